@@ -1,0 +1,1 @@
+"""Slim structs of the Kubernetes kinds that controllers read, one module per subject."""

@@ -1,0 +1,1 @@
+"""What every controller stands on: codec, client, store, queue, controller, plan and apply."""

@@ -1,0 +1,279 @@
+"""A decision as a value: what to do and why, who cannot move and why, and when to look again.
+
+`decide` returns a `Plan`, `apply` carries it out and returns `Outcomes`, `conclude` turns both into a `Conclusion`.
+Everything that people see comes from these values: status, events, previews, explanations, the journal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kruise.api.meta import Key
+from kruise.api.resource import Resource
+from kruise.machinery.client.requests import PatchType, Verb
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Target:
+    """The object that an action is about."""
+
+    resource: Resource[Any]
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)
+
+    def __str__(self) -> str:
+        return f"{self.resource} {self.key}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """One write. The constructors below are the only way to make one.
+
+    `uid` guards a patch or delete: an object of the same name that is not the one decided about stays untouched.
+    `resource_version` guards a decision that depends on more than one writer; where it is set, a 409 means that the
+    decision must be made anew. `owner_uid` marks a create: if the name exists already and is controlled by that
+    owner, the create has happened before and counts as done.
+    """
+
+    verb: Verb
+    target: Target
+    reason: str
+    body: Any = None
+    patch_type: PatchType | None = None
+    subresource: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    owner_uid: str = ""
+    grace_period_seconds: int | None = None
+    propagation: str = ""
+    field_manager: str = ""
+    force: bool = False
+
+
+def create(resource: Resource[Any], body: Mapping[str, Any], *, reason: str, owner_uid: str = "") -> Action:
+    """Create an object under the full name that `body` carries. A generated name would make an unknown outcome
+    impossible to settle, so it is refused."""
+    metadata = body.get("metadata", {})
+    name = metadata.get("name", "")
+    if not name:
+        raise ValueError(f"a planned create of {resource} needs metadata.name: choose the full name in the Plan")
+    target = Target(resource, metadata.get("namespace", ""), name)
+    return Action(verb=Verb.CREATE, target=target, reason=reason, body=body, owner_uid=owner_uid)
+
+
+def patch(
+    target: Target,
+    body: Any,
+    *,
+    uid: str,
+    reason: str,
+    patch_type: PatchType = PatchType.MERGE,
+    subresource: str = "",
+    resource_version: str = "",
+) -> Action:
+    """Patch an object that was seen with `uid`. The guards are added to the patch when it is sent."""
+    return Action(
+        verb=Verb.PATCH,
+        target=target,
+        reason=reason,
+        body=body,
+        patch_type=patch_type,
+        subresource=subresource,
+        uid=uid,
+        resource_version=resource_version,
+    )
+
+
+def apply_object(
+    target: Target, body: Mapping[str, Any], *, field_manager: str, reason: str, force: bool = False
+) -> Action:
+    """Server-side apply."""
+    return Action(
+        verb=Verb.PATCH,
+        target=target,
+        reason=reason,
+        body=body,
+        patch_type=PatchType.APPLY,
+        field_manager=field_manager,
+        force=force,
+    )
+
+
+def delete(
+    target: Target,
+    *,
+    uid: str,
+    reason: str,
+    resource_version: str = "",
+    grace_period_seconds: int | None = None,
+    propagation: str = "",
+) -> Action:
+    """Delete the object that was seen with `uid`; one that is gone already counts as done."""
+    return Action(
+        verb=Verb.DELETE,
+        target=target,
+        reason=reason,
+        uid=uid,
+        resource_version=resource_version,
+        grace_period_seconds=grace_period_seconds,
+        propagation=propagation,
+    )
+
+
+def evict(target: Target, *, uid: str, reason: str) -> Action:
+    """Evict a pod: a delete that disruption budgets may refuse (429)."""
+    return Action(verb=Verb.CREATE, target=target, reason=reason, subresource="eviction", uid=uid)
+
+
+Chain = tuple[Action, ...]
+"""Actions in order; the first that does not succeed ends the chain, the rest is skipped."""
+
+
+class OnError(enum.Enum):
+    """What a failure in one chain means for the others."""
+
+    CONTINUE = "continue"
+    """The other chains and the later phases go on."""
+    STOP_PHASE = "stop phase"
+    """No further chain of this phase is begun; later phases go on."""
+    STOP_PLAN = "stop plan"
+    """No further chain of this phase and no later phase is begun."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """Chains that may run in parallel. The next phase begins when this one is over."""
+
+    name: str
+    chains: tuple[Chain, ...]
+    on_error: OnError = OnError.STOP_PLAN
+    slow_start: bool = False
+    """Run 1, 2, 4, ... chains at a time as long as all succeed: a create that a quota or webhook refuses is tried once
+    or twice, not a thousand times."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One link in the chain of causes that holds an object back."""
+
+    code: str
+    """Stable, for programs: `partition`, `max-unavailable`, `budget`, `hook`, ..."""
+    message: str
+    """For people."""
+    details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    remedy: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """An object that is not where it should be and does not move in this plan."""
+
+    target: Target
+    causes: tuple[Cause, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Wake:
+    """Look again after some seconds, and what for."""
+
+    after: float
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    phases: tuple[Phase, ...] = ()
+    held: tuple[Held, ...] = ()
+    wakes: tuple[Wake, ...] = ()
+    notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Figures that `decide` worked out and `conclude` needs."""
+
+    def actions(self) -> Iterator[Action]:
+        for phase in self.phases:
+            for chain in phase.chains:
+                yield from chain
+
+
+class Result(enum.StrEnum):
+    DONE = "done"
+    MOVED = "moved"
+    """A guard failed: the object changed since the snapshot. Nobody's fault, never shown: decide again."""
+    GONE = "gone"
+    """The object to patch is not there any more. Decide again."""
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    """No answer, and trying again did not settle it."""
+    SKIPPED = "skipped"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    action: Action
+    result: Result
+    object: Any = None
+    """The object as the server answered it, for results that have one."""
+    error: str = ""
+    error_code: int = 0
+    error_reason: str = ""
+    """The server's own reason (`Forbidden`, `Invalid`, ...), where it gave one."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Outcomes:
+    """How the actions of a plan went, in plan order."""
+
+    items: tuple[Outcome, ...] = ()
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return iter(self.items)
+
+    def of(self, result: Result) -> tuple[Outcome, ...]:
+        return tuple(item for item in self.items if item.result is result)
+
+    @property
+    def failed(self) -> tuple[Outcome, ...]:
+        return self.of(Result.FAILED)
+
+    @property
+    def must_decide_again(self) -> bool:
+        return any(item.result in (Result.MOVED, Result.GONE, Result.UNKNOWN) for item in self.items)
+
+
+class EventType(enum.StrEnum):
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class EventNote:
+    """An event to record about an object."""
+
+    reason: str
+    message: str
+    type: EventType = EventType.NORMAL
+    target: Target | None = None
+    """None: the object that was reconciled."""
+    uid: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """What is left to do after the plan was carried out."""
+
+    status: Action | None = None
+    events: tuple[EventNote, ...] = ()
+    wakes: tuple[Wake, ...] = ()
+    retry: str = ""
+    """Why to try again with back-off; empty where the plan worked out."""
+
+
+def single(phase: str, *actions: Action, on_error: OnError = OnError.STOP_PLAN, slow_start: bool = False) -> Phase:
+    """A phase in which every action stands for itself."""
+    return Phase(name=phase, chains=tuple((action,) for action in actions), on_error=on_error, slow_start=slow_start)
