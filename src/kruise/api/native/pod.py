@@ -1,0 +1,183 @@
+"""Pods, as far as controllers read them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kruise.api.meta import Condition, ObjectMeta
+from kruise.api.resource import Resource
+from kruise.machinery.codec import Struct, field
+
+
+class ObjectFieldSelector(Struct):
+    field_path: str = ""
+
+
+class EnvVarSource(Struct):
+    field_ref: ObjectFieldSelector | None = None
+
+
+class EnvVar(Struct):
+    name: str = ""
+    value: str = ""
+    value_from: EnvVarSource | None = None
+
+
+class ContainerPort(Struct):
+    container_port: int = 0
+    host_port: int = 0
+    name: str = ""
+    protocol: str = ""
+
+
+class ResourceRequirements(Struct):
+    limits: dict[str, str | int | float] = field(default_factory=dict)
+    requests: dict[str, str | int | float] = field(default_factory=dict)
+
+
+class ResizePolicy(Struct):
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
+class Container(Struct):
+    name: str = ""
+    image: str = ""
+    image_pull_policy: str = ""
+    restart_policy: str = ""
+    env: tuple[EnvVar, ...] = ()
+    ports: tuple[ContainerPort, ...] = ()
+    resources: ResourceRequirements = ResourceRequirements()
+    resize_policy: tuple[ResizePolicy, ...] = ()
+
+
+class EphemeralContainer(Struct):
+    name: str = ""
+    image: str = ""
+    target_container_name: str = ""
+
+
+class PodReadinessGate(Struct):
+    condition_type: str = ""
+
+
+class PersistentVolumeClaimVolumeSource(Struct):
+    claim_name: str = ""
+
+
+class Volume(Struct):
+    name: str = ""
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+
+
+class LocalObjectReference(Struct):
+    name: str = ""
+
+
+class Toleration(Struct):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class PodSpec(Struct):
+    node_name: str = ""
+    restart_policy: str = ""
+    service_account_name: str = ""
+    priority_class_name: str = ""
+    priority: int | None = None
+    host_network: bool = False
+    termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    ephemeral_containers: tuple[EphemeralContainer, ...] = ()
+    readiness_gates: tuple[PodReadinessGate, ...] = ()
+    scheduling_gates: tuple[LocalObjectReference, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    image_pull_secrets: tuple[LocalObjectReference, ...] = ()
+    node_selector: dict[str, str] = field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+
+
+class ContainerStateWaiting(Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class ContainerStateRunning(Struct):
+    started_at: datetime | None = None
+
+
+class ContainerStateTerminated(Struct):
+    exit_code: int = 0
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    container_id: str = field(default="", name="containerID")
+
+
+class ContainerState(Struct):
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
+
+
+class ContainerStatus(Struct):
+    name: str = ""
+    image: str = ""
+    image_id: str = field(default="", name="imageID")
+    container_id: str = field(default="", name="containerID")
+    ready: bool = False
+    started: bool | None = None
+    restart_count: int = 0
+    state: ContainerState = ContainerState()
+    last_state: ContainerState = ContainerState()
+    resources: ResourceRequirements | None = None
+
+
+class PodStatus(Struct):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    pod_ip: str = field(default="", name="podIP")
+    host_ip: str = field(default="", name="hostIP")
+    nominated_node_name: str = ""
+    start_time: datetime | None = None
+    observed_generation: int = 0
+    conditions: tuple[Condition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Struct):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+PODS = Resource("", "v1", "pods", "Pod", True, Pod)
+
+
+def condition(pod: Pod, kind: str) -> Condition | None:
+    for item in pod.status.conditions:
+        if item.type == kind:
+            return item
+    return None
+
+
+def is_ready(pod: Pod) -> bool:
+    ready = condition(pod, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+def is_active(pod: Pod) -> bool:
+    """Neither finished nor being deleted."""
+    return pod.status.phase not in ("Succeeded", "Failed") and pod.metadata.deletion_timestamp is None
