@@ -1,0 +1,58 @@
+# Few verbs, each self-contained: on a machine with nothing but python3, `make test` makes its own environment.
+PYTHON ?= python3
+VENV ?= .venv
+RUN := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+REAL := $(RUN) -m pytest tests/real -o addopts="--strict-markers --strict-config -ra --import-mode=importlib --durations=10"
+
+.PHONY: help test test-real test-real-all check format bench cluster-build cluster-up cluster-down lock clean
+
+help:  ## Show the verbs
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "PyKruise needs Python 3.11 or newer; run: make PYTHON=python3.12 ...")'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "python3 lacks the venv module; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+test: $(STAMP)  ## Every test that needs no root, no Go and no cluster
+	$(RUN) -m pytest -n 2 --dist loadfile
+
+test-real: $(STAMP) cluster-build  ## A smoke selection of the suites on a real Kubernetes
+	$(REAL) -m smoke
+
+test-real-all: $(STAMP) cluster-build  ## All suites on a real Kubernetes
+	$(REAL)
+
+check: $(STAMP)  ## Lint, types, layers
+	$(RUN) -m ruff check
+	$(RUN) -m ruff format --check
+	$(RUN) -m mypy
+	$(VENV)/bin/lint-imports
+
+format: $(STAMP)  ## Format the code
+	$(RUN) -m ruff format
+	$(RUN) -m ruff check --fix
+
+bench: $(STAMP) cluster-build  ## Benchmarks, as ratios within one run
+	$(RUN) -m bench
+
+cluster-build: $(STAMP)  ## Build the real Kubernetes (once; cached outside the checkout)
+	$(RUN) -m tests.support.realcluster build
+
+cluster-up: $(STAMP)  ## Start a real control plane and leave it running
+	$(RUN) -m tests.support.realcluster up
+
+cluster-down: $(STAMP)  ## Stop it
+	$(RUN) -m tests.support.realcluster down
+
+lock: $(STAMP)  ## Renew the locked dependencies, with a week of cool-down
+	$(RUN) -m pip install --quiet uv
+	$(VENV)/bin/uv pip compile pyproject.toml --extra fast --group dev --universal --generate-hashes --upgrade \
+	  --no-emit-index-url --no-header --no-annotate -p 3.11 --exclude-newer "1 week" -o requirements/dev.txt
+
+clean:  ## Remove the environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,264 @@
+"""What the manager can be told: its flags and environment, as one value."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from kruise.manager import gates as feature_gates
+from kruise.manager.flags import (
+    Flag,
+    FlagError,
+    address,
+    boolean,
+    duration,
+    number,
+    one_of,
+    parse_flags,
+    positive,
+    text,
+    whole,
+)
+
+WORKER_NAMES = (
+    "advancedcronjob",
+    "broadcastjob",
+    "cloneset",
+    "crr",
+    "daemonset",
+    "imagepulljob",
+    "nodeimage",
+    "nodepodprobe",
+    "persistentpodstate",
+    "podprobemarker",
+    "podunavailablebudget",
+    "resourcedistribution",
+    "sidecarset",
+    "sidecarterminator",
+    "statefulset",
+    "uniteddeployment",
+    "workloadspread",
+)
+DEFAULT_WORKERS = 3
+
+_NO_PROFILER = "attach a sampling profiler to the process instead"
+_NO_EXPECTATIONS = "controllers see their own writes, there are no expectations to time out"
+_KLOG = "logs go to standard error"
+
+FLAGS: Mapping[str, Flag] = {
+    "role": Flag(one_of("all", "controllers", "webhook"), "all", "what this process does"),
+    "kubeconfig": Flag(text, "", "path of a kubeconfig; empty: KUBECONFIG, in-cluster identity, or ~/.kube/config"),
+    "context": Flag(text, "", "context of the kubeconfig"),
+    "metrics-addr": Flag(address, ":8080", "address of /metrics and /journal, 0 switches it off"),
+    "health-probe-addr": Flag(address, ":8000", "address of /healthz and /readyz, 0 switches it off"),
+    "enable-pprof": Flag(boolean, True, "profiling endpoint", _NO_PROFILER),
+    "pprof-addr": Flag(text, ":8090", "address of the profiling endpoint", _NO_PROFILER),
+    "allow-privileged": Flag(boolean, True, "pod templates with privileged containers pass validation"),
+    "enable-leader-election": Flag(boolean, True, "controllers run only while this process holds the lease"),
+    "leader-election-namespace": Flag(text, "", "namespace of the lease (default: the manager's own)"),
+    "leader-election-id": Flag(text, "kruise-manager", "name of the lease"),
+    "leader-election-resource-lock": Flag(one_of("leases"), "leases", "kind of the lock"),
+    "leader-election-lease-duration": Flag(duration, 15.0, "how long others wait before they take over"),
+    "leader-election-renew-deadline": Flag(duration, 10.0, "how long the leader tries to renew before it gives up"),
+    "leader-election-retry-period": Flag(duration, 2.0, "time between tries"),
+    "namespace": Flag(text, "", "restrict watches to one namespace"),
+    "sync-period": Flag(text, "", "periodic reconcile of every object, as a Go duration; 0 or empty: none"),
+    "controller-cache-sync-timeout": Flag(duration, 120.0, "after this time without a first list, readiness says so"),
+    "webhook-initialize-timeout": Flag(duration, 60.0, "after this time without certificates, readiness says so"),
+    "default-ttlseconds-for-always-nodeimage": Flag(whole, 300, "lifetime of finished pulling tasks"),
+    "rest-config-qps": Flag(number, 0.0, "cap on API requests per second; 0: adaptive, no fixed cap"),
+    "rest-config-burst": Flag(whole, 0, "burst above the cap"),
+    "feature-gates": Flag(text, "", "comma-separated Name=true|false"),
+    "rate-limiter-base-delay": Flag(duration, 0.005, "first delay of a failed key"),
+    "rate-limiter-max-delay": Flag(duration, 1000.0, "longest delay of a failed key"),
+    "rate-limiter-qps": Flag(number, 0.0, "cap on retries per second over all keys; 0: none"),
+    "rate-limiter-bucket-size": Flag(whole, 100, "burst above that cap"),
+    "expectation-timeout": Flag(duration, 300.0, "time-out of expectations", _NO_EXPECTATIONS),
+    "protection-log-path": Flag(text, "/log", "directory of protection.log"),
+    "disable-no-deepcopy": Flag(boolean, False, "cache tuning", "cached objects are immutable"),
+    "ws-enabled-versioned-status": Flag(text, "deployment,replicaset", "WorkloadSpread targets with versioned status"),
+    "assign-bcj-pods-by-scheduler": Flag(boolean, True, "BroadcastJob pods go through the scheduler"),
+    "assign-pods-by-scheduler": Flag(boolean, True, "DaemonSet pods go through the scheduler"),
+    "cloneset-scaling-exclude-preparing-delete": Flag(boolean, False, "pods preparing for deletion do not count"),
+    "nodeimage-creation-delay": Flag(duration, 30.0, "wait after a node is ready before its NodeImage is made"),
+    "logging-format": Flag(one_of("text", "json", ""), "text", "text or json"),
+    "v": Flag(whole, 0, "verbosity: 4 and more logs details"),
+    "logtostderr": Flag(boolean, True, "klog flag", _KLOG),
+    "alsologtostderr": Flag(boolean, False, "klog flag", _KLOG),
+    "stderrthreshold": Flag(text, "", "klog flag", _KLOG),
+    "log_dir": Flag(text, "", "klog flag", _KLOG),
+    "log_file": Flag(text, "", "klog flag", _KLOG),
+    "log_file_max_size": Flag(text, "", "klog flag", _KLOG),
+    "log_backtrace_at": Flag(text, "", "klog flag", _KLOG),
+    "one_output": Flag(boolean, False, "klog flag", _KLOG),
+    "add_dir_header": Flag(boolean, False, "klog flag", _KLOG),
+    "skip_headers": Flag(boolean, False, "klog flag", _KLOG),
+    "skip_log_headers": Flag(boolean, False, "klog flag", _KLOG),
+    "vmodule": Flag(text, "", "klog flag", "verbosity is the same everywhere"),
+    **{f"{name}-workers": Flag(positive, DEFAULT_WORKERS, f"{name} reconciles at a time") for name in WORKER_NAMES},
+}
+
+
+class Role(enum.StrEnum):
+    ALL = "all"
+    CONTROLLERS = "controllers"
+    WEBHOOK = "webhook"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    host: str = ""
+    """Set where the manager runs outside the cluster: the API server then calls https://host:port/path."""
+    port: int = 9876
+    secret_name: str = "kruise-webhook-certs"
+    service_name: str = "kruise-webhook-service"
+    directory: str = "/tmp/kruise-webhook-certs"
+    writer: str = ""
+    renew_before: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    role: Role = Role.ALL
+    kubeconfig: str = ""
+    context: str = ""
+    own_namespace: str = "kruise-system"
+    daemon_namespace: str = "kruise-daemon-config"
+    namespace: str = ""
+    metrics_address: str = ":8080"
+    health_address: str = ":8000"
+    allow_privileged: bool = True
+    elect: bool = True
+    lease_namespace: str = "kruise-system"
+    lease_name: str = "kruise-manager"
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry_period: float = 2.0
+    sync_period: float = 0.0
+    cache_sync_timeout: float = 120.0
+    webhook_initialize_timeout: float = 60.0
+    node_image_ttl: int = 300
+    qps: float = 0.0
+    burst: int = 0
+    retry_base_delay: float = 0.005
+    retry_max_delay: float = 1000.0
+    retry_qps: float = 0.0
+    retry_burst: int = 100
+    protection_log_path: str = "/log"
+    versioned_status: tuple[str, ...] = ("deployment", "replicaset")
+    assign_broadcastjob_pods: bool = True
+    assign_daemonset_pods: bool = True
+    cloneset_exclude_preparing_delete: bool = False
+    node_image_creation_delay: float = 30.0
+    log_json: bool = False
+    verbosity: int = 0
+    workers: Mapping[str, int] = MappingProxyType({})
+    gates: Mapping[str, bool] = dataclasses.field(default_factory=lambda: feature_gates.resolve({}))
+    webhook: WebhookOptions = WebhookOptions()
+    notices: tuple[str, ...] = ()
+    """What the user asked for and does not get, to be logged at the start."""
+
+    def workers_of(self, name: str) -> int:
+        return self.workers.get(name, DEFAULT_WORKERS)
+
+
+def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
+    """Options of a command line and environment; raises `FlagError` or `FeatureGateError`."""
+    parsed = parse_flags(arguments, FLAGS)
+    value = parsed.values
+    notices = [
+        f"--{name} has no effect: {FLAGS[name].without_effect}"
+        for name in sorted(parsed.given)
+        if FLAGS[name].without_effect and FLAGS[name].without_effect != _KLOG
+    ]
+    chosen = feature_gates.parse(value["feature-gates"])
+    notices += [
+        f"feature gate {name} has no effect: {why}"
+        for name, why in feature_gates.WITHOUT_EFFECT.items()
+        if chosen.get(name)
+    ]
+    if not 0 <= value["default-ttlseconds-for-always-nodeimage"] <= 2**31 - 1:
+        raise FlagError("flag --default-ttlseconds-for-always-nodeimage: must be between 0 and 2147483647")
+    if not (
+        value["leader-election-lease-duration"]
+        > value["leader-election-renew-deadline"]
+        > 1.2 * value["leader-election-retry-period"]
+        > 0
+    ):
+        raise FlagError(
+            "flags --leader-election-*: lease-duration must be above renew-deadline, "
+            "and renew-deadline above 1.2 times retry-period"
+        )
+    own_namespace = environment.get("POD_NAMESPACE") or "kruise-system"
+    sync_period, notice = _sync_period(value["sync-period"])
+    return Options(
+        role=Role(value["role"]),
+        kubeconfig=value["kubeconfig"],
+        context=value["context"],
+        own_namespace=own_namespace,
+        daemon_namespace=environment.get("KRUISE_DAEMON_CONFIG_NS") or "kruise-daemon-config",
+        namespace=value["namespace"],
+        metrics_address=value["metrics-addr"],
+        health_address=value["health-probe-addr"],
+        allow_privileged=value["allow-privileged"],
+        elect=value["enable-leader-election"],
+        lease_namespace=value["leader-election-namespace"] or own_namespace,
+        lease_name=value["leader-election-id"],
+        lease_duration=value["leader-election-lease-duration"],
+        renew_deadline=value["leader-election-renew-deadline"],
+        retry_period=value["leader-election-retry-period"],
+        sync_period=sync_period,
+        cache_sync_timeout=value["controller-cache-sync-timeout"],
+        webhook_initialize_timeout=value["webhook-initialize-timeout"],
+        node_image_ttl=value["default-ttlseconds-for-always-nodeimage"],
+        qps=value["rest-config-qps"],
+        burst=value["rest-config-burst"],
+        retry_base_delay=value["rate-limiter-base-delay"],
+        retry_max_delay=value["rate-limiter-max-delay"],
+        retry_qps=value["rate-limiter-qps"],
+        retry_burst=value["rate-limiter-bucket-size"],
+        protection_log_path=value["protection-log-path"],
+        versioned_status=tuple(item for item in value["ws-enabled-versioned-status"].split(",") if item),
+        assign_broadcastjob_pods=value["assign-bcj-pods-by-scheduler"],
+        assign_daemonset_pods=value["assign-pods-by-scheduler"],
+        cloneset_exclude_preparing_delete=value["cloneset-scaling-exclude-preparing-delete"],
+        node_image_creation_delay=value["nodeimage-creation-delay"],
+        log_json=value["logging-format"] == "json",
+        verbosity=value["v"],
+        workers=MappingProxyType({name: value[f"{name}-workers"] for name in WORKER_NAMES}),
+        gates=MappingProxyType(
+            feature_gates.resolve(chosen, custom_resource_enable=environment.get("CUSTOM_RESOURCE_ENABLE", ""))
+        ),
+        webhook=_webhook_options(environment),
+        notices=(*notices, *notice),
+    )
+
+
+def _sync_period(written: str) -> tuple[float, tuple[str, ...]]:
+    if written in ("", "0"):
+        return 0.0, ()
+    try:
+        return duration(written), ()
+    except ValueError as error:
+        return 0.0, (f"--sync-period={written} is ignored: {error}",)
+
+
+def _webhook_options(environment: Mapping[str, str]) -> WebhookOptions:
+    defaults = WebhookOptions()
+    port = environment.get("WEBHOOK_PORT") or str(defaults.port)
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise FlagError(f"environment WEBHOOK_PORT={port}: not a port number, use 1 to 65535")
+    writer = environment.get("WEBHOOK_CERT_WRITER", "")
+    if writer not in ("", "fs", "secret"):
+        raise FlagError(f"environment WEBHOOK_CERT_WRITER={writer}: use fs or secret")
+    return WebhookOptions(
+        host=environment.get("WEBHOOK_HOST", ""),
+        port=int(port),
+        secret_name=environment.get("SECRET_NAME") or defaults.secret_name,
+        service_name=environment.get("SERVICE_NAME") or defaults.service_name,
+        directory=environment.get("WEBHOOK_CERT_DIR") or defaults.directory,
+        writer=writer,
+        renew_before=environment.get("CERTS_RENEW_BEFORE", ""),
+    )
