@@ -219,6 +219,8 @@ class LeaderElector:
             if lease.spec.holder_identity and not self._expired(lease):
                 return False
             mine |= {"acquireTime": now, "leaseTransitions": lease.spec.lease_transitions + 1}
+        elif self.fence.may_send_for <= 0:
+            return False  # too late to renew: whoever was frozen here must not touch the lease with old knowledge
         guard = {"uid": lease.metadata.uid, "resourceVersion": lease.metadata.resource_version}
         await self._client.patch(
             LEASES, self._name, {"metadata": guard, "spec": mine}, self._namespace, timeout=timeout

@@ -1,0 +1,83 @@
+"""`kruise install` and `kruise uninstall`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import click
+import yaml
+
+from kruise.kinds import FEATURES
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import ClientError
+from kruise.machinery.client.http import HttpTransport
+from kruise.machinery.client.kubeconfig import load
+from kruise.machinery.clock import RealClock
+from kruise.manager.installation.installer import InstallationError, Installer
+from kruise.manager.installation.manifests import manifests
+
+T = TypeVar("T")
+
+_namespace = click.option("-n", "--namespace", default="kruise-system", show_default=True, help="The manager's namespace.")
+_kubeconfig = click.option("--kubeconfig", default="", help="Path of a kubeconfig.")
+_context = click.option("--context", default="", help="Context of the kubeconfig.")
+
+
+@click.command()
+@_namespace
+@_kubeconfig
+@_context
+@click.option("--print", "print_only", is_flag=True, help="Print the manifests as YAML and change nothing.")
+@click.option("--timeout", default=60.0, show_default=True, help="Seconds to wait for each definition.")
+def install(namespace: str, kubeconfig: str, context: str, print_only: bool, timeout: float) -> None:
+    """Install PyKruise: namespaces, definitions, rights, Service and webhook configurations.
+
+    May be repeated at any time. Over a cluster that stored older versions of a kind it rewrites the objects and then
+    drops those versions from the definition's status.
+    """
+    objects = manifests(FEATURES, namespace=namespace)
+    if print_only:
+        click.echo(yaml.dump_all(objects, sort_keys=False), nl=False)
+        return
+
+    async def run(installer: Installer) -> None:
+        done = await installer.install(objects)
+        click.echo(
+            f"installed: {done.created} created, {done.configured} configured, {done.unchanged} unchanged, "
+            f"{done.rewritten} stored objects rewritten"
+        )
+
+    _with_installer(kubeconfig, context, timeout, run)
+
+
+@click.command()
+@_namespace
+@_kubeconfig
+@_context
+@click.option("--with-resources", is_flag=True, help="Delete all custom resources, and the pods they own, too.")
+def uninstall(namespace: str, kubeconfig: str, context: str, with_resources: bool) -> None:
+    """Remove PyKruise. Refuses while custom resources exist, since they would be deleted with their definitions."""
+    objects = manifests(FEATURES, namespace=namespace)
+
+    async def run(installer: Installer) -> None:
+        removed = await installer.uninstall(objects, with_resources=with_resources)
+        click.echo(f"uninstalled: {removed} objects deleted" if removed else "nothing to remove")
+
+    _with_installer(kubeconfig, context, 60.0, run)
+
+
+def _with_installer(kubeconfig: str, context: str, timeout: float, run: Callable[[Installer], Awaitable[Any]]) -> None:
+    async def main() -> None:
+        config = load(kubeconfig or None, context=context)
+        client = Client(HttpTransport(config, user_agent="kruise-install"))
+        try:
+            await run(Installer(client, clock=RealClock(), report=click.echo, timeout=timeout))
+        finally:
+            await client.close()
+
+    try:
+        asyncio.run(main())
+    except (InstallationError, ClientError) as error:
+        raise click.ClickException(str(error)) from error

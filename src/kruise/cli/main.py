@@ -1,0 +1,56 @@
+"""The `kruise` command. Sub-commands are imported only when they are used: `--help` must come at once."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from kruise import __version__
+
+_COMMANDS = {
+    "install": ("kruise.cli.install", "install", "Install PyKruise into a cluster, or print what would be installed."),
+    "manager": ("kruise.cli.manager", "manager", "Run the controllers and webhooks."),
+    "uninstall": ("kruise.cli.install", "uninstall", "Remove PyKruise from a cluster."),
+}
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute, _ = _COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # Click would import every command to show its help line.
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _COMMANDS[name][2]) for name in sorted(_COMMANDS)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kruise")
+def cli() -> None:
+    """Advanced workloads and in-place update for Kubernetes."""
+
+
+def main() -> None:
+    try:
+        cli.main(prog_name="kruise", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.Abort:
+        click.echo("aborted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Installing and removing the system: what is installed (pure), and how it gets there and away."""

@@ -1,0 +1,219 @@
+"""Carries out an installation or its removal, and brings stored objects up to the storage version."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kruise.api.meta import PartialObject
+from kruise.api.native.extensions import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    CustomResourceDefinition,
+    is_established,
+)
+from kruise.api.resource import Resource
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import ApiError, ClientError, NotFoundError
+from kruise.machinery.client.requests import PatchType
+from kruise.machinery.clock import Clock
+
+FIELD_MANAGER = "kruise-install"
+_POLL_SECONDS = 0.2
+
+Manifest = Mapping[str, Any]
+Report = Callable[[str], None]
+
+
+class InstallationError(RuntimeError):
+    """The installation or removal stopped; the text says where and what to do."""
+
+
+def _kind(group: str, plural: str, kind: str, *, namespaced: bool) -> Resource[PartialObject]:
+    return Resource(group, "v1", plural, kind, namespaced, PartialObject)
+
+
+_KINDS: Mapping[str, Resource[PartialObject]] = {
+    resource.kind: resource
+    for resource in (
+        _kind("", "namespaces", "Namespace", namespaced=False),
+        _kind("", "serviceaccounts", "ServiceAccount", namespaced=True),
+        _kind("", "services", "Service", namespaced=True),
+        _kind("", "secrets", "Secret", namespaced=True),
+        _kind("rbac.authorization.k8s.io", "clusterroles", "ClusterRole", namespaced=False),
+        _kind("rbac.authorization.k8s.io", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
+        _kind("rbac.authorization.k8s.io", "roles", "Role", namespaced=True),
+        _kind("rbac.authorization.k8s.io", "rolebindings", "RoleBinding", namespaced=True),
+        _kind("apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False),
+        _kind(
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations",
+            "MutatingWebhookConfiguration",
+            namespaced=False,
+        ),
+        _kind(
+            "admissionregistration.k8s.io",
+            "validatingwebhookconfigurations",
+            "ValidatingWebhookConfiguration",
+            namespaced=False,
+        ),
+    )
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Installed:
+    """How many objects each outcome had."""
+
+    created: int = 0
+    configured: int = 0
+    unchanged: int = 0
+    rewritten: int = 0
+
+
+class Installer:
+    def __init__(self, client: Client, *, clock: Clock, report: Report, timeout: float = 60.0) -> None:
+        self._client = client
+        self._clock = clock
+        self._report = report
+        self._timeout = timeout
+
+    async def install(self, manifests: Sequence[Manifest]) -> Installed:
+        """Apply everything in order; over an older installation, rewrite what is stored in older versions.
+
+        May be repeated at any time: what is as it should be stays untouched.
+        """
+        counts = {"created": 0, "configured": 0, "unchanged": 0}
+        for manifest in manifests:
+            counts[await self._apply(manifest)] += 1
+        names = [m["metadata"]["name"] for m in manifests if m["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind]
+        rewritten = 0
+        for name in names:
+            definition = await self._established(name)
+            rewritten += await self.migrate(definition)
+        return Installed(**counts, rewritten=rewritten)
+
+    async def _apply(self, manifest: Manifest) -> str:
+        resource, namespace, name = _identity(manifest)
+        try:
+            before = (await self._client.get(resource, name, namespace)).metadata.resource_version
+        except NotFoundError:
+            before = ""
+        try:
+            after = await self._client.patch(
+                resource,
+                name,
+                dict(manifest),
+                namespace,
+                patch_type=PatchType.APPLY,
+                field_manager=FIELD_MANAGER,
+                force=True,
+            )
+        except ApiError as error:
+            raise InstallationError(f"{resource}/{name} was refused: {error}") from error
+        if not before:
+            outcome = "created"
+        else:
+            outcome = "unchanged" if after.metadata.resource_version == before else "configured"
+        self._report(f"{resource}/{name} {outcome}")
+        return outcome
+
+    async def _established(self, name: str) -> CustomResourceDefinition:
+        deadline = self._clock.monotonic() + self._timeout
+        while True:
+            definition = await self._client.get(CUSTOM_RESOURCE_DEFINITIONS, name)
+            if is_established(definition):
+                return definition
+            if self._clock.monotonic() >= deadline:
+                conditions = "; ".join(f"{c.type}={c.status} {c.message}" for c in definition.status.conditions)
+                raise InstallationError(f"{name} was not established within {self._timeout:g} s: {conditions}")
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def migrate(self, definition: CustomResourceDefinition) -> int:
+        """Rewrite the objects of a kind in its storage version, then drop the older ones from `storedVersions`.
+
+        An unchanged write is enough: the API server stores it in the storage version. An object that goes away or is
+        written by another meanwhile needs nothing from us.
+        """
+        name = definition.metadata.name
+        storage = next(version.name for version in definition.spec.versions if version.storage)
+        if not set(definition.status.stored_versions) - {storage}:
+            return 0
+        resource = _resource_of(definition, storage)
+        rewritten = 0
+        try:
+            found = await self._client.list(resource)
+            for item in found.items:
+                try:
+                    await self._client.patch(resource, item.metadata.name, {}, item.metadata.namespace)
+                    rewritten += 1
+                except NotFoundError:
+                    continue
+        except ClientError as error:
+            raise InstallationError(
+                f"objects of {name} could not be rewritten in version {storage}: {error}. "
+                "If this kind converts through a webhook, start the manager, then run the installation again"
+            ) from error
+        body = {
+            "metadata": {"resourceVersion": definition.metadata.resource_version},
+            "status": {"storedVersions": [storage]},
+        }
+        await self._client.patch(CUSTOM_RESOURCE_DEFINITIONS, name, body, subresource="status")
+        older = ", ".join(sorted(set(definition.status.stored_versions) - {storage}))
+        self._report(f"{resource}: {rewritten} objects rewritten in {storage}, stored versions no longer list {older}")
+        return rewritten
+
+    async def in_use(self, manifests: Sequence[Manifest]) -> dict[str, int]:
+        """How many custom resources exist of each installed kind that has any."""
+        found: dict[str, int] = {}
+        for manifest in manifests:
+            if manifest["kind"] != CUSTOM_RESOURCE_DEFINITIONS.kind:
+                continue
+            try:
+                definition = await self._client.get(CUSTOM_RESOURCE_DEFINITIONS, manifest["metadata"]["name"])
+            except NotFoundError:
+                continue
+            served = next((version.name for version in definition.spec.versions if version.served), "")
+            if not served:
+                continue
+            resource = _resource_of(definition, served)
+            page = await self._client.list_page(resource, limit=1)
+            count = len(page.items) + (page.remaining or 0)
+            if count:
+                found[resource.group_resource] = count
+        return found
+
+    async def uninstall(self, manifests: Sequence[Manifest], *, with_resources: bool = False) -> int:
+        """Remove what was installed, last things first. Refuses while custom resources exist, unless told otherwise.
+
+        The webhook configurations go first: entries that point to a manager which is about to vanish would block.
+        """
+        used = await self.in_use(manifests)
+        if used and not with_resources:
+            listing = ", ".join(f"{count} {kind}" for kind, count in sorted(used.items()))
+            raise InstallationError(
+                f"there still are custom resources in the cluster: {listing}. Removing their definitions would delete "
+                "them and the pods they own. Delete them first, or say --with-resources"
+            )
+        removed = 0
+        for manifest in reversed(manifests):
+            resource, namespace, name = _identity(manifest)
+            try:
+                await self._client.delete(resource, name, namespace, propagation="Background")
+            except NotFoundError:
+                continue
+            removed += 1
+            self._report(f"{resource}/{name} deleted")
+        return removed
+
+
+def _identity(manifest: Manifest) -> tuple[Resource[PartialObject], str, str]:
+    metadata = manifest["metadata"]
+    return _KINDS[manifest["kind"]], metadata.get("namespace", ""), metadata["name"]
+
+
+def _resource_of(definition: CustomResourceDefinition, version: str) -> Resource[PartialObject]:
+    spec = definition.spec
+    namespaced = spec.scope == "Namespaced"
+    return Resource(spec.group, version, spec.names.plural, spec.names.kind, namespaced, PartialObject)

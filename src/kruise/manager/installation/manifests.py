@@ -1,0 +1,58 @@
+"""Everything that an installation consists of, in the order in which it is applied. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kruise.admission import inventory
+from kruise.feature import Feature
+from kruise.manager.installation import rbac
+
+Manifest = dict[str, Any]
+
+WEBHOOK_PORT = 9876
+CONTROL_PLANE_LABEL = {"control-plane": "controller-manager"}
+
+
+def manifests(
+    features: Sequence[Feature],
+    *,
+    namespace: str = "kruise-system",
+    daemon_namespace: str = "kruise-daemon-config",
+    service: str = "kruise-webhook-service",
+    secret: str = "kruise-webhook-certs",
+) -> list[Manifest]:
+    """Namespaces, definitions, rights, Service, certificate Secret and webhook configurations.
+
+    The webhook configurations carry their entries in the `template` annotation only: nothing is intercepted until a
+    manager serves, which then fills in the live list. An installation without a running manager blocks no pod.
+    """
+    return [
+        _namespace(namespace),
+        _namespace(daemon_namespace),
+        *definitions(features),
+        *rbac.manifests(namespace, daemon_namespace),
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": service, "namespace": namespace},
+            "spec": {
+                "ports": [{"name": "webhook", "port": 443, "protocol": "TCP", "targetPort": WEBHOOK_PORT}],
+                "selector": dict(CONTROL_PLANE_LABEL),
+            },
+        },
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": namespace}},
+        *inventory.configurations(namespace=namespace, service=service),
+    ]
+
+
+def definitions(features: Sequence[Feature]) -> list[Manifest]:
+    """The CustomResourceDefinitions of all kinds, by name."""
+    found = [dict(definition) for feature in features for definition in feature.definitions]
+    return sorted(found, key=lambda definition: str(definition["metadata"]["name"]))
+
+
+def _namespace(name: str) -> Manifest:
+    # The label exempts the namespace from the pod webhooks, so that the manager's own pods can always start (MGR-40).
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(CONTROL_PLANE_LABEL)}}

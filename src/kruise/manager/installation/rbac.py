@@ -1,0 +1,135 @@
+"""What the manager and the node daemon may do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+Manifest = dict[str, Any]
+
+_FULL = ("create", "delete", "get", "list", "patch", "update", "watch")
+_READ = ("get", "list", "watch")
+_STATUS = ("get", "patch", "update")
+_RBAC = "rbac.authorization.k8s.io"
+
+MANAGER = "kruise-manager"
+DAEMON = "kruise-daemon"
+
+# Kinds of ours on which the manager lacks some verbs: it never creates or deletes what only users own.
+_NARROWED = {
+    "resourcedistributions": _READ,
+    "workloadspreads": ("get", "list", "patch", "update", "watch"),
+    "ephemeraljobs": ("delete", "get", "list", "patch", "update", "watch"),
+}
+_KINDS = (
+    "advancedcronjobs",
+    "broadcastjobs",
+    "clonesets",
+    "containerrecreaterequests",
+    "daemonsets",
+    "ephemeraljobs",
+    "imagelistpulljobs",
+    "imagepulljobs",
+    "nodeimages",
+    "nodepodprobes",
+    "persistentpodstates",
+    "podprobemarkers",
+    "resourcedistributions",
+    "sidecarsets",
+    "statefulsets",
+    "uniteddeployments",
+    "workloadspreads",
+)
+_GROUP = "apps.kruise.io"
+_POLICY_GROUP = "policy.kruise.io"
+
+
+def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Manifest:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+def _manager_rules() -> list[Manifest]:
+    plain = [kind for kind in _KINDS if kind not in _NARROWED]
+    return [
+        _rule("", ["pods", "persistentvolumeclaims", "configmaps", "events"], _FULL),
+        _rule("", ["namespaces", "nodes", "persistentvolumes", "services"], _READ),
+        _rule("", ["pods/status", "pods/ephemeralcontainers", "pods/resize"], _STATUS),
+        _rule("", ["pods/eviction", "pods/binding"], ["create"]),
+        _rule("", ["secrets"], ["create", "delete", "get", "list", "update", "patch", "watch"]),
+        _rule("storage.k8s.io", ["storageclasses"], _READ),
+        _rule("*", ["*"], ["list"]),
+        _rule("*", ["*/scale"], _READ),
+        _rule(
+            "admissionregistration.k8s.io",
+            ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+            ["get", "list", "patch", "update", "watch"],
+        ),
+        _rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", "list", "patch", "update", "watch"]),
+        _rule("apps", ["controllerrevisions", "deployments", "statefulsets"], _FULL),
+        _rule("apps", ["deployments/status", "statefulsets/status"], _STATUS),
+        _rule("apps", ["replicasets"], _READ),
+        _rule("batch", ["jobs"], _FULL),
+        _rule("batch", ["jobs/status"], _STATUS),
+        _rule(_GROUP, plain, _FULL),
+        *(_rule(_GROUP, [kind], verbs) for kind, verbs in _NARROWED.items()),
+        _rule(_GROUP, [f"{kind}/status" for kind in _KINDS], _STATUS),
+        _rule(_GROUP, [f"{kind}/finalizers" for kind in _KINDS], ["update"]),
+        _rule(_POLICY_GROUP, ["podunavailablebudgets"], _FULL),
+        _rule(_POLICY_GROUP, ["podunavailablebudgets/status"], _STATUS),
+        _rule(_POLICY_GROUP, ["podunavailablebudgets/finalizers"], ["update"]),
+    ]
+
+
+def _daemon_rules() -> list[Manifest]:
+    return [
+        _rule(_GROUP, ["nodeimages"], ["get", "list", "patch", "update", "watch"]),
+        _rule(_GROUP, ["containerrecreaterequests", "nodepodprobes"], _READ),
+        _rule(
+            _GROUP,
+            ["nodeimages/status", "containerrecreaterequests/status", "nodepodprobes/status"],
+            _STATUS,
+        ),
+        _rule("", ["pods"], _READ),
+        _rule("", ["pods/status"], _STATUS),
+        _rule("", ["events"], ["create", "patch", "update"]),
+    ]
+
+
+def _account(name: str, namespace: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+
+
+def _role(kind: str, name: str, rules: list[Manifest], namespace: str = "") -> Manifest:
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, "rules": rules}
+
+
+def _binding(kind: str, role: str, account: str, account_namespace: str, namespace: str = "") -> Manifest:
+    name = role.removesuffix("-role") + "-rolebinding"
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": {"name": name, "namespace": namespace} if namespace else {"name": name},
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": account_namespace}],
+    }
+
+
+def manifests(namespace: str, daemon_namespace: str) -> list[Manifest]:
+    leases = [
+        _rule("coordination.k8s.io", ["leases"], ["create", "get", "list", "patch", "update", "watch"]),
+        _rule("", ["configmaps"], ["create", "get", "list", "patch", "update", "watch"]),
+        _rule("", ["events"], ["create", "patch"]),
+    ]
+    return [
+        _account(MANAGER, namespace),
+        _account(DAEMON, namespace),
+        _role("ClusterRole", "kruise-manager-role", _manager_rules()),
+        _binding("ClusterRole", "kruise-manager-role", MANAGER, namespace),
+        _role("Role", "kruise-leader-election-role", leases, namespace),
+        _binding("Role", "kruise-leader-election-role", MANAGER, namespace, namespace),
+        _role("ClusterRole", "kruise-daemon-role", _daemon_rules()),
+        _binding("ClusterRole", "kruise-daemon-role", DAEMON, namespace),
+        _role("Role", "kruise-daemon-secret-role", [_rule("", ["secrets"], _READ)], daemon_namespace),
+        _binding("Role", "kruise-daemon-secret-role", DAEMON, namespace, daemon_namespace),
+    ]
