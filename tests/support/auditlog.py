@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 from collections.abc import Iterable
@@ -78,8 +79,15 @@ _decoder = msgspec.json.Decoder(_Event)
 
 
 def parse_lines(lines: Iterable[bytes]) -> list[AuditEntry]:
-    """Entries of finished requests, in the order of the log."""
-    return [_entry(_decoder.decode(line)) for line in lines if line.strip()]
+    """Entries of finished requests, in the order of the log.
+
+    A server that is killed may leave half a line, which the next one goes on writing behind: nothing can be read there.
+    """
+    entries = []
+    for line in lines:
+        with contextlib.suppress(msgspec.DecodeError):
+            entries.append(_entry(_decoder.decode(line)))
+    return entries
 
 
 def end(path: Path) -> int:

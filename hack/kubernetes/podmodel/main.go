@@ -116,7 +116,7 @@ func (tb *table) add(t reflect.Type) {
 
 // fields lists a struct's fields in order, with inlined structs spread out as encoding/json does.
 func (tb *table) fields(t reflect.Type) [][]string {
-	var rows [][]string
+	rows := [][]string{}
 	for i := range t.NumField() {
 		field := t.Field(i)
 		tag := strings.Split(field.Tag.Get("json"), ",")

@@ -1,0 +1,1 @@
+"""The webhook server: TLS, certificates, registration, review and conversion, the ordered pod chain."""

@@ -66,8 +66,9 @@ def decode(data: bytes | str | Raw, kind: type[T]) -> T:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(str(error) or "JSON is nested too deeply") from error
     try:
-        return msgspec.convert(_without_nulls(msgspec.json.decode(data)), kind)
-    except (msgspec.ValidationError, RecursionError):
+        return _without_nulls(msgspec.json.decode(data), kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        # Not only of another shape: beyond the place where the first pass gave up it may be no JSON at all.
         raise DecodeError(str(first)) from first
 
 
@@ -84,11 +85,29 @@ def decoder(kind: type[T]) -> Callable[[bytes | str | Raw], T]:
     return run
 
 
-def _without_nulls(value: Any) -> Any:
+def _without_nulls(document: Any, kind: type[T]) -> T:
+    """Read plain values into `kind` as if no null stood in them, except in raw parts: there a null is content."""
+    pruned = _pruned(document, msgspec.inspect.type_info(kind))
+    result: T = _decoder(cast(Any, kind)).decode(_encoder.encode(pruned))
+    return result
+
+
+def _pruned(value: Any, kind: msgspec.inspect.Type | None) -> Any:
+    if isinstance(kind, msgspec.inspect.RawType):
+        return value
+    if isinstance(kind, msgspec.inspect.UnionType):
+        inner = [part for part in kind.types if not isinstance(part, msgspec.inspect.NoneType)]
+        kind = inner[0] if len(inner) == 1 else None
     if isinstance(value, dict):
-        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value if item is not None]
+        fields: dict[str, msgspec.inspect.Type] = {}
+        if isinstance(kind, msgspec.inspect.StructType):
+            fields = {field.encode_name: field.type for field in kind.fields}
+        rest = kind.value_type if isinstance(kind, msgspec.inspect.DictType) else None
+        return {key: _pruned(item, fields.get(key, rest)) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        sequences = (msgspec.inspect.VarTupleType, msgspec.inspect.CollectionType)
+        item_kind = kind.item_type if isinstance(kind, sequences) else None
+        return [_pruned(item, item_kind) for item in value if item is not None]
     return value
 
 
@@ -99,8 +118,8 @@ def convert(value: Any, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         first = error
     try:
-        return msgspec.convert(_without_nulls(value), kind)
-    except msgspec.ValidationError:
+        return _without_nulls(value, kind)
+    except (msgspec.MsgspecError, TypeError, RecursionError):
         raise DecodeError(str(first)) from first
 
 

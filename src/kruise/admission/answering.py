@@ -1,0 +1,240 @@
+"""From a decoded review to its answer: wait for stores, ask the handler, read and write for it, within the deadline.
+
+The only part of admission that both calls handlers and touches the API. It fails closed: what cannot be decided in time
+is refused with a text that says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import zlib
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol, TypeVar
+
+from kruise.admission import review
+from kruise.admission.decisions import (
+    Allow,
+    Answer,
+    Change,
+    Deny,
+    HandlerView,
+    Invalid,
+    Mutation,
+    Needs,
+    NeedsReads,
+    NeedsWrites,
+)
+from kruise.admission.registry import Handler, MutatingHandler
+from kruise.admission.review import AdmissionRequest, UndecodableError
+from kruise.api.meta import Object
+from kruise.api.resource import Resource
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import ClientError, NotFoundError
+from kruise.machinery.clock import Clock
+from kruise.machinery.patches import json_patch
+from kruise.machinery.plan import Action, Outcome, Outcomes, Result, Target
+from kruise.machinery.store import Store
+
+T = TypeVar("T", bound=Object)
+log = logging.getLogger(__name__)
+
+DEFAULT_TIMEOUT = 10.0
+LONGEST_TIMEOUT = 30.0
+MAX_ROUNDS = 8
+
+
+class Stores(Protocol):
+    """What is used of `kruise.machinery.cache.Cache`."""
+
+    def store(self, resource: Resource[T]) -> Store[T]: ...
+
+    def written(self, resource: Resource[T], obj: T) -> None: ...
+
+    async def wait_synced(self, timeout: float | None, resources: Collection[Resource[Any]] | None) -> None: ...
+
+
+class Hands(Protocol):
+    """Does for a handler what a pure decision cannot."""
+
+    async def carry_out(self, action: Action) -> Outcome: ...
+
+    async def read(self, target: Target) -> Any:
+        """The object as the API server has it now; None if there is none."""
+
+
+class _Writer(Protocol):
+    async def carry_out(self, action: Action) -> Outcome: ...
+
+
+class LiveHands:
+    """Writes through an applier, reads through a client, and lets the store learn what was read."""
+
+    def __init__(self, writer: _Writer, client: Client, stores: Stores | None = None) -> None:
+        self._writer = writer
+        self._client = client
+        self._stores = stores
+
+    async def carry_out(self, action: Action) -> Outcome:
+        return await self._writer.carry_out(action)
+
+    async def read(self, target: Target) -> Any:
+        try:
+            found = await self._client.get(target.resource, target.name, target.namespace)
+        except NotFoundError:
+            return None
+        if self._stores is not None:
+            self._stores.written(target.resource, found)
+        return found
+
+
+def deadline_of(timeout: float | None) -> float:
+    """Seconds that a handler may take. The API server rounds the time it sends up to whole seconds, and the answer has
+    to travel back, so up to 1.2 s are kept in hand."""
+    given = DEFAULT_TIMEOUT if timeout is None or not timeout > 0 else min(timeout, LONGEST_TIMEOUT)
+    return given - min(1.2, given / 4)
+
+
+class _RefusedError(Exception):
+    """Ends the questioning with a refusal that is not the handler's own."""
+
+    def __init__(self, answer: Deny) -> None:
+        super().__init__(answer.message)
+        self.answer = answer
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answerer:
+    """Answers reviews. `gates` and `server_version` are passed on to handlers."""
+
+    clock: Clock
+    stores: Stores | None = None
+    hands: Hands | None = None
+    gates: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    server_version: Callable[[], Any] = lambda: None
+
+    async def answer(self, handler: Handler, version: str, request: AdmissionRequest, timeout: float | None) -> bytes:
+        """The encoded AdmissionReview. Raises nothing but cancellation: every failure is a refusal with a text."""
+        try:
+            verdict = await self._question(handler, request, deadline_of(timeout))
+            return _encode(version, request, verdict)
+        except _RefusedError as refused:
+            return _encode(version, request, refused.answer)
+        except UndecodableError as error:
+            return _encode(version, request, Deny(message=str(error), code=400, reason="BadRequest"))
+        except Exception as error:
+            # A defect in one handler must neither end the server nor let the request pass (PW-4).
+            log.exception("admission handler failed", extra={"path": handler.path, "request": str(request)})
+            return _encode(version, request, _step_error(handler, f"{type(error).__name__}: {error}"))
+
+    async def _question(self, handler: Handler, request: AdmissionRequest, seconds: float) -> Answer:
+        view = HandlerView(
+            now=self.clock.now(),
+            seed=zlib.crc32(request.uid.encode()),
+            gates=self.gates,
+            server_version=self.server_version(),
+        )
+        if self.stores is not None:
+            view = dataclasses.replace(view, stores=self.stores.store)
+        said: Mutation | None = None
+        if not handler.needs:
+            # Most requests need nothing but themselves: no timer is set for them.
+            said = handler.decide(request, view)
+            if not isinstance(said, Needs):
+                return said
+        doing = "waiting for the first list of " + ", ".join(str(resource) for resource in handler.needs)
+        give_up = asyncio.get_running_loop().time() + seconds
+        try:
+            async with asyncio.timeout_at(give_up):
+                await self._stores_filled(handler)
+                for rounds in range(1, MAX_ROUNDS + 1):
+                    if said is None:
+                        said = handler.decide(request, view)
+                    if isinstance(said, NeedsReads):
+                        doing = "reading " + ", ".join(str(target) for target in said.targets)
+                        reads = {target: await self._read(request, target) for target in said.targets}
+                        view = dataclasses.replace(view, reads={**view.reads, **reads})
+                    elif isinstance(said, NeedsWrites):
+                        doing = "writing " + ", ".join(str(action.target) for action in said.actions)
+                        view = await self._write(request, view, said.actions)
+                    else:
+                        return said
+                    said = None
+                    late = asyncio.get_running_loop().time() > give_up - seconds / 4
+                    view = dataclasses.replace(view, now=self.clock.now(), last_try=late or rounds == MAX_ROUNDS - 1)
+        except TimeoutError:
+            raise _RefusedError(
+                _step_error(handler, f"{request}: no decision within {seconds:.1f} s, while {doing}; try again", 500)
+            ) from None
+        raise _RefusedError(
+            _step_error(handler, f"{request}: other writers were faster {MAX_ROUNDS} times, while {doing}; try again")
+        )
+
+    async def _stores_filled(self, handler: Handler) -> None:
+        if not handler.needs:
+            return
+        if self.stores is None:
+            raise LookupError(f"{handler.path} needs stores, but this server has none")
+        if not all(self.stores.store(resource).synced for resource in handler.needs):
+            await self.stores.wait_synced(None, handler.needs)
+
+    async def _read(self, request: AdmissionRequest, target: Target) -> Any:
+        try:
+            return await self._hands(request).read(target)
+        except ClientError as error:
+            raise LookupError(f"cannot read {target}: {error}") from error
+
+    async def _write(self, request: AdmissionRequest, view: HandlerView, actions: tuple[Action, ...]) -> HandlerView:
+        outcomes = list(view.outcomes)
+        reads = dict(view.reads)
+        stopped = request.is_dry_run
+        for action in actions:
+            if stopped:
+                outcomes.append(Outcome(action=action, result=Result.SKIPPED))
+                continue
+            outcome = await self._hands(request).carry_out(action)
+            outcomes.append(outcome)
+            stopped = outcome.result is not Result.DONE
+            if outcome.result is Result.DONE:
+                if action.target in reads:
+                    reads[action.target] = outcome.object
+            elif outcome.result in (Result.MOVED, Result.GONE, Result.UNKNOWN):
+                # The store may lag behind the write that was faster: decide again on what is there now.
+                reads[action.target] = await self._read(request, action.target)
+        return dataclasses.replace(view, outcomes=Outcomes(tuple(outcomes)), reads=reads)
+
+    def _hands(self, request: AdmissionRequest) -> Hands:
+        if self.hands is None:
+            raise LookupError(f"{request}: this server can neither read nor write for handlers")
+        return self.hands
+
+
+def _step_error(handler: Handler, text: str, code: int = 0) -> Deny:
+    """PW-4: an error inside a mutating step is 500, inside a validating one 400."""
+    if not code:
+        code = 500 if isinstance(handler, MutatingHandler) else 400
+    return Deny(message=text, code=code, reason="InternalError" if code == 500 else "BadRequest")
+
+
+def _encode(version: str, request: AdmissionRequest, answer: Answer) -> bytes:
+    patch: list[dict[str, Any]] = []
+    status: dict[str, Any] | None = None
+    if isinstance(answer, Change):
+        # Against the object as received, decoded anew: a handler that changed its own copy in place does no harm.
+        patch = json_patch.diff(request.body(), answer.object)
+    elif isinstance(answer, Deny):
+        causes = [{"reason": item.reason, "message": item.message, "field": item.field} for item in answer.causes]
+        details = {"causes": causes} if causes else None
+        status = review.status(answer.code, answer.reason, answer.message, details=details)
+    elif isinstance(answer, Invalid):
+        status = review.invalid_status(request, answer.causes)
+    return review.encode_admission(
+        version,
+        request.uid,
+        allowed=isinstance(answer, Allow | Change),
+        status=status,
+        patch=patch,
+        warnings=answer.warnings,
+        audit_annotations=answer.audit_annotations,
+    )

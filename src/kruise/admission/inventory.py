@@ -1,0 +1,288 @@
+"""All webhook entries, as data, and the two objects that an installation creates (MGR section 7).
+
+The objects are installed with no live entry: the whole list stands in annotation `template`. An entry with
+failurePolicy Fail blocks its requests while nobody answers, and at that moment nobody does: the manager adds the
+entries it has handlers for once it serves them. Installing again leaves the live list alone and replaces the
+template, which the manager follows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from kruise.admission.configurations import MUTATING_NAME, TEMPLATE, VALIDATING_NAME
+from kruise.admission.review import REVIEW_VERSIONS
+from kruise.machinery.codec import canonical
+
+BOTH = ("v1alpha1", "v1beta1")
+CREATE_UPDATE = ("CREATE", "UPDATE")
+CREATE_UPDATE_DELETE = ("CREATE", "UPDATE", "DELETE")
+DELETE = ("DELETE",)
+
+PROTECTION_LABEL = "policy.kruise.io/delete-protection"
+POD_ANNOTATIONS = ("pub.kruise.io/related-pub", "kruise.io/related-pub", "apps.kruise.io/matched-workloadspread")
+"""A pod without any of these concerns no validating handler (PW-23, PW-33)."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    name: str
+    path: str
+    group: str
+    resource: str
+    versions: tuple[str, ...]
+    operations: tuple[str, ...]
+    is_pod: bool = False
+    is_protection: bool = False
+    gate: str = ""
+    """Served only with this gate (PW-48)."""
+    match_conditions: tuple[Mapping[str, str], ...] = ()
+
+
+def _marked(variable: str) -> str:
+    keys = " || ".join(f"'{key}' in {variable}.metadata.annotations" for key in POD_ANNOTATIONS)
+    return f"({variable} != null && has({variable}.metadata.annotations) && ({keys}))"
+
+
+CONCERNED_PODS: tuple[Mapping[str, str], ...] = (
+    {"name": "marked-pods-only", "expression": f"{_marked('object')} || {_marked('oldObject')}"},
+)
+"""Pods that no budget and no spread has marked cause no call at all. Both objects count: taking the mark away in an
+update is itself an update of a marked pod. Static, so there is no moment in which a first mark is missed."""
+
+
+def _kruise(
+    letter: str,
+    kind: str,
+    *,
+    versions: tuple[str, ...] = BOTH,
+    operations: tuple[str, ...] = CREATE_UPDATE,
+    name: str = "",
+    path: str = "",
+    group: str = "apps.kruise.io",
+) -> Entry:
+    verb = "mutate" if letter == "m" else "validate"
+    return Entry(
+        name=name or f"{letter}{kind}.kb.io",
+        path=path or f"/{verb}-{group.replace('.', '-')}-{kind}",
+        group=group,
+        resource=f"{kind}s",
+        versions=versions,
+        operations=operations,
+    )
+
+
+def _protected(
+    name: str, path: str, group: str, resource: str, *, versions: tuple[str, ...] = ("v1",), gate: str = ""
+) -> Entry:
+    return Entry(
+        name=name,
+        path=path,
+        group=group,
+        resource=resource,
+        versions=versions,
+        operations=DELETE,
+        is_protection=True,
+        gate=gate,
+    )
+
+
+MUTATING: tuple[Entry, ...] = (
+    Entry(
+        name="mpod.kb.io",
+        path="/mutate-pod",
+        group="",
+        resource="pods",
+        versions=("v1",),
+        operations=("CREATE",),
+        is_pod=True,
+        gate="PodWebhook",
+    ),
+    _kruise("m", "advancedcronjob"),
+    _kruise("m", "broadcastjob"),
+    _kruise("m", "cloneset"),
+    _kruise("m", "containerrecreaterequest"),
+    _kruise("m", "daemonset"),
+    _kruise("m", "imagelistpulljob", name="mimagelistpulljob-v1beta1.kb.io"),
+    _kruise("m", "imagepulljob", name="mimagepulljob-v1beta1.kb.io"),
+    _kruise("m", "nodeimage"),
+    _kruise("m", "sidecarset"),
+    _kruise("m", "statefulset"),
+    _kruise("m", "uniteddeployment"),
+)
+
+VALIDATING: tuple[Entry, ...] = (
+    _protected("vbuiltindeployment.kb.io", "/validate-apps-deployment", "apps", "deployments"),
+    _protected("vbuiltinreplicaset.kb.io", "/validate-apps-replicaset", "apps", "replicasets"),
+    _protected("vbuiltinstatefulset.kb.io", "/validate-apps-statefulset", "apps", "statefulsets"),
+    _protected(
+        "vcustomresourcedefinition.kb.io",
+        "/validate-customresourcedefinition",
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        versions=("v1", "v1beta1"),
+    ),
+    _protected("vnamespace.kb.io", "/validate-namespace", "", "namespaces"),
+    _protected("vservice.kb.io", "/validate-service", "", "services", gate="ResourcesDeletionProtection"),
+    _protected(
+        "vingress.kb.io",
+        "/validate-ingress",
+        "networking.k8s.io",
+        "ingresses",
+        versions=("v1", "v1beta1"),
+        gate="ResourcesDeletionProtection",
+    ),
+    Entry(
+        name="vpod.kb.io",
+        path="/validate-pod",
+        group="",
+        resource="pods",
+        versions=("v1",),
+        operations=("UPDATE", "DELETE"),
+        is_pod=True,
+        gate="PodWebhook",
+        match_conditions=CONCERNED_PODS,
+    ),
+    Entry(
+        name="vpodeviction.kb.io",
+        path="/validate-pod",
+        group="",
+        resource="pods/eviction",
+        versions=("v1",),
+        operations=("CREATE",),
+        is_pod=True,
+        gate="PodWebhook",
+    ),
+    _kruise("v", "resourcedistribution"),
+    _kruise("v", "workloadspread"),
+    _kruise("v", "advancedcronjob"),
+    _kruise("v", "broadcastjob"),
+    _kruise("v", "cloneset", operations=CREATE_UPDATE_DELETE),
+    _kruise("v", "daemonset"),
+    _kruise(
+        "v",
+        "ephemeraljob",
+        versions=("v1alpha1",),
+        name="vephemeraljobs.kb.io",
+        path="/validate-apps-kruise-io-v1alpha1-ephemeraljob",
+    ),
+    _kruise("v", "imagelistpulljob", name="vimagelistpulljob-v1beta1.kb.io"),
+    _kruise("v", "imagepulljob", name="vimagepulljob-v1beta1.kb.io"),
+    _kruise("v", "nodeimage"),
+    _kruise("v", "persistentpodstate"),
+    _kruise("v", "podprobemarker", versions=("v1alpha1",)),
+    _kruise("v", "podunavailablebudget", group="policy.kruise.io"),
+    _kruise("v", "sidecarset"),
+    _kruise("v", "statefulset", operations=CREATE_UPDATE_DELETE),
+    _kruise("v", "uniteddeployment", operations=CREATE_UPDATE_DELETE),
+)
+
+PLAIN_POD_NAMESPACES: Mapping[str, Any] = {"matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}]}
+"""The namespaces of the plain installation carry `control-plane`: the manager's own pods must be able to start even
+if no manager answers (MGR-40, MGR-87)."""
+CHART_POD_NAMESPACES: Mapping[str, Any] = {
+    "matchExpressions": [
+        {"key": "control-plane", "operator": "NotIn", "values": ["openkruise"]},
+        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]},
+    ]
+}
+NOT_KUBE_SYSTEM: Mapping[str, Any] = {
+    "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}]
+}
+AKS_NAMESPACES: tuple[Mapping[str, Any], ...] = (
+    {"key": "control-plane", "operator": "NotIn", "values": ["true"]},
+    {"key": "kubernetes.azure.com/managedby", "operator": "NotIn", "values": ["aks"]},
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What installations choose. The defaults are those of the plain manifests."""
+
+    namespace: str = "kruise-system"
+    service: str = "kruise-webhook-service"
+    timeout_seconds: int | None = None
+    pod_namespaces: Mapping[str, Any] = dataclasses.field(default_factory=lambda: PLAIN_POD_NAMESPACES)
+    protection_namespaces: Mapping[str, Any] | None = None
+    protection_failure_policy: str = "Fail"
+    aks: bool = False
+
+
+def chart_options(*, namespace: str = "kruise-system", timeout_seconds: int = 30, aks: bool = False) -> Options:
+    """As the Helm chart has it (MGR-40, PW section 6)."""
+    return Options(
+        namespace=namespace,
+        timeout_seconds=timeout_seconds,
+        pod_namespaces=CHART_POD_NAMESPACES,
+        protection_namespaces=NOT_KUBE_SYSTEM,
+        protection_failure_policy="Ignore",
+        aks=aks,
+    )
+
+
+def render(entry: Entry, options: Options) -> dict[str, Any]:
+    """One entry of a `webhooks` list, without a CA bundle: that is the manager's to fill in."""
+    service = {"namespace": options.namespace, "name": options.service, "path": entry.path}
+    rule = {
+        "apiGroups": [entry.group],
+        "apiVersions": list(entry.versions),
+        "operations": list(entry.operations),
+        "resources": [entry.resource],
+    }
+    result: dict[str, Any] = {
+        "name": entry.name,
+        "admissionReviewVersions": list(REVIEW_VERSIONS),
+        "clientConfig": {"service": service},
+        "failurePolicy": options.protection_failure_policy if entry.is_protection else "Fail",
+        "rules": [rule],
+        "sideEffects": "None",
+    }
+    if options.timeout_seconds is not None:
+        result["timeoutSeconds"] = options.timeout_seconds
+    if selector := _namespace_selector(entry, options):
+        result["namespaceSelector"] = selector
+    if entry.is_protection:
+        result["objectSelector"] = {"matchExpressions": [{"key": PROTECTION_LABEL, "operator": "Exists"}]}
+    if entry.match_conditions:
+        result["matchConditions"] = [dict(condition) for condition in entry.match_conditions]
+    return result
+
+
+def _namespace_selector(entry: Entry, options: Options) -> dict[str, Any]:
+    expressions: list[Any] = []
+    if entry.is_pod:
+        expressions.extend(options.pod_namespaces["matchExpressions"])
+    elif entry.is_protection and options.protection_namespaces:
+        expressions.extend(options.protection_namespaces["matchExpressions"])
+    if options.aks:
+        expressions.extend(AKS_NAMESPACES)
+    return {"matchExpressions": [dict(item) for item in expressions]} if expressions else {}
+
+
+def configurations(
+    *, namespace: str = "kruise-system", service: str = "kruise-webhook-service"
+) -> list[dict[str, Any]]:
+    """Both objects, as the plain installation creates them."""
+    options = Options(namespace=namespace, service=service)
+    return [mutating_configuration(options), validating_configuration(options)]
+
+
+def mutating_configuration(options: Options | None = None) -> dict[str, Any]:
+    return _configuration("MutatingWebhookConfiguration", MUTATING_NAME, MUTATING, options or Options())
+
+
+def validating_configuration(options: Options | None = None) -> dict[str, Any]:
+    return _configuration("ValidatingWebhookConfiguration", VALIDATING_NAME, VALIDATING, options or Options())
+
+
+def _configuration(kind: str, name: str, entries: tuple[Entry, ...], options: Options) -> dict[str, Any]:
+    # No `webhooks` at all, rather than an empty list: an installer that applies this again must not take away the
+    # live entries.
+    template = canonical([render(entry, options) for entry in entries]).decode()
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name, "annotations": {TEMPLATE: template}},
+    }

@@ -1,0 +1,51 @@
+"""Which path is answered by which handler. Kinds register here; the server and the configurations read it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from kruise.admission.decisions import Decide, Judge
+from kruise.api.resource import Resource
+
+RESERVED = frozenset({"/convert", "/healthz"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MutatingHandler:
+    path: str
+    decide: Decide
+    needs: tuple[Resource[Any], ...] = ()
+    """Kinds whose stores must be filled before the first question. Until then calls wait, and fail closed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ValidatingHandler:
+    path: str
+    decide: Judge
+    needs: tuple[Resource[Any], ...] = ()
+
+
+Handler = MutatingHandler | ValidatingHandler
+
+
+class Registry:
+    def __init__(self, *handlers: Handler) -> None:
+        self._handlers: dict[str, Handler] = {}
+        for handler in handlers:
+            self.add(handler)
+
+    def add(self, handler: Handler) -> None:
+        if not handler.path.startswith("/") or handler.path in RESERVED:
+            raise ValueError(f"{handler.path!r} cannot be a webhook path: it must begin with / and not be reserved")
+        if handler.path in self._handlers:
+            raise ValueError(f"two handlers for {handler.path}: each path has one")
+        self._handlers[handler.path] = handler
+
+    def get(self, path: str) -> Handler | None:
+        return self._handlers.get(path)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The active paths: only entries for these stay in the webhook configurations (MGR-37)."""
+        return frozenset(self._handlers)

@@ -1,0 +1,310 @@
+"""Plain JSON values read as a typed Go client reads them, and written as it writes them.
+
+Reading drops unknown fields (a stray `$patch` among them), takes null for absent and refuses wrong types. Writing keeps
+what Go keeps: structs and pointers even when they are empty, everything else only when it is not zero or the field has no
+`omitempty`. Quantities and times come out in their canonical form, fields in struct order, map keys sorted. Two templates
+that mean the same to a typed client therefore become equal values, whoever sent them (IPU-11).
+
+Defaulting happens in the same pass, because a default depends on the struct it is in and on nothing else; what looks
+further (requests from limits, host ports) is in `defaults`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kruise.api.core import quantities, schema
+from kruise.api.core.field_errors import Path, TemplateTypeError, wrong_type
+from kruise.machinery import codec, times
+
+Value = dict[str, Any]
+FillIn = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+
+
+def _nothing_to_fill_in(struct: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    return value
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Form:
+    """How values are written."""
+
+    null_times: bool = True
+    """Write `creationTimestamp: null` as Go clients did before Kubernetes 1.34. Revision hashes depend on it."""
+    fill_in: FillIn = _nothing_to_fill_in
+    """Adds defaults to a struct before it is read."""
+    round_quantities: bool = False
+    """Round resource quantities up to thousandths, which is part of defaulting."""
+
+
+CLIENT_FORM = Form()
+SERVER_FORM = Form(null_times=False)
+
+
+def normalise(value: Any, struct: str, *, path: str = "", form: Form = CLIENT_FORM) -> Value:
+    """The canonical form of a struct of the table. Raises TemplateTypeError for a value of the wrong type."""
+    return _struct({} if value is None else value, struct, Path(path), form)
+
+
+def normalise_template(template: Any, *, path: str = "") -> Value:
+    return normalise(template, schema.POD_TEMPLATE_SPEC, path=path)
+
+
+def canonical_template_json(template: Any) -> bytes:
+    """The canonical template as sorted, compact JSON with Go's escapes (IPU-10)."""
+    return go_json(normalise_template(template))
+
+
+def go_json(value: Any) -> bytes:
+    """Sorted, compact JSON as Go's encoder writes it."""
+    return _go_escaped(codec.canonical(value))
+
+
+def struct_order_json(value: Any, struct: str, *, form: Form = CLIENT_FORM) -> bytes:
+    """JSON of a typed value with fields in struct order, as Go marshals the struct itself (IPU-65)."""
+    return _go_escaped(codec.encode(normalise(value, struct, form=form)))
+
+
+def _go_escaped(text: bytes) -> bytes:
+    # None of these can be in JSON outside of a string, so no parsing is needed.
+    for raw, escaped in _GO_ESCAPES:
+        text = text.replace(raw, escaped)
+    return text
+
+
+_GO_ESCAPES = (
+    (b"<", b"\\u003c"),
+    (b">", b"\\u003e"),
+    (b"&", b"\\u0026"),
+    ("\u2028".encode(), b"\\u2028"),
+    ("\u2029".encode(), b"\\u2029"),
+)
+
+
+def equal(left: Any, right: Any, struct: str) -> bool:
+    """Whether two values mean the same: quantities by amount, empty lists and maps like absent ones."""
+    return _equal(normalise(left, struct), normalise(right, struct), struct)
+
+
+def equal_templates(left: Any, right: Any) -> bool:
+    return equal(left, right, schema.POD_TEMPLATE_SPEC)
+
+
+def ordered(value: Mapping[str, Any], struct: str) -> Value:
+    """The same fields in struct order, for structs to which a field was added."""
+    return {field.name: value[field.name] for field in schema.struct_type(struct).fields if field.name in value}
+
+
+# Reading and writing
+
+
+def _struct(value: Any, struct: str, path: Path, form: Form) -> Value:
+    if not isinstance(value, Mapping):
+        raise _wrong(path, value, "an object")
+    value = form.fill_in(struct, value)
+    result: Value = {}
+    for field in schema.struct_type(struct).fields:
+        given = value.get(field.name)
+        if given is None:
+            if field.pointer:
+                if not field.omit_empty:
+                    result[field.name] = None
+                continue
+            if field.omit_empty and not _always_written(field.type):
+                continue
+            if field.omit_zero and not form.null_times:
+                continue
+            result[field.name] = _zero(field.type, form)
+            continue
+        written = _convert(given, field.type, path.child(field.name), form)
+        if field.omit_empty and not field.pointer and not written and not _always_written(field.type):
+            continue
+        result[field.name] = written
+    return result
+
+
+_NEVER_EMPTY = frozenset({"quantity", "intorstring", "time", "microtime", "duration"})
+
+
+def _always_written(wire_type: str) -> bool:
+    """Go's `omitempty` has no effect on structs, and these are structs to Go."""
+    return wire_type in _NEVER_EMPTY or schema.is_struct(wire_type)
+
+
+def _zero(wire_type: str, form: Form) -> Any:
+    if schema.is_struct(wire_type):
+        return _struct({}, wire_type, Path(), form)
+    return _ZEROS.get(wire_type)
+
+
+_ZEROS: Mapping[str, Any] = {
+    "string": "",
+    "bool": False,
+    "int32": 0,
+    "int64": 0,
+    "int": 0,
+    "float": 0,
+    "quantity": "0",
+    "intorstring": 0,
+    "duration": "0s",
+}
+
+
+def _convert(value: Any, wire_type: str, path: Path, form: Form) -> Any:
+    if wire_type.startswith(schema.LIST):
+        return _list(value, wire_type[2:], path, form)
+    if wire_type.startswith(schema.MAP):
+        return _map(value, wire_type[2:], path, form)
+    if schema.is_struct(wire_type):
+        return _struct(value, wire_type, path, form)
+    return _LEAVES[wire_type](value, path)
+
+
+def _list(value: Any, element: str, path: Path, form: Form) -> list[Any]:
+    if not isinstance(value, list | tuple):
+        raise _wrong(path, value, "a list")
+    return [
+        _zero(element, form) if item is None else _convert(item, element, path.index(position), form)
+        for position, item in enumerate(value)
+    ]
+
+
+def _map(value: Any, element: str, path: Path, form: Form) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise _wrong(path, value, "an object")
+    result = {
+        key: _zero(element, form) if value[key] is None else _convert(value[key], element, path.key(key), form)
+        for key in sorted(value)
+    }
+    if form.round_quantities and element == "quantity":
+        result = {key: quantities.rounded_up_to_milli(amount) for key, amount in result.items()}
+    return result
+
+
+def _wrong(path: Path, value: Any, wanted: str) -> TemplateTypeError:
+    return TemplateTypeError(wrong_type(path, value, f"must be {wanted}, not {_kind(value)}"))
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "a boolean"
+    if isinstance(value, str):
+        return "a string"
+    if isinstance(value, int | float):
+        return "a number"
+    return "an object" if isinstance(value, Mapping) else "a list"
+
+
+def _string(value: Any, path: Path) -> str:
+    if not isinstance(value, str):
+        raise _wrong(path, value, "a string")
+    return value
+
+
+def _bool(value: Any, path: Path) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(path, value, "a boolean")
+    return value
+
+
+def _integer(bits: int) -> Callable[[Any, Path], int]:
+    low, high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def read(value: Any, path: Path) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise _wrong(path, value, "an integer" if isinstance(value, float) else "a number")
+        if not low <= value <= high:
+            raise TemplateTypeError(wrong_type(path, value, f"must fit into {bits} bits"))
+        return value
+
+    return read
+
+
+def _float(value: Any, path: Path) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(path, value, "a number")
+    return value
+
+
+def _quantity(value: Any, path: Path) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _wrong(path, value, "a quantity")
+    try:
+        return quantities.canonical(value)
+    except ValueError as error:
+        raise TemplateTypeError(wrong_type(path, value, str(error))) from error
+
+
+def _int_or_string(value: Any, path: Path) -> int | str:
+    if isinstance(value, str):
+        return value
+    return _integer(32)(value, path)
+
+
+def _time(value: Any, path: Path) -> str:
+    try:
+        return times.format_time(times.parse_time(_string(value, path)))
+    except ValueError as error:
+        raise TemplateTypeError(wrong_type(path, value, str(error))) from error
+
+
+def _micro_time(value: Any, path: Path) -> str:
+    try:
+        return times.format_micro_time(times.parse_time(_string(value, path)))
+    except ValueError as error:
+        raise TemplateTypeError(wrong_type(path, value, str(error))) from error
+
+
+def _bytes(value: Any, path: Path) -> str:
+    try:
+        base64.b64decode(_string(value, path), validate=True)
+    except binascii.Error as error:
+        raise TemplateTypeError(wrong_type(path, value, "must be base64")) from error
+    return str(value)
+
+
+def _raw(value: Any, path: Path) -> Any:
+    return value
+
+
+_LEAVES: Mapping[str, Callable[[Any, Path], Any]] = {
+    "string": _string,
+    "bool": _bool,
+    "int32": _integer(32),
+    "int64": _integer(64),
+    "int": _integer(64),
+    "float": _float,
+    "quantity": _quantity,
+    "intorstring": _int_or_string,
+    "time": _time,
+    "microtime": _micro_time,
+    "duration": _string,
+    "bytes": _bytes,
+    "raw": _raw,
+}
+
+
+# Comparing canonical values
+
+
+def _equal(left: Any, right: Any, wire_type: str) -> bool:
+    if wire_type == "quantity" and left is not None and right is not None:
+        return quantities.compare(left, right) == 0
+    if wire_type.startswith(schema.LIST):
+        left, right = left or (), right or ()
+        return len(left) == len(right) and all(
+            _equal(one, other, wire_type[2:]) for one, other in zip(left, right, strict=True)
+        )
+    if wire_type.startswith(schema.MAP):
+        left, right = left or {}, right or {}
+        return left.keys() == right.keys() and all(_equal(left[key], right[key], wire_type[2:]) for key in left)
+    if schema.is_struct(wire_type) and left is not None and right is not None:
+        return all(
+            _equal(left.get(field.name), right.get(field.name), field.type)
+            for field in schema.struct_type(wire_type).fields
+        )
+    return bool(left == right)

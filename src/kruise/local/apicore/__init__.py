@@ -1,0 +1,35 @@
+"""The API core: storage, verbs and watches over any registered kind, without a network."""
+
+from kruise.local.apicore.admission import Admission, AdmissionRequest, Operation
+from kruise.local.apicore.builtin import NATIVE, POD_KIND, custom_kind, native_kind, native_registry
+from kruise.local.apicore.core import ApiCore, Call
+from kruise.local.apicore.errors import StatusError
+from kruise.local.apicore.kinds import (
+    ActionSubresource,
+    KindDescription,
+    ObjectSubresource,
+    Registry,
+    ViewSubresource,
+)
+from kruise.local.apicore.storage import MemoryStorage, Storage
+
+__all__ = [
+    "NATIVE",
+    "POD_KIND",
+    "ActionSubresource",
+    "Admission",
+    "AdmissionRequest",
+    "ApiCore",
+    "Call",
+    "KindDescription",
+    "MemoryStorage",
+    "ObjectSubresource",
+    "Operation",
+    "Registry",
+    "StatusError",
+    "Storage",
+    "ViewSubresource",
+    "custom_kind",
+    "native_kind",
+    "native_registry",
+]

@@ -1,0 +1,426 @@
+"""The verbs of the API over any registered kind: the generic heart of the local cluster.
+
+A write reads the object, makes the new one with pure functions, lets admission see it, and stores it if nobody stored
+something else in the meantime; otherwise it starts again, as a real server does. Nothing gives way to other tasks
+between that last look and the store, so no lock is needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kruise.api.core import field_errors
+from kruise.api.core.field_errors import go_quote
+from kruise.local.apicore import deletion, errors, metadata, patching
+from kruise.local.apicore.admission import Admission, AdmissionRequest, Operation
+from kruise.local.apicore.deletion import DeleteOptions, Fate
+from kruise.local.apicore.errors import Json
+from kruise.local.apicore.kinds import (
+    ActionSubresource,
+    KindDescription,
+    ObjectSubresource,
+    Registry,
+    Subresource,
+    ViewSubresource,
+)
+from kruise.local.apicore.listing import Filter, ListOptions, list_page
+from kruise.local.apicore.patching import PatchReader
+from kruise.local.apicore.storage import Key, MemoryStorage, Storage
+from kruise.local.apicore.strategy import changed, prepare_new, prepare_status
+from kruise.local.apicore.watching import Watch
+from kruise.machinery.clock import Clock
+from kruise.machinery.names import NameSource
+from kruise.machinery.patches.values import same
+
+NAME_ATTEMPTS: Final = 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Who asks for what, after the request was understood."""
+
+    kind: KindDescription
+    version: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    dry_run: bool = False
+    user: str = ""
+    field_manager: str = ""
+
+    @property
+    def key(self) -> Key:
+        return (self.namespace if self.kind.namespaced else "", self.name)
+
+
+class ApiCore:
+    """An API server without a network. Objects that it returns are shared with its storage: never change one."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        clock: Clock,
+        storage: Storage | None = None,
+        seed: int | None = None,
+        require_namespaces: bool = False,
+        patch_readers: Mapping[str, PatchReader] = patching.READERS,
+        bookmark_interval: float | None = 60.0,
+        watch_max_lag: int = 10_000,
+    ) -> None:
+        """`seed` makes uids and generated names the same each time; without one they are random."""
+        self.registry = registry
+        self.clock = clock
+        self.storage: Storage = MemoryStorage() if storage is None else storage
+        self.admission = Admission()
+        self.require_namespaces = require_namespaces
+        self.patch_readers = patch_readers
+        self._names = NameSource(random.SystemRandom().getrandbits(128) if seed is None else seed)
+        self._bookmark_interval = bookmark_interval
+        self._watch_max_lag = watch_max_lag
+
+    # Reading
+
+    def get(self, call: Call) -> Json:
+        obj = self._existing(call)
+        view = self._subresource(call)
+        seen = call.kind.in_version(obj, call.version)
+        if isinstance(view, ViewSubresource):
+            return view.read(seen)
+        if isinstance(view, ActionSubresource):
+            raise errors.method_not_allowed()
+        return seen
+
+    def list(self, call: Call, options: ListOptions) -> Json:
+        kind = call.kind
+        selected = Filter(kind, call.namespace, options.labels, options.fields)
+        page = list_page(self.storage, kind, selected, options)
+        items = [kind.in_version(obj, call.version) for obj in page.items]
+        if not kind.custom:
+            items = [{name: value for name, value in item.items() if name not in _TYPE} for item in items]
+        about: Json = {"resourceVersion": str(page.version)}
+        if page.continue_token:
+            about["continue"] = page.continue_token
+        if page.remaining is not None:
+            about["remainingItemCount"] = page.remaining
+        api_version = kind.api_version(call.version)
+        return {"kind": kind.listed_as, "apiVersion": api_version, "metadata": about, "items": items}
+
+    def watch(self, call: Call, options: ListOptions) -> Watch:
+        fields = options.fields
+        if call.name:
+            fields = f"metadata.name={call.name}" + (f",{fields}" if fields else "")
+        selected = Filter(call.kind, call.namespace, options.labels, fields)
+        return Watch(
+            self.storage,
+            call.kind,
+            call.version,
+            selected,
+            options,
+            bookmark_interval=self._bookmark_interval,
+            max_lag=self._watch_max_lag,
+        )
+
+    def _existing(self, call: Call) -> Json:
+        obj = self.storage.get(call.kind.group_resource, call.key)
+        if obj is None:
+            raise errors.not_found(call.kind.group, call.kind.plural, call.name)
+        return obj
+
+    def _subresource(self, call: Call) -> Subresource | None:
+        if not call.subresource:
+            return None
+        known = call.kind.subresources.get(call.subresource)
+        if known is None and call.subresource == "status" and call.kind.has_status:
+            return ObjectSubresource(prepare=lambda new, old: prepare_status(call.kind, new, old))
+        if known is None:
+            raise errors.no_such_resource()
+        return known
+
+    # Creating
+
+    async def create(self, call: Call, obj: Json) -> Json:
+        action = self._subresource(call)
+        if isinstance(action, ActionSubresource):
+            return await action.create(self, call, obj)
+        if action is not None:
+            raise errors.method_not_allowed()
+        obj = self._understood(call, obj)
+        obj = metadata.for_create(obj)
+        self._check_namespace(call)
+        obj = await self._mutated(call, Operation.CREATE, obj, None)
+        return await self._create(call, obj)
+
+    async def _create(self, call: Call, obj: Json) -> Json:
+        generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
+        attempts = NAME_ATTEMPTS if generated else 1
+        while True:
+            attempts -= 1
+            try:
+                return await self._create_once(call, obj, generated)
+            except errors.StatusError as error:
+                if error.reason != "AlreadyExists" or not attempts:
+                    raise
+
+    async def _create_once(self, call: Call, obj: Json, generated: bool) -> Json:
+        kind = call.kind
+        about = obj["metadata"]
+        if generated:
+            about = {**about, "name": self._names.generate(about["generateName"])}
+        moment = metadata.timestamp(self.clock.now())
+        new = {**obj, "metadata": {**about, "uid": self._names.uid(), "creationTimestamp": moment}}
+        new = prepare_new(kind, new)
+        name = about.get("name", "")
+        problems = [*metadata.problems_on_create(kind, new), *kind.validate(new, None)]
+        if problems:
+            raise errors.invalid_object(kind.group, kind.kind, name, problems)
+        await self._validated(dataclasses.replace(call, name=name), Operation.CREATE, new, None)
+        if "resourceVersion" in about:
+            raise errors.plain_failure("resourceVersion should not be set on objects to be created")
+        key = (call.key[0], name)
+        taken = self.storage.get(kind.group_resource, key)
+        if taken is not None:
+            say = errors.no_unique_name if generated else errors.already_exists
+            refusal = say(kind.group, kind.plural, name)
+            if "deletionTimestamp" in taken["metadata"]:
+                refusal.status["message"] = f"object is being deleted: {refusal.status['message']}"
+            raise refusal
+        if call.dry_run:
+            return new
+        stored = self.storage.put(kind.group_resource, key, kind.in_version(new, kind.stored_version))
+        return kind.in_version(stored.object, call.version)
+
+    def _understood(self, call: Call, obj: Json) -> Json:
+        """The object as it was sent: of this kind and version, with well-formed metadata and defaults."""
+        kind = call.kind
+        expected = kind.api_version(call.version)
+        if obj.get("apiVersion", expected) != expected or obj.get("kind", kind.kind) != kind.kind:
+            if obj.get("kind", kind.kind) == kind.kind:
+                raise errors.bad_request(
+                    f"the API version in the data ({obj['apiVersion']}) does not match the expected API version "
+                    f"({expected})"
+                )
+            raise errors.bad_request(
+                f"{obj['kind']} in version {go_quote(call.version)} cannot be handled as a {kind.kind}: "
+                f"converting ({call.version}.{obj['kind']}) to ({kind.group or 'core'}.{kind.kind}): unknown conversion"
+            )
+        if "apiVersion" not in obj or "kind" not in obj:
+            obj = {"kind": kind.kind, "apiVersion": expected, **obj}
+        return kind.default(metadata.checked(kind, obj, call.namespace))
+
+    def _check_namespace(self, call: Call) -> None:
+        """New objects need a namespace that is there to stay."""
+        if not self.require_namespaces or not call.kind.namespaced:
+            return
+        namespace = self.storage.get("namespaces", ("", call.namespace))
+        if namespace is None:
+            raise errors.not_found("", "namespaces", call.namespace)
+        if "deletionTimestamp" in namespace["metadata"]:
+            text = f"unable to create new content in namespace {call.namespace} because it is being terminated"
+            refusal = errors.forbidden(call.kind.group, call.kind.plural, call.name, text)
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {call.namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+            refusal.status["details"]["causes"] = [cause]
+            raise refusal
+
+    # Changing
+
+    async def update(self, call: Call, obj: Json) -> tuple[Json, bool]:
+        """Replace an object; returns it and whether it was created."""
+        part = self._subresource(call)
+        if isinstance(part, ActionSubresource):
+            raise errors.method_not_allowed()
+        if isinstance(part, ViewSubresource):
+            return await self._write_view(call, part, lambda _: obj)
+        sent = self._understood(call, obj)
+        self._check_name(call, sent)
+        uid = sent["metadata"].get("uid", "")
+
+        def replaced(old: Json) -> Json:
+            if uid and uid != old["metadata"]["uid"]:
+                place = "/".join(part for part in (call.kind.storage_prefix, *call.key) if part)
+                raise errors.conflict(
+                    call.kind.group,
+                    call.kind.plural,
+                    call.name,
+                    f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: "
+                    f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}",
+                )
+            return sent
+
+        if call.kind.creates_on_update and self.storage.get(call.kind.group_resource, call.key) is None:
+            return await self.create(dataclasses.replace(call, subresource=""), obj), True
+        return await self._change(call, part, replaced), False
+
+    async def patch(self, call: Call, content_type: str, body: bytes) -> tuple[Json, bool]:
+        """Patch an object; returns it and whether it was created."""
+        part = self._subresource(call)
+        if isinstance(part, ActionSubresource):
+            raise errors.method_not_allowed()
+        apply = patching.read(call.kind, call.version, content_type, body, self.patch_readers)
+        if isinstance(part, ViewSubresource):
+            return await self._write_view(call, part, lambda obj: apply(part.read(obj)))
+
+        def patched(old: Json) -> Json:
+            result = apply(old)
+            if not isinstance(result, dict):
+                raise errors.unprocessable()
+            result = self._understood(call, result)
+            self._check_name(call, result)
+            return result
+
+        return await self._change(call, part, patched), False
+
+    async def _write_view(self, call: Call, part: ViewSubresource, change: Callable[[Json], Json]) -> tuple[Json, bool]:
+        def merged(old: Json) -> Json:
+            return part.write(old, change(old))
+
+        plain = dataclasses.replace(call, subresource="")
+        return part.read(await self._change(plain, None, merged)), False
+
+    def _check_name(self, call: Call, obj: Json) -> None:
+        name = obj["metadata"].get("name", "")
+        if not name:
+            raise errors.bad_request(
+                f"the name of the object ({call.name} based on URL) was undeterminable: name must be provided"
+            )
+        if name != call.name:
+            raise errors.bad_request(
+                f"the name of the object ({name}) does not match the name on the URL ({call.name})"
+            )
+
+    async def _change(self, call: Call, part: ObjectSubresource | None, make: Callable[[Json], Json]) -> Json:
+        """Store what `make` makes of the object; begins again when another write comes in between."""
+        kind, resource = call.kind, call.kind.group_resource
+        while True:
+            existing = self._existing(call)
+            old = kind.in_version(existing, call.version)
+            new = await self._mutated(call, Operation.UPDATE, make(old), old)
+            self._check_version(call, new, old)
+            new = changed(kind, part, new, old)
+            problems = metadata.problems_on_update(kind, new, old)
+            problems.extend(kind.validate(new, old) if part is None else part.validate(new, old))
+            if problems:
+                raise errors.invalid_object(kind.group, kind.kind, call.name, problems)
+            await self._validated(call, Operation.UPDATE, new, old)
+            if self.storage.get(resource, call.key) is not existing:
+                continue
+            if deletion.is_over(new, old):
+                if not call.dry_run:
+                    self.storage.delete(resource, call.key)
+                return new
+            stored = kind.in_version(new, kind.stored_version)
+            if call.dry_run or same(stored, existing):
+                return new
+            return kind.in_version(self.storage.put(resource, call.key, stored).object, call.version)
+
+    def _check_version(self, call: Call, new: Json, old: Json) -> None:
+        kind = call.kind
+        given = new["metadata"].get("resourceVersion", "")
+        if given and not (given.isascii() and given.isdecimal()):
+            raise errors.plain_failure(f"strconv.ParseUint: parsing {go_quote(given)}: invalid syntax")
+        if not given or given == "0":
+            if kind.custom or not kind.allows_unconditional_update:
+                problem = field_errors.invalid("metadata.resourceVersion", 0, "must be specified for an update")
+                raise errors.invalid_object(kind.group, kind.plural, call.name, [problem])
+        elif given != old["metadata"]["resourceVersion"]:
+            raise errors.conflict(kind.group, kind.plural, call.name, errors.OPTIMISTIC_LOCK)
+
+    # Deleting
+
+    async def delete(self, call: Call, options: DeleteOptions) -> Json:
+        """Returns the object while it stays, and a Status (or, for some kinds, the object) when it is gone."""
+        kind, resource = call.kind, call.kind.group_resource
+        dry_run = options.dry_run or call.dry_run
+        while True:
+            existing = self._existing(call)
+            deletion.check_preconditions(kind, existing, options)
+            outcome = deletion.decide(kind, existing, options, self.clock.now())
+            if outcome.fate is Fate.PENDING:
+                return self._farewell(call, existing)
+            old = kind.in_version(existing, call.version)
+            await self._mutated(call, Operation.DELETE, None, old)
+            await self._validated(call, Operation.DELETE, None, old)
+            if self.storage.get(resource, call.key) is not existing:
+                continue
+            final = outcome.object
+            if not dry_run and not same(final, existing):
+                final = self.storage.put(resource, call.key, final).object
+            if outcome.fate is Fate.MARK:
+                return kind.in_version(final, call.version)
+            if not dry_run:
+                final = self.storage.delete(resource, call.key).object
+            return self._farewell(call, final)
+
+    def _farewell(self, call: Call, obj: Json) -> Json:
+        kind = call.kind
+        if kind.returns_deleted_object:
+            return kind.in_version(obj, call.version)
+        about = obj["metadata"]
+        return errors.success(errors.details_of(about["name"], kind.group, kind.plural, uid=about["uid"]))
+
+    async def delete_collection(self, call: Call, selection: ListOptions, options: DeleteOptions) -> Json:
+        """Delete what a list selects, one by one; returns that list."""
+        found = self.list(call, selection)
+        for item in found["items"]:
+            about = item["metadata"]
+            each = dataclasses.replace(call, namespace=about.get("namespace", ""), name=about["name"])
+            try:
+                await self.delete(each, options)
+            except errors.StatusError as error:
+                if error.code != 404:
+                    raise
+        return found
+
+    # For subresources
+
+    async def admit_action(self, call: Call, body: Json) -> None:
+        """Show the body of a subresource's POST to admission."""
+        review = _review(call, Operation.CREATE, body, None)
+        await self.admission.validate(await self.admission.mutate(review))
+
+    def rewrite(self, call: Call, make: Callable[[Json], Json]) -> Json:
+        """Store what `make` makes of the object, by the server's own right: no rule of updates holds it back."""
+        obj = call.kind.in_version(self._existing(call), call.version)
+        new = make(obj)
+        if call.dry_run:
+            return new
+        stored = call.kind.in_version(new, call.kind.stored_version)
+        return call.kind.in_version(self.storage.put(call.kind.group_resource, call.key, stored).object, call.version)
+
+    # Admission
+
+    async def _mutated(self, call: Call, operation: Operation, new: Json | None, old: Json | None) -> Json:
+        if self.admission.mutating:
+            request = await self.admission.mutate(_review(call, operation, new, old))
+            if request.object is not None and request.object is not new:
+                return metadata.checked(call.kind, request.object, call.namespace)
+        return {} if new is None else new
+
+    async def _validated(self, call: Call, operation: Operation, new: Json | None, old: Json | None) -> None:
+        if self.admission.validating:
+            await self.admission.validate(_review(call, operation, new, old))
+
+
+_TYPE = frozenset({"kind", "apiVersion"})
+
+
+def _review(call: Call, operation: Operation, new: Json | None, old: Json | None) -> AdmissionRequest:
+    return AdmissionRequest(
+        operation=operation,
+        kind=call.kind,
+        version=call.version,
+        namespace=call.namespace,
+        name=call.name,
+        subresource=call.subresource,
+        object=new,
+        old_object=old,
+        dry_run=call.dry_run,
+        user=call.user,
+    )

@@ -1,0 +1,154 @@
+"""From a `Request` value to an answer in bytes: the part of an HTTP server that is not HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kruise.api.core import field_errors
+from kruise.local.apicore import errors
+from kruise.local.apicore.core import ApiCore, Call
+from kruise.local.apicore.deletion import DeleteOptions, dry_run_problems
+from kruise.local.apicore.errors import Json, StatusError
+from kruise.local.apicore.listing import ListOptions, parse_bool
+from kruise.local.apicore.patching import without_nulls
+from kruise.local.apicore.watching import Watch
+from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.client.transport import Response
+from kruise.machinery.codec import DecodeError, decode, encode
+
+MAX_BODY: Final = 3 * 1024 * 1024
+_JSON_HEADERS: Mapping[str, str] = {"content-type": "application/json"}
+_OPTIONS_KIND: Mapping[Verb, str] = {
+    Verb.CREATE: "CreateOptions",
+    Verb.UPDATE: "UpdateOptions",
+    Verb.PATCH: "PatchOptions",
+}
+
+VERSION: Json = {
+    "major": "1",
+    "minor": "34",
+    "gitVersion": "v1.34.4",
+    "gitCommit": "",
+    "gitTreeState": "",
+    "buildDate": "",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "",
+}
+
+
+async def respond(core: ApiCore, request: Request) -> Response:
+    """The answer to anything but a watch."""
+    try:
+        code, answer = await _answer(core, request)
+    except StatusError as error:
+        return refusal(error)
+    return Response(code, encode(answer) if isinstance(answer, dict) else answer, _JSON_HEADERS)
+
+
+def refusal(error: StatusError) -> Response:
+    headers = dict(_JSON_HEADERS)
+    if error.retry_after is not None:
+        headers["retry-after"] = str(error.retry_after)
+    return Response(error.code, encode(error.status), headers)
+
+
+def open_watch(core: ApiCore, request: Request) -> Watch:
+    """Raises `StatusError` where the watch is refused."""
+    return core.watch(_call(core, request), ListOptions.from_query(request.query, watch=True))
+
+
+async def _answer(core: ApiCore, request: Request) -> tuple[int, Json | bytes]:
+    if request.resource is None:
+        return _raw(request)
+    if request.body is not None and len(request.body) > MAX_BODY:
+        raise errors.too_large(MAX_BODY)
+    call = _call(core, request)
+    match request.verb:
+        case Verb.GET:
+            return 200, core.get(call)
+        case Verb.LIST:
+            return 200, core.list(call, ListOptions.from_query(request.query))
+        case Verb.CREATE:
+            return 201, await core.create(call, _body(call, request))
+        case Verb.UPDATE:
+            answer, created = await core.update(call, _body(call, request))
+            return (201 if created else 200), answer
+        case Verb.PATCH:
+            answer, created = await core.patch(call, request.content_type, request.body or b"")
+            return (201 if created else 200), answer
+        case Verb.DELETE:
+            return 200, await core.delete(call, _delete_options(request))
+        case Verb.DELETE_COLLECTION:
+            selection = ListOptions.from_query(request.query)
+            return 200, await core.delete_collection(call, selection, _delete_options(request))
+        case _:
+            raise errors.method_not_allowed()
+
+
+def _raw(request: Request) -> tuple[int, Json | bytes]:
+    path = request.raw_path.rstrip("/")
+    if path == "/version":
+        return 200, VERSION
+    if path in ("/healthz", "/livez", "/readyz"):
+        return 200, b"ok"
+    raise errors.no_such_resource()
+
+
+def _call(core: ApiCore, request: Request) -> Call:
+    resource = request.resource
+    if resource is None:
+        raise errors.no_such_resource()
+    kind = core.registry.find(resource.group, resource.version, resource.plural)
+    if kind is None:
+        raise errors.no_such_resource()
+    dry_run = tuple(value for name, value in request.query if name == "dryRun" and value)
+    options = _OPTIONS_KIND.get(request.verb)
+    if dry_run and options is not None:
+        problems = dry_run_problems(dry_run)
+        if problems:
+            raise errors.invalid_object("meta.k8s.io", options, "", problems)
+    return Call(
+        kind=kind,
+        version=resource.version,
+        namespace=request.namespace if kind.namespaced else "",
+        name=request.name,
+        subresource=request.subresource,
+        dry_run=bool(dry_run),
+        user=request.impersonate,
+        field_manager=request.parameter("fieldManager"),
+    )
+
+
+def _body(call: Call, request: Request) -> Json:
+    sent = _decoded(request.body or b"", call.kind.kind)
+    return without_nulls(sent) if not call.kind.custom and b"null" in (request.body or b"") else sent
+
+
+def _decoded(body: bytes, kind: str) -> Json:
+    try:
+        sent: Any = decode(body, object)
+    except DecodeError as error:
+        raise errors.bad_request(f"couldn't get version/kind; json parse error: {error}") from error
+    if not isinstance(sent, dict):
+        raise errors.bad_request(f"a JSON object is needed to describe a {kind}")
+    return sent
+
+
+def _delete_options(request: Request) -> DeleteOptions:
+    if request.body:
+        return DeleteOptions.parse(_decoded(request.body, "DeleteOptions"))
+    options: Json = {}
+    grace = request.parameter("gracePeriodSeconds")
+    if grace:
+        try:
+            options["gracePeriodSeconds"] = int(grace)
+        except ValueError:
+            text = f"strconv.ParseInt: parsing {field_errors.go_quote(grace)}: invalid syntax"
+            raise errors.bad_request(text) from None
+    if request.parameter("propagationPolicy"):
+        options["propagationPolicy"] = request.parameter("propagationPolicy")
+    if request.parameter("orphanDependents"):
+        options["orphanDependents"] = parse_bool(request.parameter("orphanDependents"))
+    return DeleteOptions.parse(options, tuple(value for name, value in request.query if name == "dryRun" and value))

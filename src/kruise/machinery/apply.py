@@ -1,0 +1,346 @@
+"""Carrying out a Plan: the one place that writes, the same for every kind.
+
+Phases run in order, the chains of a phase in parallel, the actions of a chain in order. How many writes are in flight
+at a time is the limiter's business. Every answer goes into the store before the outcome is returned, so the next
+decision sees it.
+
+An answer that does not come leaves open whether the write was done. Such a write is sent again as it is: creates have
+their full name, so "already exists, and its owner is ours" means that it worked; patches and deletes carry guards. A
+read that finds nothing would prove nothing, because the request may still wait in a webhook. After some tries the
+outcome is UNKNOWN, and the next decision takes what the watch shows by then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from kruise.api.meta import controller_of
+from kruise.api.resource import Resource
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import AlreadyExistsError, ApiError, ClientError, NotFoundError
+from kruise.machinery.client.requests import PatchType, Verb
+from kruise.machinery.client.retry import NEVER
+from kruise.machinery.clock import Clock
+from kruise.machinery.guards import EVICTION, Verdict, guarded_body, is_delete, judge
+from kruise.machinery.limiter import Load, WriteLimiter
+from kruise.machinery.metrics import Metrics
+from kruise.machinery.plan import Action, Chain, OnError, Outcome, Outcomes, Phase, Plan, Result
+
+log = logging.getLogger(__name__)
+
+Stopping = Callable[[], bool]
+# Answers of these subresources are the object itself; those of others (scale, binding) are of another kind.
+_WHOLE_OBJECT = frozenset({"", "status", "resize", "ephemeralcontainers"})
+_STOPPED = "not begun: the controller is shutting down"
+
+
+def never() -> bool:
+    return False
+
+
+class Memory(Protocol):
+    """Where answers go: `kruise.machinery.cache.Cache`."""
+
+    def written(self, resource: Resource[Any], obj: Any) -> None: ...
+
+    def delete_answered(self, resource: Resource[Any], uid: str = "", obj: Any = None) -> None: ...
+
+    def find(self, resource: Resource[Any], namespace: str, name: str) -> Any: ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How often a write is tried whose answer is missing or says "not now", and the pauses between the tries."""
+
+    attempts: int = 5
+    first_delay: float = 0.1
+    factor: float = 3.0
+    longest: float = 30.0
+    """A pause the server asks for is kept up to this; past it the decision is made anew instead of waiting."""
+
+    def delay(self, attempt: int, asked: float, rng: random.Random) -> float:
+        own = self.first_delay * self.factor**attempt
+        return min(self.longest, max(own, asked) * (1 + 0.2 * rng.random()))
+
+
+class Applier:
+    def __init__(
+        self,
+        client: Client,
+        cache: Memory | None,
+        *,
+        clock: Clock,
+        limiter: WriteLimiter | None = None,
+        metrics: Metrics | None = None,
+        patience: Patience | None = None,
+        timeout: float = 30.0,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        # Every refusal must reach the limiter and the rules here, so nothing is retried below.
+        self._writer = Client(client.transport, clock=clock, field_manager=client.field_manager, retry=NEVER)
+        self._timeout = timeout
+        self._cache = cache
+        self._limiter = limiter or WriteLimiter(clock=clock)
+        self._metrics = metrics or Metrics()
+        self._metrics.observe_writes(lambda: self._limiter.limit, lambda: self._limiter.in_flight)
+        self._patience = patience or Patience()
+        self._rng = rng or random.Random(0)
+
+    async def apply(self, plan: Plan, *, stopping: Stopping = never) -> Outcomes:
+        """Carry out a plan; the outcomes are in plan order. Once `stopping` says so, no action is begun any more."""
+        outcomes: list[Outcome] = []
+        go_on = True
+        for phase in plan.phases:
+            if not go_on:
+                outcomes += _skipped(phase.chains, "not begun: an earlier phase did not succeed")
+                continue
+            run = _PhaseRun(phase.on_error, stopping)
+            outcomes += await self._phase(phase, run)
+            go_on = run.complete or phase.on_error is not OnError.STOP_PLAN
+        return Outcomes(tuple(outcomes))
+
+    async def carry_out(self, action: Action, *, stopping: Stopping = never) -> Outcome:
+        """One write."""
+        return await self._write(action, lambda: not stopping(), stopping)
+
+    async def _phase(self, phase: Phase, run: _PhaseRun) -> list[Outcome]:
+        chains = phase.chains
+        results: list[list[Outcome]] = [[] for _ in chains]
+        indexes = iter(range(len(chains)))
+        # Each success permits two more: with n successes at most 2n + 1 chains were begun.
+        permits = asyncio.Semaphore(1) if phase.slow_start else None
+
+        async def lane() -> None:
+            while True:
+                if permits is not None:
+                    await permits.acquire()
+                index = next(indexes, None)
+                if index is None:
+                    if permits is not None:
+                        permits.release()  # for the lanes that still wait
+                    return
+                results[index] = await self._chain(chains[index], run)
+                done = all(outcome.result is Result.DONE for outcome in results[index])
+                if permits is not None:
+                    if not done:
+                        run.closed = True
+                    permits.release()
+                    permits.release()
+
+        lanes = min(len(chains), self._limiter.maximum)
+        if lanes == 1:
+            await lane()
+        elif lanes:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(lanes):
+                    group.create_task(lane())
+        return [outcome for result in results for outcome in result]
+
+    async def _chain(self, chain: Chain, run: _PhaseRun) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        for position, action in enumerate(chain):
+            may_begin = run.may_begin_action if position else run.may_begin_chain
+            outcome = await self._write(action, may_begin, run.stopping)
+            outcomes.append(outcome)
+            if outcome.result is not Result.DONE:
+                run.note(outcome.result)
+                rest = chain[position + 1 :]
+                outcomes += _skipped([rest], f"not begun: {outcome.action.verb} of {action.target} did not succeed")
+                break
+        return outcomes
+
+    async def _write(self, action: Action, may_begin: Callable[[], bool], stopping: Stopping) -> Outcome:
+        if not may_begin():
+            return _skip(action, _STOPPED if stopping() else "not begun: another chain failed")
+        try:
+            body = guarded_body(action)
+        except (TypeError, ValueError) as error:
+            outcome = Outcome(action=action, result=Result.FAILED, error=f"{action.target}: cannot be sent: {error}")
+        else:
+            outcome = await self._try(action, body, may_begin, stopping)
+        if outcome.result is not Result.SKIPPED:
+            kind = action.target.resource.group_resource
+            resource = f"{kind}/{action.subresource}" if action.subresource else kind
+            self._metrics.wrote(action.verb.value, resource, outcome.result.value)
+        return outcome
+
+    async def _try(self, action: Action, body: bytes, may_begin: Callable[[], bool], stopping: Stopping) -> Outcome:
+        may_have_acted = False
+        attempt = 0
+        while True:
+            began = await self._limiter.acquire()
+            if attempt == 0 and not may_begin():
+                self._limiter.release(began, Load.SILENT)
+                return _skip(action, _STOPPED if stopping() else "not begun: another chain failed")
+            load = Load.SILENT
+            failure: ClientError
+            try:
+                answer = await self._send(action, body)
+                load = Load.FINE
+            except ClientError as error:
+                failure = error
+                verdict = judge(action, error)
+                load = verdict.load
+            except ValueError as error:
+                return Outcome(action=action, result=Result.FAILED, error=f"cannot be sent: {error}")
+            except asyncio.CancelledError:
+                log.warning("write abandoned without waiting for its answer", extra={"target": str(action.target)})
+                raise
+            else:
+                return self._settled(action, answer)
+            finally:
+                self._limiter.release(began, load)
+            if isinstance(failure, AlreadyExistsError):
+                known = await self._existing(action, failure, may_have_acted)
+                if known is not None:
+                    return known
+                verdict = Verdict(result=None, cause="vanished")
+            may_have_acted |= verdict.may_have_acted
+            if verdict.result is Result.FAILED and may_have_acted and action.verb is Verb.CREATE:
+                # A quota may refuse the second try because the first one has used it up.
+                return _ended(action, Result.UNKNOWN, failure)
+            if verdict.result is not None:
+                return _ended(action, verdict.result, failure)
+            attempt += 1
+            if attempt >= self._patience.attempts or verdict.retry_after > self._patience.longest or stopping():
+                return _ended(action, Result.UNKNOWN if may_have_acted else Result.FAILED, failure)
+            self._metrics.tried_again(verdict.cause)
+            await asyncio.sleep(self._patience.delay(attempt - 1, verdict.retry_after, self._rng))
+
+    async def _send(self, action: Action, body: bytes) -> Any:
+        target = action.target
+        if action.subresource == EVICTION:
+            return await self._writer.evict(
+                target.resource,
+                target.name,
+                target.namespace,
+                uid=action.uid,
+                grace_period_seconds=action.grace_period_seconds,
+                timeout=self._timeout,
+            )
+        if action.verb is Verb.DELETE:
+            return await self._writer.delete(
+                target.resource,
+                target.name,
+                target.namespace,
+                uid=action.uid,
+                resource_version=action.resource_version,
+                grace_period_seconds=action.grace_period_seconds,
+                propagation=action.propagation,
+                timeout=self._timeout,
+            )
+        if action.verb is Verb.CREATE:
+            return await self._writer.create(
+                target.resource,
+                body,
+                target.namespace,
+                subresource=action.subresource,
+                name=_parent(action),
+                timeout=self._timeout,
+            )
+        return await self._writer.patch(
+            target.resource,
+            target.name,
+            body,
+            target.namespace,
+            patch_type=action.patch_type or PatchType.MERGE,
+            subresource=action.subresource,
+            field_manager=action.field_manager,
+            force=action.force,
+            timeout=self._timeout,
+        )
+
+    def _settled(self, action: Action, answer: Any) -> Outcome:
+        """The server did it. The store learns of it before anyone else."""
+        resource = action.target.resource
+        if is_delete(action):
+            obj = getattr(answer, "object", None)
+            if self._cache is not None:
+                self._cache.delete_answered(resource, getattr(answer, "uid", "") or action.uid, obj)
+            return Outcome(action=action, result=Result.DONE, object=obj)
+        if action.subresource in _WHOLE_OBJECT:
+            if self._cache is not None:
+                self._cache.written(resource, answer)
+            if action.uid and answer.metadata.uid not in ("", action.uid):
+                # The server ignored the guard (see `guards`): another object got the status of ours.
+                text = f"{action.target} was replaced by another object of this name"
+                return Outcome(action=action, result=Result.MOVED, object=answer, error=text)
+        return Outcome(action=action, result=Result.DONE, object=answer)
+
+    async def _existing(self, action: Action, error: AlreadyExistsError, may_have_acted: bool) -> Outcome | None:
+        """Look at what is there under the name; None: it has gone again, or could not be read."""
+        target = action.target
+        if not action.owner_uid:
+            return _ended(action, Result.UNKNOWN if may_have_acted else Result.FAILED, error)
+        known = self._cache.find(target.resource, target.namespace, target.name) if self._cache is not None else None
+        if known is None or not _is_owned(known, action.owner_uid) or known.metadata.deletion_timestamp is not None:
+            try:
+                known = await self._client.get(target.resource, target.name, target.namespace, timeout=self._timeout)
+            except NotFoundError:
+                return None
+            except ClientError as failure:
+                log.info("existing object not readable", extra={"target": str(target), "error": str(failure)})
+                return None
+            if self._cache is not None:
+                self._cache.written(target.resource, known)
+        if not _is_owned(known, action.owner_uid):
+            return _ended(action, Result.FAILED, error)
+        if known.metadata.deletion_timestamp is not None:
+            # Ours, but of an earlier life: the new one can be made when it has gone.
+            return dataclasses.replace(_ended(action, Result.MOVED, error), object=known)
+        return Outcome(action=action, result=Result.DONE, object=known)
+
+
+class _PhaseRun:
+    """What the chains of a phase know of each other."""
+
+    def __init__(self, on_error: OnError, stopping: Stopping) -> None:
+        self._on_error = on_error
+        self.stopping = stopping
+        self.complete = True
+        """Everything so far succeeded."""
+        self.closed = False
+        """No further chain may begin."""
+
+    def note(self, result: Result) -> None:
+        self.complete = False
+        # A guard that failed in one chain says nothing against the others: each has guards of its own.
+        if result in (Result.FAILED, Result.UNKNOWN) and self._on_error is not OnError.CONTINUE:
+            self.closed = True
+
+    def may_begin_chain(self) -> bool:
+        return not self.closed and not self.stopping()
+
+    def may_begin_action(self) -> bool:
+        return not self.stopping()
+
+
+def _parent(action: Action) -> str:
+    """A create of a subresource names the object it belongs to in the path."""
+    return action.target.name if action.subresource else ""
+
+
+def _is_owned(obj: Any, owner_uid: str) -> bool:
+    owner = controller_of(obj)
+    return owner is not None and owner.uid == owner_uid
+
+
+def _skip(action: Action, why: str) -> Outcome:
+    return Outcome(action=action, result=Result.SKIPPED, error=why)
+
+
+def _skipped(chains: Sequence[Chain], why: str) -> list[Outcome]:
+    return [_skip(action, why) for chain in chains for action in chain]
+
+
+def _ended(action: Action, result: Result, error: ClientError) -> Outcome:
+    if result is Result.DONE:
+        return Outcome(action=action, result=result)
+    code, reason = (error.code, error.reason) if isinstance(error, ApiError) else (0, "")
+    return Outcome(action=action, result=result, error=str(error), error_code=code, error_reason=reason)

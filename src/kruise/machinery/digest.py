@@ -1,0 +1,144 @@
+"""Fingerprints of snapshots, and plans as plain data. Pure.
+
+A snapshot holds objects of the store, which are immutable: uid and resourceVersion stand for the whole object. That
+makes a digest cheap enough to be taken at every pass (well under a microsecond per pod). Everything else in a snapshot
+is small and goes in whole.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kruise.api.meta import ObjectMeta
+from kruise.machinery.codec import canonical, is_struct, to_builtins
+from kruise.machinery.plan import Action, Chain, Plan, Target
+
+
+def digest(snapshot: object) -> str:
+    """The same text for equal snapshots, in any process."""
+    parts: list[str] = []
+    _collect(snapshot, parts)
+    return hashlib.blake2b("\n".join(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _collect(value: Any, parts: list[str]) -> None:
+    metadata = getattr(value, "metadata", None)
+    if type(metadata) is ObjectMeta and metadata.uid and metadata.resource_version:
+        parts.append(f"{metadata.uid} {metadata.resource_version}")
+    elif isinstance(value, tuple | list):
+        parts.append(f"{len(value)}[")
+        if not _collect_objects(value, parts):
+            for item in value:
+                _collect(item, parts)
+    elif isinstance(value, Mapping):
+        parts.append(f"{len(value)}{{")
+        for key in sorted(value, key=str):
+            parts.append(str(key))
+            _collect(value[key], parts)
+    elif (names := _field_names(value)) is not None:
+        parts.append(type(value).__name__)
+        for name in names:
+            parts.append(name)
+            _collect(getattr(value, name), parts)
+    elif isinstance(value, frozenset | set):
+        parts.append(f"{len(value)}<")
+        parts.extend(sorted(canonical(item).decode() for item in value))
+    else:
+        parts.append(canonical(value).decode())
+
+
+def _collect_objects(values: Iterable[Any], parts: list[str]) -> bool:
+    """The usual case, thousands of pods, in one go. False: they are not all objects of a server."""
+    try:
+        texts = [f"{meta.uid} {meta.resource_version}" if meta.uid else "" for meta in [v.metadata for v in values]]
+    except AttributeError:
+        return False
+    if not all(texts):
+        return False
+    parts.extend(texts)
+    return True
+
+
+def _field_names(value: Any) -> tuple[str, ...] | None:
+    if is_struct(value):
+        names: tuple[str, ...] = type(value).__struct_fields__
+        return names
+    if dataclasses.is_dataclass(value):
+        return tuple(field.name for field in dataclasses.fields(value))
+    return None
+
+
+def plan_to_data(plan: Plan) -> dict[str, Any]:
+    """A plan as builtins: equal plans give equal data, and every part of a plan shows in it."""
+    return {
+        "phases": [
+            {
+                "name": phase.name,
+                "onError": phase.on_error.value,
+                "slowStart": phase.slow_start,
+                "chains": [_chain_to_data(chain) for chain in phase.chains],
+            }
+            for phase in plan.phases
+        ],
+        "held": [
+            {
+                "target": target_to_data(held.target),
+                "causes": [
+                    {
+                        "code": cause.code,
+                        "message": cause.message,
+                        "details": plain(cause.details),
+                        "remedy": cause.remedy,
+                    }
+                    for cause in held.causes
+                ],
+            }
+            for held in plan.held
+        ],
+        "wakes": [{"after": wake.after, "reason": wake.reason} for wake in plan.wakes],
+        "notes": plain(plan.notes),
+    }
+
+
+def _chain_to_data(chain: Chain) -> list[dict[str, Any]]:
+    return [action_to_data(action) for action in chain]
+
+
+def action_to_data(action: Action) -> dict[str, Any]:
+    fields = {
+        field.name: plain(getattr(action, field.name))
+        for field in dataclasses.fields(action)
+        if field.name not in ("verb", "target", "reason")
+    }
+    told = {name: value for name, value in fields.items() if value not in (None, "", False)}
+    return {"verb": action.verb.value, "target": target_to_data(action.target), "reason": action.reason, **told}
+
+
+def target_to_data(target: Target) -> dict[str, str]:
+    resource = target.resource
+    return {
+        "group": resource.group,
+        "version": resource.version,
+        "plural": resource.plural,
+        "namespace": target.namespace,
+        "name": target.name,
+    }
+
+
+def plain(value: Any) -> Any:
+    """Builtins of whatever a plan may hold."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        return {str(plain(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, frozenset | set):
+        return sorted((plain(item) for item in value), key=canonical)
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, Target):
+        return target_to_data(value)
+    return to_builtins(value)

@@ -1,0 +1,246 @@
+"""The decision journal: what each pass saw, decided and achieved, and a way to decide it again elsewhere.
+
+It is always on. A ring per controller keeps short records of the last passes. They name what was seen by a digest, not
+by the objects themselves, so the ring keeps no old pod alive. For the keys that were busy last, the snapshot and the
+plan of their latest pass are kept by reference: a snapshot shares its objects with the store. These can be dumped as
+JSON, and `replay` decides over a dump again, bit for bit, without a cluster.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from itertools import islice
+from typing import Any, Protocol
+
+from kruise import __version__
+from kruise.api.meta import Key
+from kruise.machinery.codec import DecodeError, Raw, Struct, canonical, decode, encode, to_builtins
+from kruise.machinery.digest import digest, plan_to_data
+from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result
+
+SHOWN = 20
+"""How many actions and held objects a record tells one by one; the others are counted."""
+
+
+class Decider(Protocol):
+    """What replay needs of a `ControllerSpec`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def snapshot_type(self) -> Any: ...
+
+    @property
+    def decide(self) -> Callable[[Any], Plan]: ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One pass. The parts below `digest` are builtins, ready to be shown."""
+
+    time: datetime
+    controller: str
+    key: Key
+    reconcile_id: str
+    digest: str = ""
+    plan: dict[str, Any]
+    outcomes: dict[str, int]
+    troubles: list[dict[str, Any]]
+    conclusion: dict[str, Any]
+    error: str = ""
+    duration: float = 0.0
+
+    def to_data(self) -> dict[str, Any]:
+        data = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        data["time"] = to_builtins(self.time)
+        data["key"] = {"namespace": self.key.namespace, "name": self.key.name}
+        return data
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Kept:
+    time: datetime
+    reconcile_id: str
+    digest: str
+    snapshot: Any
+    plan: Plan
+
+
+class Journal:
+    def __init__(self, *, capacity: int = 256, snapshots: int = 32) -> None:
+        self._capacity = capacity
+        self._snapshots = snapshots
+        self._rings: dict[str, deque[Entry]] = {}
+        self._kept: dict[str, OrderedDict[Key, _Kept]] = {}
+
+    def record(
+        self,
+        *,
+        controller: str,
+        key: Key,
+        reconcile_id: str,
+        time: datetime,
+        duration: float,
+        snapshot: Any = None,
+        plan: Plan | None = None,
+        outcomes: Outcomes | None = None,
+        conclusion: Conclusion | None = None,
+        error: str = "",
+    ) -> None:
+        """Note a pass, as far as it came."""
+        fingerprint = digest(snapshot) if snapshot is not None else ""
+        entry = Entry(
+            time=time,
+            controller=controller,
+            key=key,
+            reconcile_id=reconcile_id,
+            digest=fingerprint,
+            plan=_plan_summary(plan) if plan is not None else {},
+            outcomes=dict(Counter(outcome.result.value for outcome in outcomes)) if outcomes is not None else {},
+            troubles=_troubles(outcomes) if outcomes is not None else [],
+            conclusion=_conclusion_summary(conclusion) if conclusion is not None else {},
+            error=error,
+            duration=duration,
+        )
+        self._rings.setdefault(controller, deque(maxlen=self._capacity)).append(entry)
+        kept = self._kept.setdefault(controller, OrderedDict())
+        kept.pop(key, None)
+        if snapshot is not None and plan is not None:
+            kept[key] = _Kept(time, reconcile_id, fingerprint, snapshot, plan)
+            if len(kept) > self._snapshots:
+                kept.popitem(last=False)
+
+    def controllers(self) -> list[str]:
+        return sorted(self._rings)
+
+    def entries(self, controller: str | None = None, key: Key | None = None, limit: int = 100) -> list[dict[str, Any]]:
+        """Records as builtins, the newest first."""
+        rings = self._rings.values() if controller is None else [self._rings.get(controller, deque())]
+        found = (entry for ring in rings for entry in ring if key is None or entry.key == key)
+        newest = sorted(found, key=lambda entry: entry.time, reverse=True)
+        return [entry.to_data() for entry in islice(newest, max(0, limit))]
+
+    def dumps(self) -> list[tuple[str, Key]]:
+        """What can be dumped right now."""
+        return [(controller, key) for controller, kept in sorted(self._kept.items()) for key in kept]
+
+    def dump(self, controller: str, key: Key) -> bytes:
+        """The latest snapshot of `key` and the plan that was made of it, as JSON. LookupError: it is not kept."""
+        kept = self._kept.get(controller, OrderedDict()).get(key)
+        if kept is None:
+            raise LookupError(
+                f"no snapshot of {key} is kept for controller {controller!r}: "
+                f"it had no pass lately, or {self._snapshots} other keys were busier"
+            )
+        # Not `canonical`: the order of mappings is part of what was seen.
+        return encode(
+            {
+                "controller": controller,
+                "version": __version__,
+                "namespace": key.namespace,
+                "name": key.name,
+                "time": kept.time,
+                "reconcileId": kept.reconcile_id,
+                "digest": kept.digest,
+                "snapshot": kept.snapshot,
+                "plan": plan_to_data(kept.plan),
+            }
+        )
+
+
+class _Dump(Struct):
+    """A dump as it is read back: the snapshot stays JSON until its type is known."""
+
+    controller: str
+    digest: str
+    snapshot: Raw
+    plan: dict[str, Any]
+
+
+class ReplayError(ValueError):
+    """A dump that cannot be replayed."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A decision made again. `plan` and `recorded` are data as `plan_to_data` gives it."""
+
+    controller: str
+    snapshot: Any
+    plan_equal: bool
+    plan: dict[str, Any]
+    recorded: dict[str, Any]
+    digest_equal: bool
+
+
+def replay(dump: bytes, specs: Iterable[Decider]) -> Replay:
+    """Decide again over a dumped snapshot, with the code of today."""
+    known = {spec.name: spec for spec in specs}
+    try:
+        document = decode(dump, _Dump)
+        if document.controller not in known:
+            names = ", ".join(sorted(known)) or "none"
+            raise ReplayError(f"the dump is of controller {document.controller!r}; known here: {names}")
+        spec = known[document.controller]
+        snapshot = decode(document.snapshot, spec.snapshot_type)
+    except DecodeError as error:
+        raise ReplayError(f"the dump does not fit: {error}") from error
+    plan = plan_to_data(spec.decide(snapshot))
+    return Replay(
+        controller=spec.name,
+        snapshot=snapshot,
+        plan_equal=canonical(plan) == canonical(document.plan),
+        plan=plan,
+        recorded=document.plan,
+        digest_equal=digest(snapshot) == document.digest,
+    )
+
+
+def _plan_summary(plan: Plan) -> dict[str, Any]:
+    counts: Counter[str] = Counter()
+    actions: list[dict[str, str]] = []
+    for phase in plan.phases:
+        for chain in phase.chains:
+            for action in chain:
+                resource = action.target.resource.group_resource
+                what = f"{resource}/{action.subresource}" if action.subresource else resource
+                counts[f"{action.verb.value} {what}"] += 1
+                if len(actions) < SHOWN:
+                    shown = {"phase": phase.name, "action": f"{action.verb.value} {what} {action.target.key}"}
+                    actions.append({**shown, "reason": action.reason})
+    causes = Counter(cause.code for held in plan.held for cause in held.causes[:1])
+    held_shown = [
+        {"target": str(held.target), "causes": [cause.message for cause in held.causes]} for held in plan.held[:SHOWN]
+    ]
+    return {
+        "actions": actions,
+        "counts": dict(counts),
+        "held": held_shown,
+        "heldBy": dict(causes),
+        "wakes": [{"after": wake.after, "reason": wake.reason} for wake in plan.wakes[:SHOWN]],
+    }
+
+
+def _troubles(outcomes: Outcomes) -> list[dict[str, Any]]:
+    troubled = (outcome for outcome in outcomes if outcome.result not in (Result.DONE, Result.SKIPPED))
+    return [
+        {
+            "action": f"{outcome.action.verb.value} {outcome.action.target}",
+            "result": outcome.result.value,
+            "error": outcome.error,
+        }
+        for outcome in islice(troubled, SHOWN)
+    ]
+
+
+def _conclusion_summary(conclusion: Conclusion) -> dict[str, Any]:
+    return {
+        "status": conclusion.status.reason if conclusion.status is not None else "",
+        "events": [f"{note.type.value} {note.reason}: {note.message}" for note in conclusion.events[:SHOWN]],
+        "wakes": [{"after": wake.after, "reason": wake.reason} for wake in conclusion.wakes[:SHOWN]],
+        "retry": conclusion.retry,
+    }

@@ -1,0 +1,318 @@
+"""Strategic merge patches: merge patches that know which lists are merged, and by which key.
+
+`apply` follows the API server, including what it does in odd cases: `$patch: delete` on an object leaves an empty
+object, a new value that carries a directive is dropped. Where the server leaves null members or stray directives for
+its typed decoder to drop, they are dropped here at once.
+
+The order of a merged list comes from, in this order: `$setElementOrder`, the patch's list, the list in the document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from kruise.machinery.patches.errors import PatchError, refuse_deep_nesting
+from kruise.machinery.patches.schema import MERGE, REPLACE, FieldRule, MergeSchema
+from kruise.machinery.patches.strategic_diff import diff, three_way
+from kruise.machinery.patches.values import same
+
+__all__ = ["apply", "diff", "three_way"]
+
+_DIRECTIVE = "$patch"
+_RETAIN_KEYS = "$retainKeys"
+_ORDER = "$setElementOrder"
+_DELETE_PRIMITIVES = "$deleteFromPrimitiveList"
+_PLAIN = FieldRule()
+
+
+@refuse_deep_nesting
+def apply(document: Any, patch: Any, schema: MergeSchema | None) -> Any:
+    """The document with the patch applied. Neither is changed; unchanged parts are shared with the result.
+
+    Without a schema no list is merged.
+    """
+    if not isinstance(patch, dict):
+        raise PatchError("a strategic merge patch must be a JSON object")
+    if document is not None and not isinstance(document, dict):
+        raise PatchError("a strategic merge patch applies to a JSON object")
+    return _merge_objects(document or {}, patch, schema)
+
+
+def _rule(schema: MergeSchema | None, name: str) -> FieldRule:
+    return (schema.field(name) if schema is not None else None) or _PLAIN
+
+
+def _merge_objects(original: dict[str, Any], patch: dict[str, Any], schema: MergeSchema | None) -> dict[str, Any]:
+    if _DIRECTIVE in patch:
+        directive = patch[_DIRECTIVE]
+        if directive == "replace":
+            replaced: dict[str, Any] = _decoded(patch)
+            return replaced
+        if directive == "delete":
+            return {}
+        raise PatchError(f"unknown patch type: {directive} in map: {patch}")
+    result = dict(original)
+    fields = dict(patch)
+    if _RETAIN_KEYS in fields:
+        _retain_keys(result, fields, fields.pop(_RETAIN_KEYS))
+    for key in [key for key in fields if key.startswith(_ORDER)]:
+        _merge_ordered_list(result, fields, _listed_name(key, _ORDER), fields.pop(key), schema)
+    for key in [key for key in fields if key.startswith(_DELETE_PRIMITIVES)]:
+        _delete_primitives(result, _listed_name(key, _DELETE_PRIMITIVES), fields.pop(key))
+    for name, value in fields.items():
+        _merge_field(result, name, value, schema)
+    return result
+
+
+def _merge_field(result: dict[str, Any], name: str, value: Any, schema: MergeSchema | None) -> None:
+    if value is None:
+        result.pop(name, None)
+        return
+    existing = result.get(name)
+    rule = _rule(schema, name)
+    if isinstance(existing, dict) and isinstance(value, dict):
+        if REPLACE in rule.strategies:
+            result[name] = _decoded(value)
+        else:
+            result[name] = _merge_objects(existing, value, rule.child)
+    elif isinstance(existing, list) and isinstance(value, list):
+        result[name] = _merge_lists(name, existing, value, rule)
+    elif _has_directive(value):
+        result.pop(name, None)
+    else:
+        result[name] = _new(value)
+
+
+def _retain_keys(result: dict[str, Any], fields: dict[str, Any], retained: Any) -> None:
+    if not isinstance(retained, list):
+        raise PatchError("invalid patch format of retainKeys")
+    for name, value in fields.items():
+        parallel = name.startswith((_ORDER, _DELETE_PRIMITIVES))
+        if value is not None and not parallel and name not in retained:
+            raise PatchError("invalid patch format of retainKeys")
+    for name in [name for name in result if name not in retained]:
+        del result[name]
+
+
+def _listed_name(key: str, prefix: str) -> str:
+    head, slash, name = key.partition("/")
+    if head != prefix or not slash:
+        kind = "primitive" if prefix == _DELETE_PRIMITIVES else "setElementOrder"
+        raise PatchError(f"invalid patch format of {kind} list")
+    return name
+
+
+def _delete_primitives(result: dict[str, Any], name: str, unwanted: Any) -> None:
+    existing = result.get(name)
+    if unwanted is None:
+        result.pop(name, None)
+    elif isinstance(existing, list) and isinstance(unwanted, list):
+        _element_type([*existing, *unwanted])
+        result[name] = [item for item in existing if not _contains(unwanted, item)]
+
+
+def _merge_lists(name: str, original: list[Any], patch: list[Any], rule: FieldRule) -> list[Any]:
+    if MERGE not in rule.strategies:
+        return [_decoded(item) for item in patch]
+    if not original and not patch:
+        return original
+    if _element_type([*original, *patch]) is not dict:
+        merged = _distinct([*original, *patch])
+        return _in_order(merged, patch, original, "")
+    if not rule.merge_key:
+        raise PatchError(f"cannot merge lists without merge key for {name}")
+    original, patch = _carry_out_directives(original, patch, rule.merge_key)
+    merged = list(original)
+    for element in patch:
+        value = _merge_value(element, rule.merge_key)
+        place = _find(merged, value, rule.merge_key)
+        if place is None:
+            merged.append(_decoded(element))
+        else:
+            merged[place] = _merge_objects(merged[place], element, rule.child)
+    return _in_order(merged, patch, original, rule.merge_key)
+
+
+def _carry_out_directives(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
+    """The list without the elements that the patch deletes, and the patch without the elements that are directives."""
+    ordinary: list[Any] = []
+    replace = False
+    for element in patch:
+        if _DIRECTIVE not in element:
+            ordinary.append(element)
+            continue
+        directive = element[_DIRECTIVE]
+        if directive == "delete":
+            unwanted = _merge_value(element, merge_key)
+            original = [item for item in original if not same(item.get(merge_key), unwanted)]
+        elif directive == "replace":
+            replace = True
+        elif directive == "merge":
+            raise PatchError("merging lists cannot yet be specified in the patch")
+        else:
+            raise PatchError(f"unknown patch type: {directive} in map: {element}")
+    if replace:
+        return [_decoded(element) for element in ordinary], []
+    return original, ordinary
+
+
+def _merge_ordered_list(
+    result: dict[str, Any], fields: dict[str, Any], name: str, order: Any, schema: MergeSchema | None
+) -> None:
+    """Merge a list whose order the patch gives, and put it into that order."""
+    if not isinstance(order, list):
+        raise PatchError(f"expected a list in {_ORDER}/{name}, but received {_type_name(order)}")
+    for holder in (result, fields):
+        if name in holder and not isinstance(holder[name], list):
+            raise PatchError(f"expected a list in {name}, but received {_type_name(holder[name])}")
+    rule = _rule(schema, name)
+    original: list[Any] | None = result.get(name)
+    patch: list[Any] | None = fields.pop(name, None)
+    if patch and order:
+        _check_order(patch, order, rule.merge_key)
+    if original is None and patch is None:
+        return
+    if patch is None:
+        merged = original or []
+    elif original is None:
+        merged = _new(patch)
+    else:
+        merged = _merge_lists(name, original, patch, rule)
+    result[name] = _in_order(merged, order, original or [], rule.merge_key)
+
+
+def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
+    """The elements of the patch must all be in the order list, in the same sequence."""
+    wanted = iter(order)
+    for element in patch:
+        if merge_key and not isinstance(element, dict):
+            _wrong_element(element)
+        if _has_directive(element):
+            continue
+        if not any(_equal_by(element, candidate, merge_key) for candidate in wanted):
+            raise PatchError(f"The order in patch list:\n{patch}\n doesn't match {_ORDER} list:\n{order}\n")
+
+
+def _in_order(merged: list[Any], order: list[Any], original: Sequence[Any], merge_key: str) -> list[Any]:
+    """Elements that the order names come in that order; the others keep their place among them as far as possible."""
+    if merge_key:
+        for element in [*merged, *order]:
+            _merge_value(element, merge_key)
+    ordered: list[tuple[int, Any]] = []
+    others: list[Any] = []
+    for element in merged:
+        place = _place(order, element, merge_key)
+        if place is None:
+            others.append(element)
+        else:
+            ordered.append((place, element))
+    ordered.sort(key=lambda item: item[0])
+    named = [element for _, element in ordered]
+    others.sort(key=lambda element: _place_or(original, element, merge_key, len(original)))
+    result: list[Any] = []
+    left = 0
+    for element in named:
+        place = _place(original, element, merge_key)
+        while place is not None and left < len(others):
+            other = _place(original, others[left], merge_key)
+            if other is None or other >= place:
+                break
+            result.append(others[left])
+            left += 1
+        result.append(element)
+    return [*result, *others[left:]]
+
+
+def _place_or(elements: Sequence[Any], element: Any, merge_key: str, default: int) -> int:
+    place = _place(elements, element, merge_key)
+    return default if place is None else place
+
+
+def _place(elements: Sequence[Any], element: Any, merge_key: str) -> int | None:
+    for index, candidate in enumerate(elements):
+        if _equal_by(element, candidate, merge_key):
+            return index
+    return None
+
+
+def _find(elements: Sequence[Any], value: Any, merge_key: str) -> int | None:
+    for index, candidate in enumerate(elements):
+        if merge_key in candidate and same(candidate[merge_key], value):
+            return index
+    return None
+
+
+def _equal_by(left: Any, right: Any, merge_key: str) -> bool:
+    if not merge_key:
+        return same(left, right)
+    return same(_merge_value(left, merge_key), _merge_value(right, merge_key))
+
+
+def _merge_value(element: Any, merge_key: str) -> Any:
+    if not isinstance(element, dict):
+        _wrong_element(element)
+    if merge_key not in element:
+        raise PatchError(f"map: {element} does not contain declared merge key: {merge_key}")
+    return element[merge_key]
+
+
+def _wrong_element(element: Any) -> NoReturn:
+    raise PatchError(f"expected an object as list element, but received {_type_name(element)}")
+
+
+def _element_type(elements: list[Any]) -> type:
+    kind = type(elements[0])
+    if any(type(element) is not kind for element in elements):
+        raise PatchError(f"list element types are not identical: {elements}")
+    if kind is list:
+        raise PatchError("lists of lists are not supported")
+    return kind
+
+
+def _contains(elements: Iterable[Any], wanted: Any) -> bool:
+    return any(same(element, wanted) for element in elements)
+
+
+def _distinct(elements: list[Any]) -> list[Any]:
+    seen: list[Any] = []
+    for element in elements:
+        if not _contains(seen, element):
+            seen.append(element)
+    return seen
+
+
+def _has_directive(value: Any) -> bool:
+    return isinstance(value, dict) and _DIRECTIVE in value
+
+
+def _type_name(value: Any) -> str:
+    return "null" if value is None else type(value).__name__
+
+
+def _is_directive_key(name: str) -> bool:
+    return name in (_DIRECTIVE, _RETAIN_KEYS) or name.startswith((f"{_ORDER}/", f"{_DELETE_PRIMITIVES}/"))
+
+
+def _new(value: Any) -> Any:
+    """A patch value that has no counterpart in the document: without nulls, and without all that are directives."""
+    if isinstance(value, dict):
+        return {
+            name: _new(item)
+            for name, item in value.items()
+            if item is not None and not _has_directive(item) and not _is_directive_key(name)
+        }
+    if isinstance(value, list):
+        return [_new(item) for item in value if not _has_directive(item)]
+    return value
+
+
+def _decoded(value: Any) -> Any:
+    """A patch value that the server takes over as it stands: its decoder drops nulls and unknown members."""
+    if isinstance(value, dict):
+        return {
+            name: _decoded(item) for name, item in value.items() if item is not None and not _is_directive_key(name)
+        }
+    if isinstance(value, list):
+        return [_decoded(item) for item in value]
+    return value
