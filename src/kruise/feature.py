@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from kruise.admission.chain import Mutate, PodStep
 from kruise.admission.conversion import Convert
+from kruise.admission.inventory import Entry
 from kruise.admission.registry import Handler
 from kruise.api.resource import Resource
 from kruise.machinery.controller import ControllerSpec
@@ -58,6 +59,9 @@ class Feature:
     """CustomResourceDefinitions, as they are installed."""
     controllers: Callable[[Settings], Sequence[ControllerSpec[Any]]] = _nothing
     """Controllers that run under these settings; a gate that is off leaves them out."""
+    mutating_entries: Sequence[Entry] = ()
+    validating_entries: Sequence[Entry] = ()
+    """Registrations of kinds that the inventory of PyKruise's own kinds does not list."""
     webhooks: Callable[[Settings], Sequence[Handler]] = _nothing
     """Admission handlers that are active under these settings."""
     pod_mutations: Callable[[Settings], Sequence[PodMutation]] = _nothing

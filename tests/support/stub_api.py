@@ -80,13 +80,16 @@ def answers(*bodies: Any, status: int = 200, headers: Mapping[str, str] | None =
     async def handle(request: web.Request) -> web.StreamResponse:
         body = left.pop(0) if len(left) > 1 else left[0]
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return web.Response(status=status, body=data, headers=headers, content_type="application/json")
+        content_type = "text/html" if data.startswith(b"<") else "application/json"
+        return web.Response(status=status, body=data, headers=headers, content_type=content_type)
 
     return handle
 
 
 @contextlib.asynccontextmanager
-async def raw_server(talk: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
+async def raw_server(
+    talk: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[str]:
     """A server below HTTP: for connections that misbehave."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

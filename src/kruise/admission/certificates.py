@@ -69,7 +69,7 @@ class Material:
     """What a replica needs to serve, and callers need to trust it. All PEM."""
 
     ca_cert: bytes
-    ca_key: bytes = b""
+    ca_key: bytes = dataclasses.field(default=b"", repr=False)
     """Empty where somebody else keeps it."""
     cert: bytes
     key: bytes = dataclasses.field(repr=False)

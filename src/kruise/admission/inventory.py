@@ -262,19 +262,25 @@ def _namespace_selector(entry: Entry, options: Options) -> dict[str, Any]:
 
 
 def configurations(
-    *, namespace: str = "kruise-system", service: str = "kruise-webhook-service"
+    *,
+    namespace: str = "kruise-system",
+    service: str = "kruise-webhook-service",
+    mutating: tuple[Entry, ...] = (),
+    validating: tuple[Entry, ...] = (),
 ) -> list[dict[str, Any]]:
-    """Both objects, as the plain installation creates them."""
+    """Both objects, as the plain installation creates them, with the entries of kinds from elsewhere."""
     options = Options(namespace=namespace, service=service)
-    return [mutating_configuration(options), validating_configuration(options)]
+    return [mutating_configuration(options, mutating), validating_configuration(options, validating)]
 
 
-def mutating_configuration(options: Options | None = None) -> dict[str, Any]:
-    return _configuration("MutatingWebhookConfiguration", MUTATING_NAME, MUTATING, options or Options())
+def mutating_configuration(options: Options | None = None, more: tuple[Entry, ...] = ()) -> dict[str, Any]:
+    entries = (*MUTATING, *more)
+    return _configuration("MutatingWebhookConfiguration", MUTATING_NAME, entries, options or Options())
 
 
-def validating_configuration(options: Options | None = None) -> dict[str, Any]:
-    return _configuration("ValidatingWebhookConfiguration", VALIDATING_NAME, VALIDATING, options or Options())
+def validating_configuration(options: Options | None = None, more: tuple[Entry, ...] = ()) -> dict[str, Any]:
+    entries = (*VALIDATING, *more)
+    return _configuration("ValidatingWebhookConfiguration", VALIDATING_NAME, entries, options or Options())
 
 
 def _configuration(kind: str, name: str, entries: tuple[Entry, ...], options: Options) -> dict[str, Any]:

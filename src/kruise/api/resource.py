@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from kruise.api.meta import Object
+from kruise.api.meta import Object, OwnerReference
 
 T = TypeVar("T", bound=Object)
 T_co = TypeVar("T_co", bound=Object, covariant=True)
@@ -50,3 +50,9 @@ class Resource(Generic[T_co]):
 
     def __str__(self) -> str:
         return self.group_resource
+
+
+def refers_to(reference: OwnerReference, resource: Resource[Any]) -> bool:
+    """Whether a reference names this kind, in whatever version."""
+    group, _, _ = reference.api_version.rpartition("/")
+    return reference.kind == resource.kind and group == resource.group

@@ -20,7 +20,9 @@ from kruise.manager.installation.manifests import manifests
 
 T = TypeVar("T")
 
-_namespace = click.option("-n", "--namespace", default="kruise-system", show_default=True, help="The manager's namespace.")
+_namespace = click.option(
+    "-n", "--namespace", default="kruise-system", show_default=True, help="The manager's namespace."
+)
 _kubeconfig = click.option("--kubeconfig", default="", help="Path of a kubeconfig.")
 _context = click.option("--context", default="", help="Context of the kubeconfig.")
 

@@ -16,9 +16,9 @@ from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
-from kruise.api.meta import Key, Object, key_of
+from kruise.api.meta import Key, Object, controller_of, key_of
 from kruise.api.native.events import ObjectReference
-from kruise.api.resource import Resource
+from kruise.api.resource import Resource, refers_to
 from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.clock import Clock
@@ -69,6 +69,28 @@ def own_key(old: Object | None, new: Object | None) -> tuple[Key, ...]:
     """The key of the changed object itself."""
     changed = new if new is not None else old
     return (key_of(changed),) if changed is not None else ()
+
+
+def owner_keys(owner: Resource[Any]) -> Callable[[Object | None, Object | None], Iterable[Key]]:
+    """Changes of an object concern the `owner` that controls it, and the one that did before."""
+
+    def keys(old: Object | None, new: Object | None) -> Iterable[Key]:
+        for obj in (old, new):
+            reference = controller_of(obj) if obj is not None else None
+            if obj is not None and reference is not None and refers_to(reference, owner):
+                yield Key(obj.metadata.namespace if owner.namespaced else "", reference.name)
+
+    return keys
+
+
+def by_owner(obj: Object) -> tuple[str, ...]:
+    """Index by the uid of the controlling owner."""
+    reference = controller_of(obj)
+    return (reference.uid,) if reference is not None else ()
+
+
+OWNER = "owner"
+OWNER_INDEX: Mapping[str, Callable[[Object], Iterable[str]]] = {OWNER: by_owner}
 
 
 class View:
@@ -133,10 +155,11 @@ class Controller(Generic[S]):
         server_version: Any = None,
         seed: int = 0,
         sync_timeout: float | None = 120.0,
+        resync: float | None = None,
         grace: float = 10.0,
     ) -> None:
-        """`seed` should be random in production: names are drawn from it. `grace` is how long passes that are under
-        way may take to end when the controller is cancelled."""
+        """`seed` should be random in production: names are drawn from it. `resync` looks at every subject that often
+        (seconds). `grace` is how long passes that are under way may take to end when the controller is cancelled."""
         metrics = metrics or Metrics()
         self.spec = spec
         self.journal = journal or Journal()
@@ -152,11 +175,13 @@ class Controller(Generic[S]):
         self._seed = seed
         self._passes = 0
         self._sync_timeout = sync_timeout
+        self._resync = resync
         self._grace = grace
         self._overtaken: dict[Key, int] = {}
         self._stopping = False
         self._metrics.workers.set(self._workers)
-        self._resources = tuple(self._watch())
+        self.resources = tuple(self._watch())
+        """The kinds whose stores this controller reads."""
 
     def _watch(self) -> Iterable[Resource[Any]]:
         sources = list(self.spec.sources)
@@ -177,13 +202,14 @@ class Controller(Generic[S]):
 
     async def run(self) -> None:
         """Work until cancelled. Then no further write is begun, and those under way have `grace` seconds to end."""
-        await self._cache.wait_synced(self._sync_timeout, self._resources)
-        for obj in self._cache.store(self.spec.subject).list():
-            self.queue.add(key_of(obj))
+        await self._cache.wait_synced(self._sync_timeout, self.resources)
+        self._add_all("start")
         log.info("controller started", extra={"controller": self.spec.name, "workers": self._workers})
         workers = [
             asyncio.create_task(self._work(), name=f"{self.spec.name}-{number}") for number in range(self._workers)
         ]
+        if self._resync:
+            workers.append(asyncio.create_task(self._look_again(self._resync), name=f"{self.spec.name}-resync"))
         try:
             done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -191,9 +217,20 @@ class Controller(Generic[S]):
         finally:
             await self._stop(workers)
 
+    def _add_all(self, reason: str) -> None:
+        for obj in self._cache.store(self.spec.subject).list():
+            self.queue.add(key_of(obj), reason=reason)
+
+    async def _look_again(self, period: float) -> None:
+        while not self._stopping:
+            await asyncio.sleep(period)
+            self._add_all("resync")
+
     async def _stop(self, workers: list[asyncio.Task[None]]) -> None:
         self._stopping = True
         self.queue.shut_down()
+        for task in workers[self._workers :]:
+            task.cancel()  # the resync: it writes nothing
         try:
             _, late = await asyncio.wait(workers, timeout=self._grace)
         except asyncio.CancelledError:
@@ -221,7 +258,7 @@ class Controller(Generic[S]):
     async def _reconcile(self, key: Key) -> None:
         self._passes += 1
         seed = _mix(self._seed, self.spec.name, key, self._passes)
-        context = ReconcileContext(self.spec.name, key, f"{seed:016x}")
+        context = ReconcileContext(self.spec.name, key, f"{seed:014x}")
         token = RECONCILE.set(context)
         began, time = self._clock.monotonic(), self._clock.now()
         progress: _Pass[S] = _Pass()
@@ -236,9 +273,17 @@ class Controller(Generic[S]):
             duration = self._clock.monotonic() - began
             self._metrics.seconds.observe(duration)
             self._settle(key, progress, error)
+            self._note(context, time, duration, progress, error)
+            RECONCILE.reset(token)
+
+    def _note(self, context: ReconcileContext, time: datetime, duration: float, progress: _Pass[S], error: str) -> None:
+        if progress.snapshot is None and not error:
+            self.journal.drop(self.spec.name, context.key)
+            return
+        try:
             self.journal.record(
                 controller=self.spec.name,
-                key=key,
+                key=context.key,
                 reconcile_id=context.reconcile_id,
                 time=time,
                 duration=duration,
@@ -248,7 +293,9 @@ class Controller(Generic[S]):
                 conclusion=progress.conclusion,
                 error=error,
             )
-            RECONCILE.reset(token)
+        except Exception:
+            # A snapshot that cannot be written down is a fault of the kind, but no reason to stop its work.
+            log.exception("pass not journalled", extra=_fields(context))
 
     async def _pass(self, view: View, key: Key, progress: _Pass[S]) -> None:
         spec = self.spec
@@ -282,6 +329,8 @@ class Controller(Generic[S]):
             self._overtaken.pop(key, None)
             self._metrics.passes[PassResult.SUCCESS].inc()
             return
+        if progress.conclusion is None:
+            return  # cancelled in the middle: this process is about to end
         wakes = _wakes(progress.plan, progress.conclusion)
         for reason, after in wakes.items():
             self._metrics.requeues[RequeueCause.WAKE].inc()
@@ -300,6 +349,9 @@ class Controller(Generic[S]):
     def _again(self, key: Key, why: str) -> None:
         count = self._overtaken.get(key, 0)
         self._overtaken[key] = count + 1
+        if count == len(_AGAIN):
+            # No race lasts that long: more likely a patch never fits what the server holds.
+            log.warning("decision overtaken again and again", extra={"controller": self.spec.name, "key": str(key)})
         self._metrics.passes[PassResult.REQUEUE].inc()
         self._metrics.requeues[RequeueCause.MOVED].inc()
         self.queue.add(key, after=_AGAIN[min(count, len(_AGAIN) - 1)], reason=why)
@@ -314,7 +366,7 @@ class Controller(Generic[S]):
 def _why_again(progress: _Pass[Any]) -> tuple[RequeueCause | None, str]:
     outcomes, conclusion, status = progress.outcomes, progress.conclusion, progress.status
     if outcomes is None or conclusion is None:
-        return None, ""  # cancelled in the middle: this process is about to end
+        return None, ""
     if conclusion.retry:
         return RequeueCause.RETRY, conclusion.retry
     failed = outcomes.failed
@@ -362,7 +414,8 @@ def _regarding(note: EventNote, subject: Resource[Any], key: Key, obj: Object | 
 
 def _mix(seed: int, name: str, key: Key, number: int) -> int:
     text = f"{seed}\n{name}\n{key.namespace}\n{key.name}\n{number}"
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+    # 53 bits: a number that every JSON reader keeps exact.
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 11
 
 
 def _fields(context: ReconcileContext) -> dict[str, str]:

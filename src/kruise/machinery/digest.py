@@ -11,10 +11,10 @@ import dataclasses
 import enum
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from kruise.api.meta import ObjectMeta
-from kruise.machinery.codec import canonical, is_struct, to_builtins
+from kruise.machinery.codec import canonical, decode, encode, is_struct
 from kruise.machinery.plan import Action, Chain, Plan, Target
 
 
@@ -141,4 +141,5 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, Target):
         return target_to_data(value)
-    return to_builtins(value)
+    # By way of JSON, since raw templates are known there only.
+    return decode(encode(value), cast(Any, Any))

@@ -8,8 +8,9 @@ Guards make a write apply only to the object that was decided about. How they lo
 
 A guard that fails means "the object is another one by now": read again, never a failure that users see. The server
 says it in several ways (checked on 1.34): 409 for a resourceVersion, for the preconditions of a delete or eviction and
-for apply; 422 with a cause on `metadata.uid` for a uid in a merge patch; 422 with the words of its JSON patch library
-for a `test`. Every other 422 is a genuine refusal.
+for apply; 422 with a cause on `metadata.uid` for a uid in a merge patch; for a `test` 422 with a general sentence and
+no cause at all. A JSON patch that does not fit the object (a path that is not there) gets the same answer, and means
+the same: the object is not as it was. Every other 422 names causes and is a genuine refusal.
 
 One hole is the server's: a merge patch of a *custom resource's* status has its metadata thrown away before anyone
 compares the uid. `status_patch` makes a status write that is guarded for every kind.
@@ -35,13 +36,12 @@ from kruise.machinery.client.errors import (
     UnavailableError,
 )
 from kruise.machinery.client.requests import PatchType, Verb
-from kruise.machinery.codec import encode, is_struct, to_builtins
+from kruise.machinery.codec import decode, encode, is_struct
 from kruise.machinery.limiter import Load
 from kruise.machinery.plan import Action, Result, Target, patch
 
 EVICTION = "eviction"
-# How the API server's JSON patch library words a `test` that does not hold, or that finds nothing to look at.
-_FAILED_TEST = ("test failed", "test operation does not apply", "error in test for path")
+_DOES_NOT_FIT = "the server rejected our request due to an error in our request"
 _BUDGET_CAUSE = "DisruptionBudget"
 
 
@@ -49,7 +49,7 @@ def status_patch(target: Target, status: Any, *, uid: str, reason: str, resource
     """Write a whole status: a JSON patch, since that is guarded on custom resources, too."""
     return patch(
         target,
-        [{"op": "add", "path": "/status", "value": to_builtins(status)}],
+        [{"op": "add", "path": "/status", "value": status}],
         uid=uid,
         reason=reason,
         patch_type=PatchType.JSON,
@@ -64,7 +64,7 @@ def guarded_body(action: Action) -> bytes:
         return b""
     if action.body is None:
         raise ValueError(f"{action.verb} of {action.target} has no body")
-    body = to_builtins(action.body) if is_struct(action.body) else action.body
+    body = action.body
     if action.verb is not Verb.PATCH or not (action.uid or action.resource_version):
         return encode(body)
     wanted = {"uid": action.uid, "resourceVersion": action.resource_version}
@@ -72,6 +72,8 @@ def guarded_body(action: Action) -> bytes:
     if action.patch_type is PatchType.JSON:
         tests = [{"op": "test", "path": f"/metadata/{name}", "value": value} for name, value in guards.items()]
         return encode([*tests, *body])
+    if is_struct(body):
+        body = decode(encode(body), dict[str, Any])
     if not isinstance(body, Mapping):
         raise ValueError(f"{action.target}: a {action.patch_type} needs an object as its body, got {type(body)}")
     return encode({**body, "metadata": {**body.get("metadata", {}), **guards}})
@@ -156,8 +158,7 @@ def _is_guard(action: Action, error: InvalidError) -> bool:
     if action.verb is not Verb.PATCH:
         return False
     if action.patch_type is PatchType.JSON:
-        texts = [error.message, *(cause.message for cause in error.causes)]
-        return any(words in text for text in texts for words in _FAILED_TEST)
+        return not error.causes and error.message.startswith(_DOES_NOT_FIT)
     return bool(action.uid) and any(cause.field == "metadata.uid" for cause in error.causes)
 
 

@@ -114,6 +114,12 @@ class Journal:
             if len(kept) > self._snapshots:
                 kept.popitem(last=False)
 
+    def drop(self, controller: str, key: Key) -> None:
+        """The object is gone: its snapshot must not keep what belonged to it alive."""
+        kept = self._kept.get(controller)
+        if kept is not None:
+            kept.pop(key, None)
+
     def controllers(self) -> list[str]:
         return sorted(self._rings)
 

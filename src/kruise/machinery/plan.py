@@ -11,7 +11,7 @@ import enum
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kruise.api.meta import Key
+from kruise.api.meta import Key, Object
 from kruise.api.resource import Resource
 from kruise.machinery.client.requests import PatchType, Verb
 
@@ -23,6 +23,10 @@ class Target:
     resource: Resource[Any]
     namespace: str
     name: str
+
+    @classmethod
+    def of(cls, resource: Resource[Any], obj: Object) -> Target:
+        return cls(resource, obj.metadata.namespace, obj.metadata.name)
 
     @property
     def key(self) -> Key:

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
+from kruise.api.meta import Key
 from kruise.machinery.codec import encode
 from kruise.machinery.journal import Journal
 
@@ -43,8 +44,8 @@ class Endpoints:
             await runner.cleanup()
 
 
-def health_app(readiness: Sequence[tuple[str, Check]]) -> web.Application:
-    """`/healthz` answers while the process serves; `/readyz` names what is missing."""
+def health_app(readiness: Sequence[tuple[str, Check]], details: Callable[[], Sequence[str]]) -> web.Application:
+    """`/healthz` answers while the process serves; `/readyz` names what is missing, and further details."""
 
     async def healthz(request: web.Request) -> web.Response:
         return web.Response(text="ok")
@@ -59,6 +60,7 @@ def health_app(readiness: Sequence[tuple[str, Check]]) -> web.Application:
                 missing = f"no answer within {_CHECK_SECONDS:g} s"
             ready = ready and not missing
             lines.append(f"[-]{name} {missing}" if missing else f"[+]{name} ok")
+        lines += [f"[ ]{line}" for line in details()]
         return web.Response(text="\n".join(lines) + "\n", status=200 if ready else 503)
 
     app = web.Application()
@@ -78,16 +80,15 @@ def metrics_app(registry: CollectorRegistry, journal: Journal) -> web.Applicatio
         limit = query.get("limit", "50")
         if not limit.isdigit():
             return web.Response(text=f"limit={limit}: not a number\n", status=400)
-        found = journal.entries(
-            controller=query.get("controller") or None, key=query.get("key") or None, limit=int(limit)
-        )
+        key = _key(query["key"]) if query.get("key") else None
+        found = journal.entries(controller=query.get("controller") or None, key=key, limit=int(limit))
         return web.Response(body=encode(found), content_type="application/json")
 
     async def dump(request: web.Request) -> web.Response:
-        controller, key = request.match_info["controller"], request.match_info["key"]
-        found = journal.dump(controller, key)
-        if found is None:
-            return web.Response(text=f"no snapshot of {key} is kept by {controller}\n", status=404)
+        try:
+            found = journal.dump(request.match_info["controller"], _key(request.match_info["key"]))
+        except LookupError as error:
+            return web.Response(text=f"{error}\n", status=404)
         return web.Response(body=found, content_type="application/json")
 
     app = web.Application()
@@ -95,3 +96,8 @@ def metrics_app(registry: CollectorRegistry, journal: Journal) -> web.Applicatio
     app.router.add_get("/journal", entries)
     app.router.add_get("/journal/{controller}/{key:.+}", dump)
     return app
+
+
+def _key(text: str) -> Key:
+    namespace, _, name = text.rpartition("/")
+    return Key(namespace, name)

@@ -154,7 +154,7 @@ class Options:
     node_image_creation_delay: float = 30.0
     log_json: bool = False
     verbosity: int = 0
-    workers: Mapping[str, int] = MappingProxyType({})
+    workers: Mapping[str, int] = dataclasses.field(default_factory=dict)
     gates: Mapping[str, bool] = dataclasses.field(default_factory=lambda: feature_gates.resolve({}))
     webhook: WebhookOptions = WebhookOptions()
     notices: tuple[str, ...] = ()

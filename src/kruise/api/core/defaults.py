@@ -6,12 +6,13 @@ other fields is spelled out here.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from kruise.api.core import images, pod_resources, schema, values
 from kruise.api.core.pod_resources import amounts
-from kruise.api.core.values import Form, Value
+from kruise.api.core.values import CLIENT_FORM, SERVER_FORM, Form, Value
 
 _VOLUME_NAME = "name"
 _PULLED = {"core.Container": "image", "core.EphemeralContainer": "image"}
@@ -30,7 +31,7 @@ _LEFT_OUT_FOR_WORKLOADS = frozenset(
 
 def default_template(template: Any) -> Value:
     """A template with the defaults that the API server gives it inside a native workload."""
-    return values.normalise(template, schema.POD_TEMPLATE_SPEC, form=_form("template", null_times=True))
+    return values.normalise(template, schema.POD_TEMPLATE_SPEC, form=_form("template", CLIENT_FORM))
 
 
 def default_workload_template(template: Any, *, host_network_ports: bool = False) -> Value:
@@ -40,7 +41,7 @@ def default_workload_template(template: Any, *, host_network_ports: bool = False
     that the rarer volume sources and gRPC probes are left for the API server to default in the pod.
     `host_network_ports` is the gate DefaultHostNetworkHostPortsInPodTemplates.
     """
-    form = _form("template", null_times=True, left_out=_LEFT_OUT_FOR_WORKLOADS)
+    form = _form("template", CLIENT_FORM, left_out=_LEFT_OUT_FOR_WORKLOADS)
     result = values.normalise(_pulled_always(template), schema.POD_TEMPLATE_SPEC, form=form)
     if host_network_ports:
         _host_ports(result["spec"])
@@ -49,7 +50,7 @@ def default_workload_template(template: Any, *, host_network_ports: bool = False
 
 def stored_template(template: Any) -> Value:
     """A template as a native workload has it after the API server took it in."""
-    result = values.normalise(template, schema.POD_TEMPLATE_SPEC, form=_form("template", null_times=False))
+    result = values.normalise(template, schema.POD_TEMPLATE_SPEC, form=_form("template", SERVER_FORM))
     _take_in(result)
     return result
 
@@ -59,7 +60,7 @@ def default_pod(pod: Any) -> Value:
 
     Admission plugins (service account, priority, tolerations) come after this and are not part of it.
     """
-    result = values.normalise(pod, schema.POD, form=_form("pod", null_times=False))
+    result = values.normalise(pod, schema.POD, form=_form("pod", SERVER_FORM))
     spec = result["spec"]
     _requests_from_limits(spec)
     _pod_level_resources(spec)
@@ -67,16 +68,17 @@ def default_pod(pod: Any) -> Value:
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     _take_in(result)
+    _merge_label_keys(spec, result["metadata"].get("labels") or {})
     return result
 
 
 def default_claim(claim: Any, *, volume_mode: bool = True) -> Value:
     """A claim with its defaults. CloneSets leave the volume mode to the API server (CS-32)."""
     left_out = frozenset() if volume_mode else frozenset({"core.PersistentVolumeClaimSpec"})
-    return values.normalise(claim, schema.CLAIM, form=_form("claim", null_times=True, left_out=left_out))
+    return values.normalise(claim, schema.CLAIM, form=_form("claim", CLIENT_FORM, left_out=left_out))
 
 
-def _form(kind: str, *, null_times: bool, left_out: frozenset[str] = frozenset()) -> Form:
+def _form(kind: str, written: Form, *, left_out: frozenset[str] = frozenset()) -> Form:
     rules = schema.defaults(kind)
 
     def fill_in(struct: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -85,7 +87,9 @@ def _form(kind: str, *, null_times: bool, left_out: frozenset[str] = frozenset()
             return value
         fields = schema.struct_type(struct).by_name
         missing = {
-            name: default for name, default in wanted.items() if _is_unset(value.get(name), pointer=fields[name].pointer)
+            name: default
+            for name, default in wanted.items()
+            if _is_unset(value.get(name), pointer=fields[name].pointer)
         }
         if struct in _PULLED and "imagePullPolicy" in missing:
             image = value.get(_PULLED[struct])
@@ -94,7 +98,7 @@ def _form(kind: str, *, null_times: bool, left_out: frozenset[str] = frozenset()
             missing.pop("emptyDir", None)
         return {**value, **missing} if missing else value
 
-    return Form(null_times=null_times, fill_in=fill_in, round_quantities=True)
+    return dataclasses.replace(written, fill_in=fill_in, round_quantities=True)
 
 
 def _is_unset(given: Any, *, pointer: bool) -> bool:
@@ -109,14 +113,13 @@ def _has_source(volume: Mapping[str, Any]) -> bool:
 def _pulled_always(template: Any) -> Any:
     """Regular containers without a pull policy, given `Always`. What has a wrong type is left for reading to refuse."""
     spec = template.get("spec") if isinstance(template, Mapping) else None
-    containers = spec.get("containers") if isinstance(spec, Mapping) else None
-    if not isinstance(containers, list | tuple):
+    if not isinstance(spec, Mapping) or not isinstance(spec.get("containers"), list | tuple):
         return template
     changed = [
         {**container, "imagePullPolicy": "Always"}
         if isinstance(container, Mapping) and not container.get("imagePullPolicy")
         else container
-        for container in containers
+        for container in spec["containers"]
     ]
     return {**template, "spec": {**spec, "containers": changed}}
 
@@ -203,6 +206,29 @@ def _take_in(holder: Value) -> None:
             _drop_container_fields(container, is_init=kind == "initContainers")
 
 
+def _merge_label_keys(spec: Value, labels: Mapping[str, str]) -> None:
+    """Label keys to match become part of the selectors, with the values that the pod has now."""
+    for constraint in spec.get("topologySpreadConstraints") or ():
+        _select(constraint, "matchLabelKeys", "In", labels)
+    for kind in ("podAffinity", "podAntiAffinity"):
+        terms = (spec.get("affinity") or {}).get(kind) or {}
+        weighted = terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        required = terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+        for term in (*(preference["podAffinityTerm"] for preference in weighted), *required):
+            _select(term, "matchLabelKeys", "In", labels)
+            _select(term, "mismatchLabelKeys", "NotIn", labels)
+
+
+def _select(holder: Value, field: str, operator: str, labels: Mapping[str, str]) -> None:
+    selector = holder.get("labelSelector")
+    if selector is None:
+        return
+    for key in holder.get(field) or ():
+        if key in labels:
+            wanted = {"key": key, "operator": operator, "values": [labels[key]]}
+            selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), wanted]
+
+
 def _drop_image_volumes(spec: Value) -> None:
     dropped = {volume["name"] for volume in spec.get("volumes") or () if "image" in volume}
     if not dropped:
@@ -231,5 +257,3 @@ def _drop_container_fields(container: Value, *, is_init: bool) -> None:
     for variable in container.get("env") or ():
         if variable.get("valueFrom"):
             variable["valueFrom"].pop("fileKeyRef", None)
-
-

@@ -43,7 +43,7 @@ class Path(str):
     def child(self, *names: str) -> Path:
         return Path(".".join((self, *names) if self else names))
 
-    def index(self, position: int) -> Path:
+    def at(self, position: int) -> Path:
         return Path(f"{self}[{position}]")
 
     def key(self, name: str) -> Path:

@@ -45,7 +45,7 @@ def amounts(container: Mapping[str, Any], member: str) -> Amounts:
 
 
 def aggregate(spec: Mapping[str, Any], member: str) -> dict[str, str]:
-    """What all containers need at the worst moment: init containers run one by one, each beside the sidecars before it."""
+    """What all need at the worst moment: init containers run one by one, each beside the sidecars before it."""
     running: dict[str, str] = {}
     for container in spec.get("containers") or ():
         running = quantities.total(running, amounts(container, member))

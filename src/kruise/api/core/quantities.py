@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kruise.machinery.quantity import Quantity, parse_quantity
+from kruise.machinery.quantity import from_milli_value, parse_quantity
 
 Amounts = Mapping[str, str]
 ZERO = "0"
@@ -36,6 +36,13 @@ def is_whole(amount: str) -> bool:
 
 def added(left: str, right: str) -> str:
     return str(parse_quantity(left) + parse_quantity(right))
+
+
+def rounded_up_to_milli(amount: str) -> str:
+    """Resource amounts finer than thousandths are rounded up; others keep the text they have."""
+    quantity = parse_quantity(amount)
+    rounded = from_milli_value(quantity.milli_value(), quantity.format)
+    return amount if rounded == quantity else str(rounded)
 
 
 def total(first: Amounts, second: Amounts) -> dict[str, str]:

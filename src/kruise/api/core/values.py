@@ -1,9 +1,9 @@
 """Plain JSON values read as a typed Go client reads them, and written as it writes them.
 
 Reading drops unknown fields (a stray `$patch` among them), takes null for absent and refuses wrong types. Writing keeps
-what Go keeps: structs and pointers even when they are empty, everything else only when it is not zero or the field has no
-`omitempty`. Quantities and times come out in their canonical form, fields in struct order, map keys sorted. Two templates
-that mean the same to a typed client therefore become equal values, whoever sent them (IPU-11).
+what Go keeps: structs and pointers even when they are empty, everything else only when it is not zero or the field has
+no `omitempty`. Quantities and times come out in their canonical form, fields in struct order, map keys sorted. Two
+templates that mean the same to a typed client therefore become equal values, whoever sent them (IPU-11).
 
 Defaulting happens in the same pass, because a default depends on the struct it is in and on nothing else; what looks
 further (requests from limits, host ports) is in `defaults`.
@@ -39,10 +39,12 @@ class Form:
     """Adds defaults to a struct before it is read."""
     round_quantities: bool = False
     """Round resource quantities up to thousandths, which is part of defaulting."""
+    null_empty_lists: bool = False
+    """Write null for an empty list that has to be written, as objects come back from the API server."""
 
 
 CLIENT_FORM = Form()
-SERVER_FORM = Form(null_times=False)
+SERVER_FORM = Form(null_times=False, null_empty_lists=True)
 
 
 def normalise(value: Any, struct: str, *, path: str = "", form: Form = CLIENT_FORM) -> Value:
@@ -123,7 +125,7 @@ def _struct(value: Any, struct: str, path: Path, form: Form) -> Value:
         written = _convert(given, field.type, path.child(field.name), form)
         if field.omit_empty and not field.pointer and not written and not _always_written(field.type):
             continue
-        result[field.name] = written
+        result[field.name] = None if written == [] and form.null_empty_lists else written
     return result
 
 
@@ -168,7 +170,7 @@ def _list(value: Any, element: str, path: Path, form: Form) -> list[Any]:
     if not isinstance(value, list | tuple):
         raise _wrong(path, value, "a list")
     return [
-        _zero(element, form) if item is None else _convert(item, element, path.index(position), form)
+        _zero(element, form) if item is None else _convert(item, element, path.at(position), form)
         for position, item in enumerate(value)
     ]
 

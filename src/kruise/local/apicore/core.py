@@ -137,6 +137,8 @@ class ApiCore:
         if known is None and call.subresource == "status" and call.kind.has_status:
             return ObjectSubresource(prepare=lambda new, old: prepare_status(call.kind, new, old))
         if known is None:
+            if call.kind.custom:
+                raise errors.not_found(call.kind.group, call.kind.plural, call.name)
             raise errors.no_such_resource()
         return known
 
@@ -198,15 +200,7 @@ class ApiCore:
         kind = call.kind
         expected = kind.api_version(call.version)
         if obj.get("apiVersion", expected) != expected or obj.get("kind", kind.kind) != kind.kind:
-            if obj.get("kind", kind.kind) == kind.kind:
-                raise errors.bad_request(
-                    f"the API version in the data ({obj['apiVersion']}) does not match the expected API version "
-                    f"({expected})"
-                )
-            raise errors.bad_request(
-                f"{obj['kind']} in version {go_quote(call.version)} cannot be handled as a {kind.kind}: "
-                f"converting ({call.version}.{obj['kind']}) to ({kind.group or 'core'}.{kind.kind}): unknown conversion"
-            )
+            raise _of_another_kind(kind, expected, obj)
         if "apiVersion" not in obj or "kind" not in obj:
             obj = {"kind": kind.kind, "apiVersion": expected, **obj}
         return kind.default(metadata.checked(kind, obj, call.namespace))
@@ -244,14 +238,7 @@ class ApiCore:
 
         def replaced(old: Json) -> Json:
             if uid and uid != old["metadata"]["uid"]:
-                place = "/".join(part for part in (call.kind.storage_prefix, *call.key) if part)
-                raise errors.conflict(
-                    call.kind.group,
-                    call.kind.plural,
-                    call.name,
-                    f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: "
-                    f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['metadata']['uid']}",
-                )
+                raise self.failed_precondition(call, "UID", uid, old["metadata"]["uid"])
             return sent
 
         if call.kind.creates_on_update and self.storage.get(call.kind.group_resource, call.key) is None:
@@ -380,6 +367,15 @@ class ApiCore:
 
     # For subresources
 
+    def failed_precondition(self, call: Call, what: str, given: str, found: str) -> errors.StatusError:
+        """A real server lets its storage speak here."""
+        place = "/".join(part for part in (call.kind.storage_prefix, *call.key) if part)
+        text = (
+            f"StorageError: invalid object, Code: 4, Key: {place}, ResourceVersion: 0, AdditionalErrorMsg: "
+            f"Precondition failed: {what} in precondition: {given}, {what} in object meta: {found}"
+        )
+        return errors.conflict(call.kind.group, call.kind.plural, call.name, text)
+
     async def admit_action(self, call: Call, body: Json) -> None:
         """Show the body of a subresource's POST to admission."""
         review = _review(call, Operation.CREATE, body, None)
@@ -389,7 +385,7 @@ class ApiCore:
         """Store what `make` makes of the object, by the server's own right: no rule of updates holds it back."""
         obj = call.kind.in_version(self._existing(call), call.version)
         new = make(obj)
-        if call.dry_run:
+        if call.dry_run or same(new, obj):
             return new
         stored = call.kind.in_version(new, call.kind.stored_version)
         return call.kind.in_version(self.storage.put(call.kind.group_resource, call.key, stored).object, call.version)
@@ -409,6 +405,25 @@ class ApiCore:
 
 
 _TYPE = frozenset({"kind", "apiVersion"})
+
+
+def _of_another_kind(kind: KindDescription, expected: str, obj: Json) -> errors.StatusError:
+    sent_version, sent_kind = obj.get("apiVersion", expected), obj.get("kind", kind.kind)
+    if kind.custom:
+        if sent_kind == kind.kind:
+            return errors.bad_request(
+                f"the API version in the data ({sent_version}) does not match the expected API version ({expected})"
+            )
+        problem = field_errors.invalid("kind", sent_kind, f"must be {kind.kind}")
+        name = (obj.get("metadata") or {}).get("name", "")
+        return errors.invalid_object(kind.group, sent_kind, name, [problem])
+    short = str(sent_version).rpartition("/")[2]
+    if sent_version == expected:
+        why = f"converting ({short}.{sent_kind}) to ({kind.group or 'core'}.{kind.kind}): unknown conversion"
+    else:
+        scheme = '"pkg/runtime/scheme.go:110"'
+        why = f"no kind {go_quote(sent_kind)} is registered for version {go_quote(sent_version)} in scheme {scheme}"
+    return errors.bad_request(f"{sent_kind} in version {go_quote(short)} cannot be handled as a {kind.kind}: {why}")
 
 
 def _review(call: Call, operation: Operation, new: Json | None, old: Json | None) -> AdmissionRequest:

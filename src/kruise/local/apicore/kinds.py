@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from kruise.api.core.field_errors import FieldError
 from kruise.api.resource import Resource
@@ -63,9 +63,6 @@ class ActionSubresource:
 
 Subresource = ObjectSubresource | ViewSubresource | ActionSubresource
 
-OWN_METADATA: Final = ("labels", "annotations", "finalizers", "ownerReferences")
-"""The metadata that a custom kind's status write leaves alone."""
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KindDescription:
@@ -85,8 +82,8 @@ class KindDescription:
     carry their kind."""
 
     has_status: bool = False
-    status_keeps: tuple[str, ...] = OWN_METADATA
-    """Fields of the metadata that a status write does not change. Pods allow labels and annotations there."""
+    status_keeps: tuple[str, ...] = ()
+    """Fields of the metadata that a status write does not change; those of custom kinds change none."""
     subresources: Mapping[str, Subresource] = dataclasses.field(default_factory=dict)
 
     tracks_generation: bool = True
@@ -185,6 +182,9 @@ class Registry:
     def find(self, group: str, version: str, plural: str) -> KindDescription | None:
         kind = self._kinds.get((group, plural))
         return kind if kind is not None and version in kind.versions else None
+
+    def serves_natively(self, group: str, version: str) -> bool:
+        return any(kind.group == group and version in kind.versions and not kind.custom for kind in self)
 
     def __iter__(self) -> Iterator[KindDescription]:
         return iter(self._kinds.values())

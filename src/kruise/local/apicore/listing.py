@@ -7,9 +7,9 @@ that version is compacted the answer is 410 with a new token that goes on at the
 from __future__ import annotations
 
 import base64
-import binascii
 import dataclasses
 import itertools
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -29,6 +29,8 @@ _INCONSISTENT: Final = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
+
+_NOT_BASE64 = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class _Token(Struct):
@@ -170,7 +172,12 @@ def _field_selector(kind: KindDescription, text: str) -> selectors.FieldSelector
     known = {"metadata.name", "metadata.namespace", *kind.selectable_fields}
     for requirement in selector.requirements:
         if requirement.field not in known:
-            raise errors.bad_request(f"field label not supported: {requirement.field}")
+            if kind.custom or kind.selectable_fields:
+                raise errors.bad_request(f"field label not supported: {requirement.field}")
+            raise errors.bad_request(
+                f"{go_quote(requirement.field)} is not a known field selector: "
+                'only "metadata.name", "metadata.namespace"'
+            )
     return selector
 
 
@@ -230,9 +237,12 @@ def _decode_token(text: str) -> tuple[int, str]:
     def refused(detail: str) -> errors.StatusError:
         return errors.bad_request(f"invalid continue token: continue key is not valid{detail}")
 
+    strange = _NOT_BASE64.search(text)
+    if strange or len(text) % 4 == 1:
+        raise refused(f": illegal base64 data at input byte {strange.start() if strange else len(text) - 1}")
     try:
         token = decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), _Token)
-    except (binascii.Error, DecodeError, ValueError) as error:
+    except DecodeError as error:
         raise refused(f": {error}") from error
     if token.version != "meta.k8s.io/v1":
         raise refused(f": server does not recognize this encoded version {token.version}")

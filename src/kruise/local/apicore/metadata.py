@@ -134,9 +134,11 @@ def problems_on_create(kind: KindDescription, obj: Json) -> list[FieldError]:
 
 
 def problems_on_update(kind: KindDescription, new: Json, old: Json) -> list[FieldError]:
-    """The general rules name a fault in labels, annotations and owners once, those of the kind once more."""
-    again = _change_problems(new, old)
-    return [*_problems(new, kind, names.path_segment), *again, *again]
+    after, before = new["metadata"], old["metadata"]
+    problems = _change_problems(after, before)
+    if any(after.get(name) != before.get(name) for name in ("labels", "annotations", "ownerReferences", "finalizers")):
+        problems.extend(_problems(new, kind, names.path_segment))
+    return problems
 
 
 def _problems(obj: Json, kind: KindDescription, check: names.NameCheck) -> list[FieldError]:
@@ -167,6 +169,11 @@ def _problems(obj: Json, kind: KindDescription, check: names.NameCheck) -> list[
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         text = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         problems.append(field_errors.invalid("metadata.finalizers", list(finalizers), text))
+    if not kind.custom:
+        for position, finalizer in enumerate(finalizers):
+            if "/" not in finalizer and finalizer not in ("kubernetes", ORPHAN, FOREGROUND):
+                text = "name is neither a standard finalizer name nor is it fully qualified"
+                problems.append(field_errors.invalid(f"metadata.finalizers[{position}]", finalizer, text))
     return problems
 
 
@@ -215,8 +222,7 @@ def _owner_problems(references: Any) -> list[FieldError]:
     return problems
 
 
-def _change_problems(new: Json, old: Json) -> list[FieldError]:
-    after, before = new["metadata"], old["metadata"]
+def _change_problems(after: Json, before: Json) -> list[FieldError]:
     problems: list[FieldError] = []
     if "deletionTimestamp" in before:
         extra = sorted(set(after.get("finalizers", ())) - set(before.get("finalizers", ())))
@@ -227,10 +233,4 @@ def _change_problems(new: Json, old: Json) -> list[FieldError]:
     for name in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"):
         if after.get(name) != before.get(name):
             problems.append(field_errors.invalid(f"metadata.{name}", after.get(name, ""), _IMMUTABLE))
-    if _labelled(after) != _labelled(before):
-        problems.extend(_label_problems(after))
     return problems
-
-
-def _labelled(metadata: Json) -> tuple[Any, ...]:
-    return metadata.get("labels"), metadata.get("annotations"), metadata.get("ownerReferences")

@@ -38,10 +38,16 @@ VERSION: Json = {
 }
 
 
+class _UnknownPathError(StatusError):
+    """No handler for the path: a real server answers that with plain text unless the group is one of its own."""
+
+
 async def respond(core: ApiCore, request: Request) -> Response:
     """The answer to anything but a watch."""
     try:
         code, answer = await _answer(core, request)
+    except _UnknownPathError:
+        return Response(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
     except StatusError as error:
         return refusal(error)
     return Response(code, encode(answer) if isinstance(answer, dict) else answer, _JSON_HEADERS)
@@ -102,7 +108,10 @@ def _call(core: ApiCore, request: Request) -> Call:
         raise errors.no_such_resource()
     kind = core.registry.find(resource.group, resource.version, resource.plural)
     if kind is None:
-        raise errors.no_such_resource()
+        refused = errors.no_such_resource()
+        if not core.registry.serves_natively(resource.group, resource.version):
+            refused = _UnknownPathError(refused.status)
+        raise refused
     dry_run = tuple(value for name, value in request.query if name == "dryRun" and value)
     options = _OPTIONS_KIND.get(request.verb)
     if dry_run and options is not None:

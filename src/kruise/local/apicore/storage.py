@@ -216,6 +216,9 @@ class MemoryStorage:
 
         return end
 
+    def subscriptions(self, resource: str) -> int:
+        return len(self._table(resource).wakes)
+
     def compact(self, version: int) -> None:
         self._compacted = max(self._compacted, min(version, self._version))
         for table in self._tables.values():

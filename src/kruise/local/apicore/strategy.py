@@ -11,18 +11,20 @@ _NO_CONTENT = frozenset({"apiVersion", "kind", "metadata"})
 
 def prepare_new(kind: KindDescription, obj: Json) -> Json:
     """A new object has no status yet, and is of generation 1 where the kind counts them."""
-    about = {name: value for name, value in obj["metadata"].items() if name != "generation"}
+    obj = dict(obj)
     if kind.tracks_generation:
-        about["generation"] = 1
-    obj = {**obj, "metadata": about}
+        obj["metadata"] = {**obj["metadata"], "generation": 1}
     if kind.has_status:
         obj.pop("status", None)
     return kind.prepare_create(obj)
 
 
 def prepare_status(kind: KindDescription, new: Json, old: Json) -> Json:
-    """The new status, and of the rest only the metadata that the kind allows a status write to change."""
-    about = dict(new["metadata"])
+    """The new status, and of the rest only the metadata that the kind allows a status write to change.
+
+    Custom kinds take over none of the metadata, so that even a wrong uid in it goes unnoticed.
+    """
+    about = dict(old["metadata"] if kind.custom else new["metadata"])
     for name in kind.status_keeps:
         _put_back(about, old["metadata"], name)
     result = {**old, "metadata": about}

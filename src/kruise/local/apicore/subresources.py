@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kruise.api.core.field_errors import go_quote
 from kruise.local.apicore import errors, metadata
-from kruise.local.apicore.deletion import DeleteOptions
+from kruise.local.apicore.deletion import DeleteOptions, check_preconditions
 from kruise.local.apicore.errors import Json
 from kruise.machinery.selectors import from_label_selector
 
@@ -24,7 +24,20 @@ async def evict(core: ApiCore, call: Call, body: Json) -> Json:
         raise errors.bad_request("name in URL does not match name in Eviction object")
     options = DeleteOptions.parse(body.get("deleteOptions") or {}, ("All",) if call.dry_run else ())
     await core.admit_action(call, body)
-    await core.delete(dataclasses.replace(call, subresource=""), options)
+    plain = dataclasses.replace(call, subresource="")
+    pod = core.get(plain)
+    check_preconditions(call.kind, pod, options)
+    if not options.dry_run:
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+        }
+        pod = core.rewrite(plain, lambda pod: _with_condition(core, pod, condition))
+        if options.resource_version is not None:
+            options = dataclasses.replace(options, resource_version=pod["metadata"]["resourceVersion"])
+    await core.delete(plain, options)
     return errors.success(code=201)
 
 
@@ -41,36 +54,46 @@ async def bind(core: ApiCore, call: Call, body: Json) -> Json:
     if not target.get("name"):
         raise errors.plain_failure("target.name: Required value")
     await core.admit_action(call, body)
-    moment = metadata.timestamp(core.clock.now())
+    plain = dataclasses.replace(call, subresource="")
 
     def bound(pod: Json) -> Json:
-        refusal = _why_not(pod, about)
+        for field, said in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+            if about.get(field) and about[field] != pod["metadata"][field]:
+                raise core.failed_precondition(plain, said, about[field], pod["metadata"][field])
+        refusal = _why_not(pod)
         if refusal:
             raise errors.conflict("", "pods/binding", call.name, refusal)
         merged = dict(pod["metadata"])
         for name in ("annotations", "labels"):
             if about.get(name):
                 merged[name] = {**merged.get(name, {}), **about[name]}
-        status = dict(pod.get("status") or {})
-        conditions = [item for item in status.get("conditions", ()) if item.get("type") != "PodScheduled"]
-        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": moment}
-        status["conditions"] = [*conditions, scheduled]
         spec = {**(pod.get("spec") or {}), "nodeName": target["name"]}
-        return {**pod, "metadata": merged, "spec": spec, "status": status}
+        pod = {**pod, "metadata": merged, "spec": spec}
+        return _with_condition(core, pod, {"type": "PodScheduled", "status": "True"})
 
-    core.rewrite(dataclasses.replace(call, subresource=""), bound)
+    core.rewrite(plain, bound)
     return errors.success(code=201)
 
 
-def _why_not(pod: Json, about: Json) -> str:
-    name, current = pod["metadata"]["name"], pod["metadata"]
-    spec = pod.get("spec") or {}
-    for field, said in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
-        if about.get(field) and about[field] != current[field]:
-            return (
-                f"Precondition failed: {said} in precondition: {about[field]}, {said} in object meta: {current[field]}"
-            )
-    if "deletionTimestamp" in current:
+def _with_condition(core: ApiCore, pod: Json, condition: Json) -> Json:
+    """The pod with a condition; its transition time stays while its status does."""
+    status = pod.get("status") or {}
+    conditions = list(status.get("conditions") or ())
+    moment = metadata.timestamp(core.clock.now())
+    position = next((at for at, item in enumerate(conditions) if item.get("type") == condition["type"]), None)
+    if position is not None and conditions[position].get("status") == condition["status"]:
+        moment = conditions[position].get("lastTransitionTime", moment)
+    complete = {"lastProbeTime": None, "lastTransitionTime": moment, **condition}
+    if position is None:
+        conditions.append(complete)
+    else:
+        conditions[position] = complete
+    return {**pod, "status": {**status, "conditions": conditions}}
+
+
+def _why_not(pod: Json) -> str:
+    name, spec = pod["metadata"]["name"], pod.get("spec") or {}
+    if "deletionTimestamp" in pod["metadata"]:
         return f"pod {name} is being deleted, cannot be assigned to a host"
     if spec.get("nodeName"):
         return f"pod {name} is already assigned to node {go_quote(spec['nodeName'])}"

@@ -110,7 +110,8 @@ class Discovery:
 
 
 def _in_group(found: ServedResource, rest: str) -> bool:
-    return rest in (found.group, f"{found.version}.{found.group}")
+    # kubectl writes the core group as nothing behind a dot: `pods.v1.`
+    return rest.rstrip(".") in (found.group, f"{found.version}.{found.group}".rstrip("."))
 
 
 def _has_name(found: ServedResource, name: str) -> bool:

@@ -132,7 +132,7 @@ class HttpTransport:
             fresh = await self._within(deadline, request, self._credentials.renew(identity))
             identity = fresh or identity
             response = await self._within(deadline, request, self._begin(request, identity))
-        if response.status < 300:
+        if response.status < 300 and not response.content_type.startswith("text/"):
             return response
         async with response:
             try:
@@ -140,7 +140,10 @@ class HttpTransport:
             except (aiohttp.ClientError, OSError) as error:
                 self._fail(error, request, identity)
         if response.status < 400:
-            raise BadAnswerError(f"{request}: the server answered {response.status}, which no watch does")
+            text = body[:200].decode("utf-8", "replace").strip()
+            raise BadAnswerError(
+                f"{request}: the server answered {response.status} {response.content_type}, which no watch does: {text}"
+            )
         if response.status == 401:
             self._explain_refusal(identity)
         raise from_response(response.status, body, response.headers)
@@ -232,8 +235,7 @@ class HttpTransport:
         where = f"{request} at {self._base}"
         distrust = _distrust(error)
         if distrust:
-            expired = tls.expired(self.config, identity.certificate, self._clock.now())
-            raise CertificateError(f"{where}: {distrust} {expired}".rstrip()) from error
+            raise CertificateError(f"{where}: {distrust} {self._expired(identity)}".rstrip()) from error
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             raise RequestTimeoutError(f"{where}: no connection could be made in time", sent=False) from error
         if isinstance(error, TimeoutError):
@@ -245,7 +247,11 @@ class HttpTransport:
             text = f"the proxy {self._proxy_name()} cannot be reached: {_text(error.os_error)}"
             raise TransportError(f"{where}: {text}", sent=False) from error
         sent = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL)
-        raise TransportError(f"{where}: {_text(error)}", sent=sent) from error
+        # TLS 1.3 may drop a client whose certificate has expired without a word that reaches us.
+        raise TransportError(f"{where}: {_text(error)} {self._expired(identity)}".rstrip(), sent=sent) from error
+
+    def _expired(self, identity: Identity) -> str:
+        return tls.expired(self.config, identity.certificate, self._clock.now())
 
     def _proxy_name(self) -> str:
         return str(self._proxy.with_user(None)) if self._proxy is not None else ""
@@ -253,7 +259,7 @@ class HttpTransport:
     def _explain_refusal(self, identity: Identity) -> None:
         """Most API servers take an expired client certificate for no identity at all and say 401 without a reason."""
         if identity.certificate and not identity.authorization:
-            expired = tls.expired(self.config, identity.certificate, self._clock.now())
+            expired = self._expired(identity)
             if expired:
                 raise CertificateError(f"{self._base} refused us: {expired}")
 
@@ -297,9 +303,10 @@ def _distrust(error: BaseException | None) -> str:
                 f"the server's certificate is not trusted: {error.verify_message} "
                 "Check certificate-authority, tls-server-name and the server's certificate."
             )
-        if isinstance(error, ssl.SSLError) and "ALERT" in (error.reason or "") and "CERT" in (error.reason or ""):
+        reason = getattr(error, "reason", None) if isinstance(error, ssl.SSLError) else None
+        if reason and "ALERT" in reason and "CERT" in reason:
             # TLS 1.3 refuses a client's certificate after the handshake: it looks like an answer, but nothing was read.
-            return f"the server refused the client certificate: {error.reason}."
+            return f"the server refused the client certificate: {reason}."
         error = error.__cause__ or error.__context__
     return ""
 

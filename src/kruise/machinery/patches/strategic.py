@@ -10,7 +10,7 @@ The order of a merged list comes from, in this order: `$setElementOrder`, the pa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from kruise.machinery.patches.errors import PatchError, refuse_deep_nesting
 from kruise.machinery.patches.schema import MERGE, REPLACE, FieldRule, MergeSchema
@@ -107,8 +107,9 @@ def _delete_primitives(result: dict[str, Any], name: str, unwanted: Any) -> None
     existing = result.get(name)
     if unwanted is None:
         result.pop(name, None)
-    elif isinstance(existing, list) and isinstance(unwanted, list):
-        _element_type([*existing, *unwanted])
+    elif isinstance(existing, list) and isinstance(unwanted, list) and existing and unwanted:
+        if _element_type([*existing, *unwanted]) is dict:
+            raise PatchError("invalid patch format of primitive list")
         result[name] = [item for item in existing if not _contains(unwanted, item)]
 
 
@@ -173,25 +174,43 @@ def _merge_ordered_list(
         _check_order(patch, order, rule.merge_key)
     if original is None and patch is None:
         return
+    if not original and not patch:
+        raise PatchError("no elements in any of the given slices")
+    places = original or []
     if patch is None:
-        merged = original or []
+        merged = places
     elif original is None:
         merged = _new(patch)
     else:
         merged = _merge_lists(name, original, patch, rule)
-    result[name] = _in_order(merged, order, original or [], rule.merge_key)
+        places = _places_after(original, patch, rule)
+    result[name] = _in_order(merged, order, places, rule.merge_key)
+
+
+def _places_after(original: list[Any], patch: list[Any], rule: FieldRule) -> list[Any]:
+    """The list that elements outside of the order are placed by. On the server new elements take the room that deleted
+    ones left behind in it, as far as there is any."""
+    if not rule.merge_key or MERGE not in rule.strategies or any(_is(element, "replace") for element in patch):
+        return original
+    kept, ordinary = _carry_out_directives(original, patch, rule.merge_key)
+    added = [element for element in ordinary if _place(kept, element, rule.merge_key) is None]
+    return [*kept, *added[: len(original) - len(kept)]]
 
 
 def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
-    """The elements of the patch must all be in the order list, in the same sequence."""
-    wanted = iter(order)
-    for element in patch:
-        if merge_key and not isinstance(element, dict):
-            _wrong_element(element)
-        if _has_directive(element):
-            continue
-        if not any(_equal_by(element, candidate, merge_key) for candidate in wanted):
-            raise PatchError(f"The order in patch list:\n{patch}\n doesn't match {_ORDER} list:\n{order}\n")
+    """The elements of the patch must all be in the order list, in the same sequence. Deletions do not count; any other
+    directive only passes while there is something left in the order list, which is the server's way."""
+    if merge_key:
+        for element in patch:
+            _require_object(element)
+    remaining = [element for element in patch if not _is(element, "delete")]
+    for candidate in order:
+        while remaining and _has_directive(remaining[0]):
+            del remaining[0]
+        if remaining and _equal_by(remaining[0], candidate, merge_key):
+            del remaining[0]
+    if remaining:
+        raise PatchError(f"The order in patch list:\n{patch}\n doesn't match {_ORDER} list:\n{order}\n")
 
 
 def _in_order(merged: list[Any], order: list[Any], original: Sequence[Any], merge_key: str) -> list[Any]:
@@ -249,16 +268,16 @@ def _equal_by(left: Any, right: Any, merge_key: str) -> bool:
     return same(_merge_value(left, merge_key), _merge_value(right, merge_key))
 
 
-def _merge_value(element: Any, merge_key: str) -> Any:
+def _require_object(element: Any) -> None:
     if not isinstance(element, dict):
-        _wrong_element(element)
+        raise PatchError(f"expected an object as list element, but received {_type_name(element)}")
+
+
+def _merge_value(element: Any, merge_key: str) -> Any:
+    _require_object(element)
     if merge_key not in element:
         raise PatchError(f"map: {element} does not contain declared merge key: {merge_key}")
     return element[merge_key]
-
-
-def _wrong_element(element: Any) -> NoReturn:
-    raise PatchError(f"expected an object as list element, but received {_type_name(element)}")
 
 
 def _element_type(elements: list[Any]) -> type:
@@ -286,12 +305,16 @@ def _has_directive(value: Any) -> bool:
     return isinstance(value, dict) and _DIRECTIVE in value
 
 
+def _is(value: Any, directive: str) -> bool:
+    return isinstance(value, dict) and value.get(_DIRECTIVE) == directive
+
+
 def _type_name(value: Any) -> str:
     return "null" if value is None else type(value).__name__
 
 
 def _is_directive_key(name: str) -> bool:
-    return name in (_DIRECTIVE, _RETAIN_KEYS) or name.startswith((f"{_ORDER}/", f"{_DELETE_PRIMITIVES}/"))
+    return name in (_DIRECTIVE, _RETAIN_KEYS) or name.startswith((_ORDER, _DELETE_PRIMITIVES))
 
 
 def _new(value: Any) -> Any:

@@ -43,7 +43,12 @@ def manifests(
             },
         },
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": namespace}},
-        *inventory.configurations(namespace=namespace, service=service),
+        *inventory.configurations(
+            namespace=namespace,
+            service=service,
+            mutating=tuple(entry for feature in features for entry in feature.mutating_entries),
+            validating=tuple(entry for feature in features for entry in feature.validating_entries),
+        ),
     ]
 
 

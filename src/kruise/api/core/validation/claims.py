@@ -14,8 +14,8 @@ _TEMPLATE_META = ("labels", "annotations", "creationTimestamp")
 def claim_template(path: Path, template: Struct) -> Errors:
     meta = template.get("metadata") or {}
     where = path.child("metadata")
-    yield from common.annotations(where.child("annotations"), meta.get("annotations"))
-    yield from common.labels(where.child("labels"), meta.get("labels"))
+    yield from common.annotation_set(where.child("annotations"), meta.get("annotations"))
+    yield from common.label_set(where.child("labels"), meta.get("labels"))
     for name in meta:
         if name not in _TEMPLATE_META:
             yield forbidden(where.child(name), "cannot be set")
@@ -66,9 +66,7 @@ def _data_sources(path: Path, spec: Struct) -> Errors:
     if source is None or reference is None:
         return
     if reference.get("namespace"):
-        yield invalid(
-            path, path.child("dataSource"), "may not be specified when dataSourceRef.namespace is specified"
-        )
+        yield invalid(path, path.child("dataSource"), "may not be specified when dataSourceRef.namespace is specified")
     elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
         yield invalid(path, path.child("dataSource"), "must match dataSourceRef")
 

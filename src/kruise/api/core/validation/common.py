@@ -73,13 +73,13 @@ def label_name(path: str, value: str) -> Errors:
     yield from complaints(path, value, formats.qualified_name(value))
 
 
-def labels(path: str, given: Mapping[str, str] | None) -> Errors:
+def label_set(path: str, given: Mapping[str, str] | None) -> Errors:
     for key, value in (given or {}).items():
         yield from label_name(path, key)
         yield from complaints(path, value, formats.label_value(value))
 
 
-def annotations(path: str, given: Mapping[str, str] | None) -> Errors:
+def annotation_set(path: str, given: Mapping[str, str] | None) -> Errors:
     given = given or {}
     for key in given:
         yield from complaints(path, key, formats.qualified_name(key.lower()))
@@ -90,9 +90,9 @@ def annotations(path: str, given: Mapping[str, str] | None) -> Errors:
 def label_selector(path: Path, selector: Struct | None) -> Errors:
     if selector is None:
         return
-    yield from labels(path.child("matchLabels"), selector.get("matchLabels"))
+    yield from label_set(path.child("matchLabels"), selector.get("matchLabels"))
     for position, expression in enumerate(selector.get("matchExpressions") or ()):
-        yield from _selector_requirement(path.child("matchExpressions").index(position), expression)
+        yield from _selector_requirement(path.child("matchExpressions").at(position), expression)
 
 
 def _selector_requirement(path: Path, expression: Struct) -> Errors:
@@ -107,14 +107,14 @@ def _selector_requirement(path: Path, expression: Struct) -> Errors:
         yield invalid(path.child("operator"), operator, "not a valid selector operator")
     yield from label_name(path.child("key"), expression["key"])
     for position, value in enumerate(given):
-        yield from complaints(path.child("values").index(position), value, formats.label_value(value))
+        yield from complaints(path.child("values").at(position), value, formats.label_value(value))
 
 
 def containers_of(spec: Struct, path: Path) -> Iterator[tuple[Path, Struct]]:
     """Every container with its path: init containers first, then regular and ephemeral ones."""
     for kind in ("initContainers", "containers", "ephemeralContainers"):
         for position, container in enumerate(spec.get(kind) or ()):
-            yield path.child(kind).index(position), container
+            yield path.child(kind).at(position), container
 
 
 def names(given: Sequence[Struct]) -> set[str]:

@@ -39,7 +39,7 @@ _SOURCES = ("fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "
 
 def variables(path: Path, given: Sequence[Struct]) -> Errors:
     for position, variable in enumerate(given):
-        where = path.index(position)
+        where = path.at(position)
         yield from common.required_and(where.child("name"), variable["name"], formats.env_name)
         source = variable.get("valueFrom")
         if source is not None:
@@ -146,7 +146,7 @@ def _file_reference(path: Path, reference: Struct) -> Errors:
 def sources(path: Path, given: Sequence[Struct]) -> Errors:
     """`envFrom`. Complaints about the kind of source name the list, as the API server has it."""
     for position, source in enumerate(given):
-        where = path.index(position)
+        where = path.at(position)
         prefix = source.get("prefix", "")
         if prefix:
             yield from common.complaints(where.child("prefix"), prefix, formats.env_name(prefix))
@@ -170,7 +170,7 @@ def file_reference_volumes(path: Path, spec: Struct) -> Errors:
             if reference is None:
                 continue
             name = reference["volumeName"]
-            at = where.child("env").index(position).child("valueFrom", "fileKeyRef", "volumeName")
+            at = where.child("env").at(position).child("valueFrom", "fileKeyRef", "volumeName")
             if name not in volumes:
                 yield not_found(at, name)
             elif volumes[name].get("emptyDir") is None:

@@ -69,8 +69,8 @@ def object_meta_update(path: Path, new: Struct, old: Struct) -> Errors:
 
 
 def _common_meta(path: Path, meta: Struct) -> Errors:
-    yield from common.labels(path.child("labels"), meta.get("labels"))
-    yield from common.annotations(path.child("annotations"), meta.get("annotations"))
+    yield from common.label_set(path.child("labels"), meta.get("labels"))
+    yield from common.annotation_set(path.child("annotations"), meta.get("annotations"))
     yield from owner_references(path.child("ownerReferences"), meta.get("ownerReferences") or ())
 
 
@@ -109,7 +109,7 @@ def _kube_finalizers(path: Path, finalizers: Sequence[str]) -> Errors:
     for position, finalizer in enumerate(finalizers):
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             complaint = "name is neither a standard finalizer name nor is it fully qualified"
-            yield invalid(path.index(position), finalizer, complaint)
+            yield invalid(path.at(position), finalizer, complaint)
 
 
 def pod_annotations(path: Path, annotations: Mapping[str, str] | None, spec: Struct) -> Errors:

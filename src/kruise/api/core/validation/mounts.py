@@ -17,7 +17,7 @@ def volume_mounts(path: Path, container: Struct, volumes: Mapping[str, Struct]) 
     devices = {device["name"]: device["devicePath"] for device in container.get("volumeDevices") or ()}
     seen: set[str] = set()
     for position, mount in enumerate(container.get("volumeMounts") or ()):
-        where, name, at = path.index(position), mount["name"], mount["mountPath"]
+        where, name, at = path.at(position), mount["name"], mount["mountPath"]
         if not name:
             yield required(where.child("name"))
         if name not in volumes:
@@ -74,7 +74,7 @@ def volume_devices(path: Path, container: Struct, volumes: Mapping[str, Struct])
     seen_names: set[str] = set()
     seen_paths: set[str] = set()
     for position, device in enumerate(container.get("volumeDevices") or ()):
-        where, name, at = path.index(position), device["name"], device["devicePath"]
+        where, name, at = path.at(position), device["name"], device["devicePath"]
         if not name:
             yield required(where.child("name"))
         if name in seen_names:

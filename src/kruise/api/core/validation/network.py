@@ -18,7 +18,7 @@ _SEARCH_CHARACTERS = 2048
 def ports(path: Path, given: Sequence[Struct]) -> Errors:
     seen: set[str] = set()
     for position, port in enumerate(given):
-        where, name = path.index(position), port.get("name", "")
+        where, name = path.at(position), port.get("name", "")
         if name:
             found = formats.port_name(name)
             yield from common.complaints(where.child("name"), name, found)
@@ -44,7 +44,7 @@ def host_port_conflicts(path: Path, containers: Sequence[Struct]) -> Errors:
                 continue
             key = f"{port.get('protocol', '')}/{port.get('hostIP', '')}/{port['hostPort']}"
             if key in seen:
-                yield duplicate(path.index(position).child("ports").index(number).child("hostPort"), key)
+                yield duplicate(path.at(position).child("ports").at(number).child("hostPort"), key)
             seen.add(key)
 
 
@@ -56,7 +56,7 @@ def host_network(path: Path, spec: Struct, rules: Rules) -> Errors:
         for number, port in enumerate(container.get("ports") or ()):
             host_port = port.get("hostPort", 0)
             if (rules.is_pod or host_port) and host_port != port["containerPort"]:
-                where = path.child("containers").index(position).child("ports").index(number).child("hostPort")
+                where = path.child("containers").at(position).child("ports").at(number).child("hostPort")
                 yield invalid(where, host_port, "must match `containerPort` when `hostNetwork` is true")
 
 
@@ -78,11 +78,11 @@ def dns_config(path: Path, config: Struct | None, policy: str) -> Errors:
     if len(nameservers) > _NAMESERVERS:
         yield invalid(path.child("nameservers"), nameservers, f"must not have more than {_NAMESERVERS} nameservers")
     for position, address in enumerate(nameservers):
-        yield from common.complaints(path.child("nameservers").index(position), address, formats.ip_address(address))
+        yield from common.complaints(path.child("nameservers").at(position), address, formats.ip_address(address))
     yield from _searches(path.child("searches"), config.get("searches") or [])
     for position, option in enumerate(config.get("options") or ()):
         if not option.get("name"):
-            yield required(path.child("options").index(position), "must not be empty")
+            yield required(path.child("options").at(position), "must not be empty")
 
 
 def _searches(path: Path, searches: Sequence[str]) -> Errors:
@@ -94,15 +94,15 @@ def _searches(path: Path, searches: Sequence[str]) -> Errors:
     for position, search in enumerate(searches):
         if search != ".":
             name = search.removesuffix(".")
-            yield from common.complaints(path.index(position), name, formats.dns_subdomain_underscore(name))
+            yield from common.complaints(path.at(position), name, formats.dns_subdomain_underscore(name))
 
 
 def host_aliases(path: Path, aliases: Sequence[Struct]) -> Errors:
     for position, alias in enumerate(aliases):
-        where = path.index(position)
+        where = path.at(position)
         yield from common.complaints(where.child("ip"), alias["ip"], formats.ip_address(alias["ip"]))
         for number, name in enumerate(alias.get("hostnames") or ()):
-            yield from common.complaints(where.child("hostnames").index(number), name, formats.dns_subdomain(name))
+            yield from common.complaints(where.child("hostnames").at(number), name, formats.dns_subdomain(name))
 
 
 def host_names(path: Path, spec: Struct) -> Errors:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from kruise.api.core import formats, pod_resources, quantities
-from kruise.api.core.field_errors import FieldError, Path, duplicate, forbidden, invalid, not_found, not_supported, required
+from kruise.api.core.field_errors import (
+    FieldError,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+)
 from kruise.api.core.pod_resources import amounts, is_huge_pages, is_native, is_overcommit_allowed
 from kruise.api.core.validation import common
 from kruise.api.core.validation.common import Errors, Struct
@@ -135,7 +144,7 @@ def _whole_pages(name: str, amount: str) -> bool:
 def _claim_references(path: Path, claims: Sequence[Struct], known: Collection[str]) -> Errors:
     seen: list[str] = []
     for position, claim in enumerate(claims):
-        where, name, request = path.index(position), claim["name"], claim.get("request", "")
+        where, name, request = path.at(position), claim["name"], claim.get("request", "")
         if not name:
             yield required(where)
             continue
@@ -164,7 +173,7 @@ def pod_claims(path: Path, claims: Sequence[Struct]) -> Errors:
     """`resourceClaims` of a pod spec."""
     seen: set[str] = set()
     for position, claim in enumerate(claims):
-        where, name = path.index(position), claim["name"]
+        where, name = path.at(position), claim["name"]
         if not name:
             yield required(where.child("name"))
         elif name in seen:
@@ -206,7 +215,7 @@ def pod_requirements(path: Path, spec: Struct, claim_names: Collection[str]) -> 
     for position, container in enumerate(spec.get("containers") or ()):
         for name, amount in amounts(container, "limits").items():
             if name in limits and quantities.compare(amount, limits[name]) > 0:
-                where = path.child("containers").index(position).key(name).child("limits")
+                where = path.child("containers").at(position).key(name).child("limits")
                 yield invalid(where, amount, f"must be less than or equal to pod limits of {limits[name]}")
 
 
@@ -215,7 +224,7 @@ def resize_policies(path: Path, policies: Sequence[Struct], pod_restart_policy: 
     for position, policy in enumerate(policies):
         name, restart = policy["resourceName"], policy["restartPolicy"]
         if name in seen:
-            yield duplicate(path.index(position), name)
+            yield duplicate(path.at(position), name)
         seen.add(name)
         yield from common.choice(path, name, ("cpu", "memory"))
         yield from common.choice(path, restart, ("NotRequired", "RestartContainer"))

@@ -34,9 +34,9 @@ def _node_affinity(path: Path, given: Struct) -> Errors:
         if not wanted["nodeSelectorTerms"]:
             yield required(where, "must have at least one node selector term")
         for position, term in enumerate(wanted["nodeSelectorTerms"] or ()):
-            yield from _node_term(where.index(position), term, check_values=True)
+            yield from _node_term(where.at(position), term, check_values=True)
     for position, preference in enumerate(given.get(PREFERRED) or ()):
-        where = path.child(PREFERRED).index(position)
+        where = path.child(PREFERRED).at(position)
         if not 1 <= preference["weight"] <= 100:
             yield invalid(where.child("weight"), preference["weight"], _WEIGHT)
         yield from _node_term(where.child("preference"), preference["preference"], check_values=False)
@@ -44,9 +44,9 @@ def _node_affinity(path: Path, given: Struct) -> Errors:
 
 def _node_term(path: Path, term: Struct, *, check_values: bool) -> Errors:
     for position, expression in enumerate(term.get("matchExpressions") or ()):
-        yield from _node_expression(path.child("matchExpressions").index(position), expression, check_values)
+        yield from _node_expression(path.child("matchExpressions").at(position), expression, check_values)
     for position, expression in enumerate(term.get("matchFields") or ()):
-        yield from _node_field(path.child("matchFields").index(position), expression)
+        yield from _node_field(path.child("matchFields").at(position), expression)
 
 
 def _node_expression(path: Path, expression: Struct, check_values: bool) -> Errors:
@@ -65,7 +65,7 @@ def _node_expression(path: Path, expression: Struct, check_values: bool) -> Erro
     yield from common.label_name(path.child("key"), expression["key"])
     if check_values:
         for position, value in enumerate(values):
-            yield from common.complaints(path.child("values").index(position), value, formats.label_value(value))
+            yield from common.complaints(path.child("values").at(position), value, formats.label_value(value))
 
 
 def _node_field(path: Path, expression: Struct) -> Errors:
@@ -80,14 +80,14 @@ def _node_field(path: Path, expression: Struct) -> Errors:
         yield invalid(path.child("key"), key, "not a valid field selector key")
         return
     for position, value in enumerate(values):
-        yield from common.complaints(path.child("values").index(position), value, formats.dns_subdomain(value))
+        yield from common.complaints(path.child("values").at(position), value, formats.dns_subdomain(value))
 
 
 def _pod_affinity(path: Path, given: Struct) -> Errors:
     for position, term in enumerate(given.get(REQUIRED) or ()):
-        yield from _pod_term(path.child(REQUIRED).index(position), term)
+        yield from _pod_term(path.child(REQUIRED).at(position), term)
     for position, weighted in enumerate(given.get(PREFERRED) or ()):
-        where = path.child(PREFERRED).index(position)
+        where = path.child(PREFERRED).at(position)
         if not 1 <= weighted["weight"] <= 100:
             yield invalid(where.child("weight"), weighted["weight"], _WEIGHT)
         yield from _pod_term(where.child("podAffinityTerm"), weighted["podAffinityTerm"])
@@ -112,24 +112,24 @@ def _label_keys(path: Path, match: Sequence[str], mismatch: Sequence[str], selec
             yield forbidden(path.child(field), "must not be specified when labelSelector is not set")
         elif keys:
             for position, key in enumerate(keys):
-                yield from common.label_name(path.child(field).index(position), key)
+                yield from common.label_name(path.child(field).at(position), key)
     if selector is not None:
         positions = {key: position for position, key in enumerate(match)}
         seen = set(selector.get("matchLabels") or ())
         for expression in selector.get("matchExpressions") or ():
             key = expression["key"]
             if key in positions and key in seen:
-                yield invalid(path.index(positions[key]), key, "exists in both matchLabelKeys and labelSelector")
+                yield invalid(path.at(positions[key]), key, "exists in both matchLabelKeys and labelSelector")
             seen.add(key)
     for position, key in enumerate(match):
         if key in mismatch:
-            where = path.child("matchLabelKeys").index(position)
+            where = path.child("matchLabelKeys").at(position)
             yield invalid(where, key, "exists in both matchLabelKeys and mismatchLabelKeys")
 
 
 def tolerations(path: Path, given: Sequence[Struct]) -> Errors:
     for position, toleration in enumerate(given):
-        where = path.index(position)
+        where = path.at(position)
         key, operator, value, effect = (toleration.get(name, "") for name in ("key", "operator", "value", "effect"))
         if key:
             yield from common.label_name(where.child("key"), key)
@@ -154,7 +154,7 @@ def tolerations(path: Path, given: Sequence[Struct]) -> Errors:
 
 def spread_constraints(path: Path, constraints: Sequence[Struct]) -> Errors:
     for position, constraint in enumerate(constraints):
-        where = path.index(position)
+        where = path.at(position)
         key, action = constraint["topologyKey"], constraint["whenUnsatisfiable"]
         yield from common.positive(where.child("maxSkew"), constraint["maxSkew"])
         if not key:
@@ -181,13 +181,13 @@ def spread_constraints(path: Path, constraints: Sequence[Struct]) -> Errors:
 
 def readiness_gates(path: Path, gates: Sequence[Struct]) -> Errors:
     for position, gate in enumerate(gates):
-        yield from common.label_name(path.index(position).child("conditionType"), gate["conditionType"])
+        yield from common.label_name(path.at(position).child("conditionType"), gate["conditionType"])
 
 
 def scheduling_gates(path: Path, gates: Sequence[Struct]) -> Errors:
     seen: set[str] = set()
     for position, gate in enumerate(gates):
-        where, name = path.index(position), gate["name"]
+        where, name = path.at(position), gate["name"]
         yield from common.label_name(where, name)
         if name in seen:
             yield duplicate(where, name)

@@ -11,7 +11,10 @@ from kruise.api.core.validation import common
 from kruise.api.core.validation.common import Errors, Rules, Struct
 
 _PROFILE_TYPES = ("Localhost", "RuntimeDefault", "Unconfined")
-_IPC_SYSCTLS = ("kernel.shm", "kernel.msg", "kernel.sem")
+_IPC_SYSCTLS = frozenset(
+    f"kernel.{name}"
+    for name in ("sem", "shm", "shmall", "shmmax", "shmmni", "shm_rmid_forced", "msg", "msgmax", "msgmnb", "msgmni")
+)
 _LONGEST_PROFILE = 4095
 _WINDOWS_DOMAIN = re.compile(
     r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}'
@@ -28,7 +31,7 @@ def pod_context(path: Path, spec: Struct) -> Errors:
         if context.get(field) is not None:
             yield from common.complaints(path.child(field), context[field], formats.user_or_group_id(context[field]))
     for position, group in enumerate(context.get("supplementalGroups") or ()):
-        where = path.child("supplementalGroups").index(position)
+        where = path.child("supplementalGroups").at(position)
         yield from common.complaints(where, group, formats.user_or_group_id(group))
     if spec.get("hostPID") and spec.get("shareProcessNamespace"):
         words = "ShareProcessNamespace and HostPID cannot both be enabled"
@@ -51,7 +54,7 @@ def pod_context(path: Path, spec: Struct) -> Errors:
 def _sysctls(path: Path, sysctls: Sequence[Struct], spec: Struct) -> Errors:
     seen: set[str] = set()
     for position, sysctl in enumerate(sysctls):
-        where, name = path.index(position).child("name"), sysctl["name"]
+        where, name = path.at(position).child("name"), sysctl["name"]
         if not name:
             yield required(where)
         elif not formats.sysctl_name(name):
@@ -62,7 +65,7 @@ def _sysctls(path: Path, sysctls: Sequence[Struct], spec: Struct) -> Errors:
         dotted = _dotted(name)
         if spec.get("hostNetwork") and dotted.startswith("net."):
             yield invalid(where, name, "may not be specified when 'hostNetwork' is true")
-        elif spec.get("hostIPC") and (dotted.startswith((*_IPC_SYSCTLS, "fs.mqueue."))):
+        elif spec.get("hostIPC") and (dotted in _IPC_SYSCTLS or dotted.startswith("fs.mqueue.")):
             yield invalid(where, name, "may not be specified when 'hostIPC' is true")
         seen.add(name)
 
@@ -129,9 +132,7 @@ def container_context(path: Path, context: Struct | None, *, host_users: bool, r
     mount = context.get("procMount")
     if mount is not None:
         where = path.child("procMount")
-        if not mount:
-            yield required(where)
-        elif mount not in ("Default", "Unmasked"):
+        if mount not in ("Default", "Unmasked"):
             yield not_supported(where, mount, ("Default", "Unmasked"))
         elif host_users and mount == "Unmasked":
             yield invalid(where, mount, "`hostUsers` must be false to use `Unmasked`")
@@ -184,5 +185,5 @@ def _windows_user(text: str) -> list[str]:
     if user and not user.strip(". "):
         found.append("runAsUserName's User cannot contain only periods or spaces")
     if _WINDOWS_USER_FORBIDDEN.search(user):
-        found.append('runAsUserName\'s User cannot contain the following characters: "/\\:;|=,+*?<>@[]')
+        found.append("runAsUserName's User cannot contain the following characters: \"/\\:;|=,+*?<>@[]")
     return found

@@ -1,0 +1,273 @@
+"""The manager: all controllers and webhooks in one process, started and stopped in order.
+
+Start: endpoints and the HTTPS server listen first (lists of older stored versions need `/convert`), then certificates
+and registrations are brought into step, then watches fill the stores; controllers begin when this replica leads.
+Nothing here gives up because something is missing: it waits, and readiness says for what.
+
+Stop: no new work, writes in flight end, events are flushed, the lease is given back, the webhook server finishes what
+it answers, connections close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import socket
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from kruise.api.meta import key_of
+from kruise.feature import Feature
+from kruise.machinery.apply import Applier
+from kruise.machinery.cache import Cache
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import ClientError
+from kruise.machinery.client.transport import Transport
+from kruise.machinery.clock import Clock
+from kruise.machinery.controller import RECONCILE, Controller
+from kruise.machinery.election import FencedTransport, LeaderElector
+from kruise.machinery.events import EventRecorder
+from kruise.machinery.journal import Journal
+from kruise.machinery.limiter import TokenBucket, WriteLimiter
+from kruise.machinery.metrics import Metrics
+from kruise.machinery.queue import Backoff
+from kruise.manager.endpoints import Endpoints, health_app, metrics_app
+from kruise.manager.options import Options, Role
+from kruise.manager.webhooks import Webhooks
+
+log = logging.getLogger(__name__)
+
+_VERSION_RETRY_SECONDS = 2.0
+_EVENT_FLUSH_SECONDS = 5.0
+_COLLECT_EVERY = (50_000, 20, 20)
+
+
+class Manager:
+    """One replica. `run` ends when `stop` is set, or raises what ended it early (`LeadershipLostError`)."""
+
+    def __init__(
+        self, options: Options, features: Sequence[Feature], transport: Transport, *, clock: Clock, random: Random
+    ) -> None:
+        self._options = options
+        self._features = features
+        self._transport = transport
+        self._clock = clock
+        self._random = random
+        self._registry = CollectorRegistry()
+        self._metrics = Metrics(self._registry)
+        self._journal = Journal()
+        self._client = Client(transport, clock=clock)
+        self._cache = Cache(self._client, clock=clock, namespace=options.namespace, seed=random.getrandbits(32))
+        self._server_version: Any = None
+        self._endpoints = Endpoints()
+        self._recorders: list[EventRecorder] = []
+        self._elector = self._make_elector() if options.elect else None
+        # Whatever a controller writes, events included, passes the fence; webhooks answer on every replica.
+        fenced = FencedTransport(transport, self._elector.fence) if self._elector else transport
+        self._leader_client = Client(fenced, clock=clock)
+        self._applier = Applier(
+            self._leader_client, self._cache, clock=clock, limiter=self._make_limiter(), metrics=self._metrics
+        )
+        self._webhooks = self._make_webhooks() if options.role is not Role.CONTROLLERS else None
+
+    def _make_elector(self) -> LeaderElector:
+        options = self._options
+        return LeaderElector(
+            self._client,
+            identity=f"{socket.gethostname()}_{self._random.getrandbits(64):016x}",
+            namespace=options.lease_namespace,
+            name=options.lease_name,
+            clock=self._clock,
+            random=self._random,
+            lease_duration=options.lease_duration,
+            renew_deadline=options.renew_deadline,
+            retry_period=options.retry_period,
+            on_change=self._metrics.is_leader.set,
+        )
+
+    def _make_limiter(self) -> WriteLimiter:
+        options, bucket = self._options, None
+        if options.qps > 0:
+            burst = max(1, options.burst or int(options.qps))
+            bucket = TokenBucket(rate=options.qps, burst=burst, clock=self._clock)
+        return WriteLimiter(clock=self._clock, bucket=bucket)
+
+    def _make_backoff(self) -> Backoff:
+        options, overall = self._options, None
+        if options.retry_qps > 0:
+            overall = TokenBucket(rate=options.retry_qps, burst=max(1, options.retry_burst), clock=self._clock)
+        return Backoff(base=options.retry_base_delay, maximum=options.retry_max_delay, overall=overall)
+
+    def _make_webhooks(self) -> Webhooks:
+        return Webhooks(
+            self._options,
+            self._features,
+            client=self._client,
+            cache=self._cache,
+            applier=Applier(self._client, self._cache, clock=self._clock),
+            clock=self._clock,
+            metrics=self._registry,
+            server_version=lambda: self._server_version,
+        )
+
+    async def run(self, stop: asyncio.Event) -> None:
+        open_protection_log(self._options.protection_log_path)
+        for notice in self._options.notices:
+            log.warning(notice)
+        background: list[asyncio.Task[None]] = []
+        work: list[asyncio.Task[None]] = []
+        ending = asyncio.create_task(_until(stop), name="stop")
+        try:
+            await self._serve()
+            # What is alive now stays for ever: later collections need not look at it.
+            gc.collect()
+            gc.freeze()
+            gc.set_threshold(*_COLLECT_EVERY)
+            background.append(_task(self._cache.run(), "watches"))
+            if self._webhooks is not None:
+                background.append(_task(self._webhooks.run(), "webhooks"))
+            if self._options.role is not Role.WEBHOOK:
+                work.append(_task(self._work(), "controllers"))
+            done, _ = await asyncio.wait({ending, *background, *work}, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            log.info("shutting down")
+            await _end([ending, *work])
+            if self._webhooks is not None:
+                await self._webhooks.stop()
+            await _end(background)
+            await self._endpoints.close()
+            await self._transport.close()
+            log.info("ended")
+
+    async def _serve(self) -> None:
+        options = self._options
+        if options.health_address:
+            checks = [("webhook-ready", self._webhooks.ready)] if self._webhooks is not None else []
+            await self._endpoints.serve(health_app(checks, self._details), options.health_address)
+        if options.metrics_address:
+            await self._endpoints.serve(metrics_app(self._registry, self._journal), options.metrics_address)
+        if self._webhooks is not None:
+            await self._webhooks.start()
+
+    def _details(self) -> list[str]:
+        """What does not make this replica unready, but explains why nothing may be moving."""
+        lines = [f"waiting for {kind}: {why}" for kind, why in self._cache.waiting_for.items()]
+        if self._elector is not None:
+            lines.append(f"lease {self._options.lease_name} is held by {self._elector.holder or 'nobody'}")
+        return lines
+
+    async def _work(self) -> None:
+        self._server_version = await self._ask_version()
+        controllers = self._make_controllers()
+        if self._elector is None:
+            await self._lead(controllers)
+        else:
+            await self._elector.run(lambda: self._lead(controllers))
+
+    async def _ask_version(self) -> Any:
+        while True:
+            try:
+                return await self._client.server_version()
+            except ClientError as error:
+                log.warning("waiting for the API server", extra={"error": str(error)})
+                await asyncio.sleep(_VERSION_RETRY_SECONDS)
+
+    def _make_controllers(self) -> list[Controller[Any]]:
+        options = self._options
+        controllers = []
+        for feature in self._features:
+            for spec in feature.controllers(options):
+                recorder = EventRecorder(self._leader_client, component=spec.name, clock=self._clock)
+                self._recorders.append(recorder)
+                controllers.append(
+                    Controller(
+                        spec,
+                        cache=self._cache,
+                        applier=self._applier,
+                        recorder=recorder,
+                        clock=self._clock,
+                        journal=self._journal,
+                        metrics=self._metrics,
+                        backoff=self._make_backoff(),
+                        gates=options.gates,
+                        server_version=self._server_version,
+                        seed=self._random.getrandbits(64),
+                        sync_timeout=None,
+                    )
+                )
+        return controllers
+
+    async def _lead(self, controllers: list[Controller[Any]]) -> None:
+        recording = [_task(recorder.run(), "events") for recorder in self._recorders]
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for controller in controllers:
+                    tasks.create_task(self._control(controller), name=controller.spec.name)
+                    if self._options.sync_period:
+                        tasks.create_task(self._resync(controller), name=f"{controller.spec.name}-resync")
+                await asyncio.get_running_loop().create_future()  # leads until cancelled, also without controllers
+        finally:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_EVENT_FLUSH_SECONDS):
+                    await asyncio.gather(*(recorder.flush() for recorder in self._recorders))
+            await _end(recording)
+
+    async def _control(self, controller: Controller[Any]) -> None:
+        # The watches may lag behind what the leader before has written.
+        await self._cache.fresh_relist(resources=controller.resources)
+        await controller.run()
+
+    async def _resync(self, controller: Controller[Any]) -> None:
+        while True:
+            await asyncio.sleep(self._options.sync_period)
+            for obj in self._cache.store(controller.spec.subject).list():
+                controller.queue.add(key_of(obj), reason="sync period")
+
+
+def reconcile_fields() -> dict[str, str]:
+    """The running reconcile, for log lines."""
+    context = RECONCILE.get()
+    if context is None:
+        return {}
+    return {"controller": context.controller, "object": str(context.key), "reconcile_id": context.reconcile_id}
+
+
+def open_protection_log(directory: str) -> None:
+    """Refusals of deletions are also kept in a file of their own. Without a place for it the manager works all the
+    same: they are in the ordinary log, too."""
+    path = Path(directory) / "protection.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handler = logging.FileHandler(path, delay=False)
+    except OSError as error:
+        log.warning("no protection log", extra={"path": str(path), "error": os.strerror(error.errno or 0)})
+        return
+    logging.getLogger("kruise.protection").addHandler(handler)
+
+
+def _task(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    return asyncio.create_task(work, name=name)
+
+
+async def _until(stop: asyncio.Event) -> None:
+    await stop.wait()
+
+
+async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """Cancel and wait. What a task raised while it ended has been reported where it arose, or by the first to end."""
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait({task})
+            if not task.cancelled() and (error := task.exception()) is not None:
+                log.debug("task ended with an error", extra={"task": task.get_name(), "error": str(error)})

@@ -1,0 +1,123 @@
+"""What our model says about a template, in the shape in which a real API server's answers are recorded.
+
+An answer is `{"stored": value}` or `{"refused": [[reason, field, message], ...]}`. A wrong type, which the server finds
+while decoding, is `{"undecodable": field}` without positions, because the server's message has none.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kruise.api.core import defaults, pod_resources, validation
+from kruise.api.core.field_errors import FieldError, TemplateTypeError
+
+Answer = dict[str, Any]
+
+NAMESPACE = "recorded"
+_TOLERATED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+
+def pod_of(template: Mapping[str, Any], namespace: str = NAMESPACE) -> dict[str, Any]:
+    """A pod made from a template. It takes no token, so that the server mounts none."""
+    meta = template.get("metadata") or {}
+    kept = {name: meta[name] for name in ("labels", "annotations") if name in meta}
+    spec = template.get("spec")
+    if isinstance(spec, Mapping):
+        spec = {"automountServiceAccountToken": False, **spec}
+    return {"metadata": {**kept, "name": "p", "namespace": namespace}, "spec": spec}
+
+
+def template_answer(template: Any) -> Answer:
+    """As if the template were sent in a PodTemplate."""
+    try:
+        stored = defaults.stored_template(template)
+    except TemplateTypeError as error:
+        return _undecodable(error.error, "template.")
+    errors = validation.validate_pod_template(stored)
+    return _refused(errors) if errors else {"stored": stored}
+
+
+def pod_answer(template: Any) -> Answer:
+    """As if a pod made from the template were sent. The usual admission plugins act between defaults and validation."""
+    try:
+        pod = defaults.default_pod(pod_of(template))
+    except TemplateTypeError as error:
+        return _undecodable(error.error, "")
+    _admit(pod["spec"])
+    errors = validation.validate_pod(pod)
+    if errors:
+        return _refused(errors)
+    kept = {name: pod["metadata"][name] for name in ("labels", "annotations") if name in pod["metadata"]}
+    return {"stored": {"metadata": kept, "spec": pod["spec"], "qosClass": pod_resources.qos_class(pod["spec"])}}
+
+
+def _admit(spec: dict[str, Any]) -> None:
+    if not spec.get("serviceAccountName"):
+        spec["serviceAccountName"] = spec["serviceAccount"] = "default"
+    spec.setdefault("priority", 0)
+    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    tolerations = spec.get("tolerations") or []
+    for taint in _TOLERATED_TAINTS:
+        if not any(_tolerates(toleration, taint) for toleration in tolerations):
+            added = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            tolerations = [*tolerations, added]
+    spec["tolerations"] = tolerations
+
+
+def _tolerates(toleration: Mapping[str, Any], taint: str) -> bool:
+    return toleration.get("key", "") in ("", taint) and toleration.get("effect", "") in ("", "NoExecute")
+
+
+def _undecodable(error: FieldError, prefix: str) -> Answer:
+    return {"undecodable": re.sub(r"\[[^]]*\]", "", prefix + error.path)}
+
+
+def _refused(errors: tuple[FieldError, ...]) -> Answer:
+    return {"refused": sorted([error.type, str(error.path), error.message] for error in errors)}
+
+
+def server_answer(status: int, body: Any, part: str) -> Answer:
+    """The answer of a real server to a dry run. `part` is the member of the object that holds the template, if any."""
+    if status in (200, 201):
+        if part:
+            return {"stored": body[part]}
+        meta = {name: body["metadata"][name] for name in ("labels", "annotations") if name in body["metadata"]}
+        return {"stored": {"metadata": meta, "spec": body["spec"], "qosClass": body["status"]["qosClass"]}}
+    if status == 422:
+        causes = body["details"].get("causes") or ()
+        return {"refused": sorted([cause["reason"], cause["field"], cause["message"]] for cause in causes)}
+    if status == 400:
+        found = re.search(r"Go struct field [A-Za-z0-9]+\.([A-Za-z0-9.]+) of type", body["message"])
+        return {"undecodable": found[1] if found else body["message"]}
+    return {"other": [status, body["message"]]}
+
+
+def difference(ours: Answer, theirs: Answer) -> str:
+    """Empty where the answers agree: the same object, or the same reasons at the same fields."""
+    if ours.keys() != theirs.keys():
+        return f"ours: {ours}\n  theirs: {theirs}"
+    if "refused" in ours:
+        mine = {(reason, field) for reason, field, _ in ours["refused"]}
+        other = {(reason, field) for reason, field, _ in theirs["refused"]}
+        return "" if mine == other else f"only ours: {sorted(mine - other)}\n  only theirs: {sorted(other - mine)}"
+    (mine,), (other,) = ours.values(), theirs.values()
+    return "\n  ".join(_differences("", mine, other))
+
+
+def _differences(path: str, mine: Any, other: Any) -> list[str]:
+    if isinstance(mine, dict) and isinstance(other, dict):
+        return [
+            line
+            for key in sorted(mine.keys() | other.keys())
+            for line in _differences(f"{path}.{key}", mine.get(key, "<absent>"), other.get(key, "<absent>"))
+        ]
+    if isinstance(mine, list) and isinstance(other, list) and len(mine) == len(other):
+        pairs = enumerate(zip(mine, other, strict=True))
+        return [line for position, (a, b) in pairs for line in _differences(f"{path}[{position}]", a, b)]
+    return [] if mine == other and type(mine) is type(other) else [f"{path}: ours {mine!r}, theirs {other!r}"]
+
+
+def same_messages(ours: Answer, theirs: Answer) -> bool:
+    return ours.get("refused") == theirs.get("refused")

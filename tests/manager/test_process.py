@@ -1,0 +1,172 @@
+"""The whole manager in one process on virtual time, with the toy kind: work, hand-over, waiting, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Sequence
+from random import Random
+
+import pytest
+
+from kruise.api.native.events import EVENTS, LEASES
+from kruise.api.native.pod import PODS, condition
+from kruise.feature import Feature
+from kruise.local.apicore.builtin import custom_kind, native_registry
+from kruise.local.apicore.core import ApiCore
+from kruise.local.inprocess import InProcessTransport
+from kruise.machinery.client.client import Client
+from kruise.machinery.clock import VIRTUAL_EPOCH, VirtualClock, run_virtual
+from kruise.machinery.plan import Conclusion, Plan
+from kruise.manager.options import Options, Role
+from kruise.manager.process import Manager
+from tests.toy.controller import FEATURE, SPEC
+from tests.toy.decide import SEEN, TROUPES, Snapshot
+
+
+class World:
+    def __init__(self, tmp: str) -> None:
+        self.clock = VirtualClock(asyncio.get_running_loop())
+        self.core = ApiCore(native_registry([custom_kind(TROUPES)]), clock=self.clock, seed=1)
+        self.transport = InProcessTransport(self.core)
+        self.client = Client(self.transport, clock=self.clock)
+        self.tmp = tmp
+
+    def options(self, **changes: object) -> Options:
+        settings = {
+            "role": Role.CONTROLLERS,
+            "metrics_address": "",
+            "health_address": "",
+            "protection_log_path": self.tmp,
+        }
+        return Options(**{**settings, **changes})  # type: ignore[arg-type]
+
+    def manager(self, seed: int = 1, features: Sequence[Feature] = (FEATURE,), **changes: object) -> Running:
+        transport = InProcessTransport(self.core)
+        return Running(Manager(self.options(**changes), features, transport, clock=self.clock, random=Random(seed)))
+
+    async def troupe(self, name: str, **spec: object) -> None:
+        body = {"apiVersion": TROUPES.api_version, "kind": "Troupe", "metadata": {"name": name}, "spec": spec}
+        await self.client.create(TROUPES, body, "default")
+
+    async def images(self) -> dict[str, str]:
+        pods = (await self.client.list(PODS, "default")).items
+        return {pod.metadata.name: pod.spec.containers[0].image for pod in pods}
+
+
+class Running:
+    def __init__(self, manager: Manager) -> None:
+        self._stop = asyncio.Event()
+        self.task = asyncio.create_task(manager.run(self._stop))
+
+    async def stop(self) -> None:
+        self._stop.set()
+        await self.task
+
+
+@pytest.fixture
+def virtually(tmp_path: object) -> Callable[[Callable[[World], Awaitable[None]]], None]:
+    def run(scenario: Callable[[World], Awaitable[None]]) -> None:
+        async def main() -> None:
+            await scenario(World(str(tmp_path)))
+
+        run_virtual(main())
+
+    return run
+
+
+def test_a_kind_is_kept_as_it_should_be(virtually: Callable[..., None]) -> None:
+    async def scenario(world: World) -> None:
+        running = world.manager()
+        await world.troupe("band", replicas=3, image="a:1")
+        await asyncio.sleep(10)
+        assert await world.images() == {"band-0": "a:1", "band-1": "a:1", "band-2": "a:1"}
+        pods = (await world.client.list(PODS, "default")).items
+        assert all(condition(pod, SEEN) is not None for pod in pods)
+        uids = {pod.metadata.uid for pod in pods}
+
+        await world.client.patch(TROUPES, "band", {"spec": {"image": "a:2", "replicas": 2}}, "default")
+        await asyncio.sleep(10)
+        assert await world.images() == {"band-0": "a:2", "band-1": "a:2"}
+        assert {pod.metadata.uid for pod in (await world.client.list(PODS, "default")).items} < uids
+        troupe = await world.client.get(TROUPES, "band", "default")
+        assert troupe.status == {"observedGeneration": 2, "pods": 2, "updated": 2}
+        events = (await world.client.list(EVENTS, "default")).items
+        assert sorted(event.message for event in events) == [f"created pod band-{number}" for number in range(3)]
+        await running.stop()
+
+    virtually(scenario)
+
+
+def test_nothing_is_written_while_nothing_changes(virtually: Callable[..., None]) -> None:
+    async def scenario(world: World) -> None:
+        running = world.manager(elect=False)
+        await world.troupe("band", replicas=2, image="a:1")
+        await asyncio.sleep(10)
+        before = world.core.storage.version
+        await asyncio.sleep(3600)
+        assert world.core.storage.version == before
+        await running.stop()
+
+    virtually(scenario)
+
+
+def test_a_second_replica_takes_over_when_the_first_ends(virtually: Callable[..., None]) -> None:
+    async def scenario(world: World) -> None:
+        first = world.manager(1)
+        await asyncio.sleep(1)
+        second = world.manager(2)
+        await asyncio.sleep(5)
+        await first.stop()
+        await world.troupe("band", replicas=1, image="a:1")
+        await asyncio.sleep(6)
+        assert await world.images() == {"band-0": "a:1"}
+        lease = await world.client.get(LEASES, "kruise-manager", "kruise-system")
+        assert lease.spec.lease_transitions == 1
+        await second.stop()
+        lease = await world.client.get(LEASES, "kruise-manager", "kruise-system")
+        assert lease.spec.holder_identity == ""
+
+    virtually(scenario)
+
+
+def test_a_kind_that_is_not_installed_is_waited_for(virtually: Callable[..., None]) -> None:  # MGR-22, MGR-85
+    async def scenario(world: World) -> None:
+        world.core.registry = native_registry()
+        running = world.manager(elect=False)
+        await asyncio.sleep(300)
+        assert not running.task.done()
+        world.core.registry = native_registry([custom_kind(TROUPES)])
+        await world.troupe("band", replicas=1, image="a:1")
+        await asyncio.sleep(120)
+        assert await world.images() == {"band-0": "a:1"}
+        await running.stop()
+
+    virtually(scenario)
+
+
+def test_a_sync_period_looks_at_everything_again(virtually: Callable[..., None]) -> None:
+    async def scenario(world: World) -> None:
+        passes = []
+
+        def decide(snapshot: Snapshot) -> Plan:
+            passes.append(snapshot.now)
+            return Plan()
+
+        spec = dataclasses.replace(SPEC, decide=decide, conclude=lambda *_: Conclusion())
+        feature = Feature(name="idle", controllers=lambda _: [spec])
+        running = world.manager(elect=False, sync_period=600.0, features=[feature])
+        await world.troupe("band", replicas=1, image="a:1")
+        await asyncio.sleep(3700)
+        assert [round((now - VIRTUAL_EPOCH).total_seconds()) for now in passes] == [
+            0,
+            600,
+            1200,
+            1800,
+            2400,
+            3000,
+            3600,
+        ]
+        await running.stop()
+
+    virtually(scenario)

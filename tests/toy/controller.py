@@ -1,0 +1,31 @@
+"""How a Troupe is watched, and what it brings to the manager."""
+
+from kruise.admission.registry import MutatingHandler, ValidatingHandler
+from kruise.api.meta import Key
+from kruise.api.native.pod import PODS
+from kruise.feature import Feature
+from kruise.machinery.controller import OWNER, OWNER_INDEX, ControllerSpec, Source, View, owner_keys
+from tests.toy import admission
+from tests.toy.decide import TROUPES, Snapshot, conclude, decide
+
+
+def snapshot(view: View, key: Key) -> Snapshot | None:
+    if (troupe := view.store(TROUPES).get(*key)) is None or troupe.metadata.deletion_timestamp is not None:
+        return None
+    return Snapshot(troupe=troupe, pods=view.store(PODS).by_index(OWNER, troupe.metadata.uid), now=view.now)
+
+
+SPEC = ControllerSpec(
+    name="toy-controller",
+    subject=TROUPES,
+    sources=(Source(PODS, owner_keys(TROUPES), indexes=OWNER_INDEX),),
+    snapshot=snapshot,
+    decide=decide,
+    conclude=conclude,
+    snapshot_type=Snapshot,
+)
+HANDLERS = (
+    MutatingHandler("/mutate-troupe", admission.default),
+    ValidatingHandler("/validate-troupe", admission.validate),
+)
+FEATURE = Feature(name="troupe", controllers=lambda settings: (SPEC,), webhooks=lambda settings: HANDLERS)
