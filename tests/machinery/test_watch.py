@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncGenerator, Callable
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from random import Random
 from typing import Any
 
@@ -24,7 +25,7 @@ from kruise.machinery.client.faults import (
     StaleList,
     storm,
 )
-from kruise.machinery.client.requests import Verb
+from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.store import Store
 from kruise.machinery.watch import Watcher
@@ -314,6 +315,27 @@ def test_a_dead_connection_is_noticed_by_the_end_that_never_came() -> None:
     assert ("watch", "torn") in watched.observer.ended
 
 
+def test_a_server_that_never_accepts_a_watch_is_given_up() -> None:
+    class Deaf(ScriptedTransport):
+        @contextlib.asynccontextmanager
+        async def _stream(self, request: Request) -> AsyncGenerator[AsyncIterator[bytes], None]:
+            self._note(request)
+            await asyncio.sleep(1e6)
+            yield self._lines([])
+
+    async def main() -> None:
+        transport = Deaf([listing(version=7), listing(thing("a", 8), version=8)])
+        watched = Watched(transport)
+        async with watched.running():
+            await asyncio.sleep(40)
+            assert len(transport.of(Verb.WATCH)) == 2
+            assert watched.observer.ended[-1] == ("watch", "torn")
+            await watched.watcher.relist()
+            assert watched.names == "a8"
+
+    run_virtual(main())
+
+
 def test_a_fault_of_ours_is_logged_with_its_trace_and_survived(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -442,7 +464,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(6 * int(os.environ.get("KRUISE_EXAMPLES", "1"))))
 @pytest.mark.parametrize("faults", FAULTS)
 def test_under_random_faults_the_store_ends_with_the_servers_state(faults: str, seed: int) -> None:
     async def main() -> None:
@@ -462,8 +484,10 @@ def test_under_random_faults_the_store_ends_with_the_servers_state(faults: str, 
         async with watched.running():
             await settle(lambda: watched.store.synced)
             alive: set[str] = set()
-            for _ in range(150):
+            for _ in range(200):
                 name = random.choice(names)
+                if random.random() < 0.1:
+                    random.choice([world.inner.cut_watches, world.inner.end_watches])()
                 if name not in alive:
                     made = await world.direct.create(CONFIG_MAPS, {"metadata": {"name": name}}, "default")
                     alive.add(name)
@@ -487,11 +511,9 @@ def test_under_random_faults_the_store_ends_with_the_servers_state(faults: str, 
                     await asyncio.sleep(random.random() * 3)
             served = await world.direct.list(CONFIG_MAPS, "default")
             truth = {obj.metadata.name: obj.metadata.resource_version for obj in served.items}
-            await settle(
-                lambda: truth == {obj.metadata.name: obj.metadata.resource_version for obj in watched.store.list()},
-                1500,
-            )
+            await settle(lambda: truth == versions(watched.store), 1500)
             assert mirror == truth
         assert world.faults.log, "no fault took place"
+        assert not any(cause == Cause.FAULT for _, cause in watched.observer.ended)
 
     run_virtual(main())

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from kruise.api.meta import ObjectMeta
+from kruise.api.meta import PartialObject
 from kruise.api.native.pod import PODS, Pod, condition
 from kruise.api.resource import Resource
 from kruise.machinery.client.requests import PatchType
@@ -19,8 +19,7 @@ class Spec(Struct):
     image: str = ""
 
 
-class Troupe(Struct):
-    metadata: ObjectMeta = ObjectMeta()
+class Troupe(PartialObject):
     spec: Spec = Spec()
     status: dict[str, int] = field(default_factory=dict)
 

@@ -23,6 +23,10 @@ class Resource(Generic[T_co]):
     type: type[T_co] = dataclasses.field(default=object, compare=False, repr=False)  # type: ignore[assignment]
     list_kind: str = dataclasses.field(default="", compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.type is not object and not (hasattr(self.type, "metadata") and hasattr(self.type, "kind")):
+            raise TypeError(f"{self.type.__name__} lacks the fields `kind` and `metadata`: derive it from PartialObject")
+
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version

@@ -44,6 +44,8 @@ LIST_TIMEOUT = 60.0
 WATCH_SECONDS = (300, 600)
 """A watch asks the server to end it after a time between these, so that watches spread over the servers of a cluster
 and do not all come back at once."""
+OPEN_TIMEOUT = 30.0
+"""For the server to accept a watch; it does so before there is anything to send."""
 WATCH_GRACE = 15.0
 """A watch that outlives its time by so much hangs on a dead connection."""
 EVENTS_IN_A_ROW = 256
@@ -229,8 +231,8 @@ class Watcher(Generic[T]):
         seconds = self._random.randint(*WATCH_SECONDS)
         watermark = self.store.watermark
         try:
-            async with asyncio.timeout(seconds + WATCH_GRACE) as self._deadline:
-                await self._consume(seconds)
+            async with asyncio.timeout(OPEN_TIMEOUT) as self._deadline:
+                await self._consume(seconds, self._deadline)
         except Exception as error:
             expired = self._deadline is not None and self._deadline.expired()
             lived = self._clock.monotonic() - begun
@@ -238,7 +240,7 @@ class Watcher(Generic[T]):
             if isinstance(error, TimeoutError) and expired:
                 if self._asked.is_set():
                     return Came(Cause.ASKED, lived=lived, delivered=delivered)
-                message = f"the watch did not end after {seconds} s: the connection seems to be dead"
+                message = f"the watch of {self.resource} was not accepted or did not end in time: a dead connection"
                 return Came(Cause.TORN, message, lived, delivered)
             came = came_of(error, self.resource, lived=lived, delivered=delivered)
             if came.cause is Cause.FAULT:
@@ -248,7 +250,7 @@ class Watcher(Generic[T]):
             self._deadline = None
         return Came(Cause.ENDED, lived=self._clock.monotonic() - begun, delivered=self.store.watermark > watermark)
 
-    async def _consume(self, seconds: int) -> None:
+    async def _consume(self, seconds: int, deadline: asyncio.Timeout) -> None:
         store = self.store
         count = 0
         async with self._client.watch(
@@ -260,6 +262,8 @@ class Watcher(Generic[T]):
             timeout_seconds=seconds,
         ) as events:
             self._state = opened(self._state)
+            if not self._asked.is_set():  # or else the deadline is the moment of the asking
+                deadline.reschedule(asyncio.get_running_loop().time() + seconds + WATCH_GRACE)
             async for event in events:
                 obj = event.object
                 if event.type == "BOOKMARK":

@@ -25,7 +25,7 @@ def pod_of(template: Mapping[str, Any], namespace: str = NAMESPACE) -> dict[str,
     kept = {name: meta[name] for name in ("labels", "annotations") if name in meta}
     spec = template.get("spec")
     if isinstance(spec, Mapping):
-        spec = {"automountServiceAccountToken": False, **spec}
+        spec = {**spec, "automountServiceAccountToken": False}
     return {"metadata": {**kept, "name": "p", "namespace": namespace}, "spec": spec}
 
 

@@ -66,9 +66,9 @@ def _data_sources(path: Path, spec: Struct) -> Errors:
     if source is None or reference is None:
         return
     if reference.get("namespace"):
-        yield invalid(path, path.child("dataSource"), "may not be specified when dataSourceRef.namespace is specified")
+        yield invalid(path, {}, "may not be specified when dataSourceRef.namespace is specified")
     elif any(source.get(name) != reference.get(name) for name in ("apiGroup", "kind", "name")):
-        yield invalid(path, path.child("dataSource"), "must match dataSourceRef")
+        yield invalid(path, {}, "must match dataSourceRef")
 
 
 def _data_source(path: Path, source: Struct) -> Errors:

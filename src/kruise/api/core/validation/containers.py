@@ -97,7 +97,7 @@ def ephemeral(path: Path, given: Sequence[Struct], other_names: Collection[str],
         if target and target not in other_names:
             yield not_found(where.child("targetContainerName"), target)
         for field in _NOT_EPHEMERAL:
-            if container.get(field):
+            if container.get(field) is not None and (field != "resources" or container["resources"]):
                 yield forbidden(where.child(field), _NO_EPHEMERAL_WORDS)
         for number, mount in enumerate(container.get("volumeMounts") or ()):
             for field in ("subPath", "subPathExpr"):

@@ -123,7 +123,8 @@ def pod_annotations(path: Path, annotations: Mapping[str, str] | None, spec: Str
         yield invalid(path.key(DELETION_COST), cost, "must be a 32bit integer")
     for key, profile in annotations.items():
         if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER_PREFIX):
-            yield from common.complaints(path.child(key), profile, _seccomp_profile(profile))
+            shown = profile.removeprefix("localhost/")
+            yield from common.complaints(path.child(key), shown, _seccomp_profile(profile))
     known = {container["name"] for _, container in common.containers_of(spec, Path())}
     for key, profile in annotations.items():
         if key.startswith(APP_ARMOR_PREFIX):

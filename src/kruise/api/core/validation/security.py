@@ -48,7 +48,8 @@ def pod_context(path: Path, spec: Struct) -> Errors:
         yield from common.choice(where, context["supplementalGroupsPolicy"], ("Merge", "Strict"), optional=True)
     if context.get("seLinuxChangePolicy") is not None:
         where = path.child("seLinuxChangePolicy")
-        yield from common.choice(where, context["seLinuxChangePolicy"], ("MountOption", "Recursive"), optional=True)
+        # `MountOption` belongs to a feature that is off in Kubernetes 1.34.
+        yield from common.choice(where, context["seLinuxChangePolicy"], ("Recursive",), optional=True)
 
 
 def _sysctls(path: Path, sysctls: Sequence[Struct], spec: Struct) -> Errors:
