@@ -280,6 +280,24 @@ def test_the_deadline_leaves_time_for_the_answer(given_timeout: float | None, ex
 # With a real store
 
 
+async def test_a_store_that_was_not_waited_for_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """A store that is not filled yet looks like an empty cluster: a decision on it would let everything pass."""
+    clock = ManualClock()
+    cache = Cache(local_client(local_core(clock), clock), clock=clock)
+    cache.add(CONFIG_MAPS)
+    answerer = Answerer(clock, stores=cache)
+    careless = validating(lambda r, v: Deny(message="busy") if v.store(CONFIG_MAPS).list() else Allow())
+    response = await ask(careless, request_of(config_map()), answerer)
+    assert response["allowed"] is False
+    assert "/validate asked for the store of configmaps but does not name it" in response["status"]["message"]
+
+
+async def test_a_validating_handler_cannot_change_the_object(caplog: pytest.LogCaptureFixture) -> None:
+    response = await ask(validating(lambda r, v: Change(object={})), request_of(config_map()))
+    assert response["allowed"] is False
+    assert "it cannot change the object" in response["status"]["message"]
+
+
 def test_handlers_wait_for_their_stores_then_fail_closed() -> None:
     async def main() -> tuple[dict[str, Any], dict[str, Any]]:
         clock = VirtualClock(asyncio.get_running_loop())

@@ -6,11 +6,14 @@ import asyncio
 import base64
 import contextlib
 import itertools
+import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from kruise.admission import inventory
 from kruise.admission.certfiles import CertificateDirectory
@@ -27,6 +30,7 @@ from kruise.api.native.extensions import (
 )
 from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import NotFoundError
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import VirtualClock, run_virtual
@@ -271,6 +275,66 @@ def test_a_deleted_secret_is_regenerated_and_all_follow_without_a_gap(tmp_path: 
     play(tmp_path, scenario)
 
 
+TROUBLE = {
+    "delete": None,
+    "bad certificate": {"tls.crt": "bm9uc2Vuc2U="},
+    "bad CA": {"ca-cert.pem": "bm9uc2Vuc2U="},
+    "lost CA key": {"ca-key.pem": None},
+    "emptied": {name: None for name in ("ca-key.pem", "ca-cert.pem", "key.pem", "cert.pem", "tls.key", "tls.crt")},
+}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    events=st.lists(
+        st.tuples(st.sampled_from(sorted(TROUBLE)), st.integers(0, 120), st.sets(st.integers(0, 1))), max_size=6
+    )
+)
+def test_whatever_happens_to_the_secret_no_caller_loses_trust(
+    tmp_path: Path, events: list[tuple[str, int, set[int]]]
+) -> None:  # MGR-81
+    """Any trouble at any moment, seen by any replica first: the bundles always cover what is served, and in the end
+    everybody serves the one certificate of the Secret."""
+
+    async def scenario(world: World) -> None:
+        await world.install()
+        replicas = [world.replica(propagation=3.0) for _ in range(2)]
+        cas: dict[bytes, bytes] = {}
+
+        async def look() -> None:
+            with contextlib.suppress(NotFoundError, KeyError):
+                data = await world.secret()
+                cas.setdefault(data["cert.pem"], data["ca-cert.pem"])
+            for bundle in await world.bundles():
+                for _, serving in replicas:
+                    assert cas[serving.served[-1]] in bundle, f"at {world.clock.monotonic()}"
+
+        async with running(*(synchronizer for synchronizer, _ in replicas)):
+            await asyncio.sleep(1)
+            for what, tenths, woken in events:
+                spoil = TROUBLE[what]
+                with contextlib.suppress(NotFoundError):
+                    if spoil is None:
+                        await world.client.delete(SECRETS, SECRET, NAMESPACE)
+                    else:
+                        await world.client.patch(SECRETS, SECRET, {"data": spoil}, NAMESPACE)
+                for index in woken:
+                    replicas[index][0].trigger()
+                for _ in range(tenths):
+                    await asyncio.sleep(0.1)
+                    await look()
+            for _ in range(150):
+                await asyncio.sleep(1)
+                await look()
+            data = await world.secret()
+            assert {serving.served[-1] for _, serving in replicas} == {data["tls.crt"]}
+            (bundle,) = await world.bundles()
+            assert bundle.startswith(data["ca-cert.pem"])
+
+    with tempfile.TemporaryDirectory(dir=tmp_path) as directory:
+        play(Path(directory), scenario)
+
+
 def test_rotation_before_the_end_changes_the_bundle_first_and_the_certificate_later(tmp_path: Path) -> None:
     async def scenario(world: World) -> None:
         await world.install()
@@ -314,7 +378,7 @@ def test_failures_back_off_and_heal(tmp_path: Path) -> None:  # MGR-31, MGR-25
         tries: list[float] = []
 
         class Broken:
-            async def ensure(self, serving: Any) -> Any:
+            async def ensure(self, known: Any) -> Any:
                 tries.append(world.clock.monotonic())
                 raise OSError("disk on fire")
 

@@ -41,10 +41,11 @@ from kruise.machinery.client import kubeconfig
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError, ForbiddenError, InvalidError, NotFoundError, StatusCause
 from kruise.machinery.client.http import HttpTransport
-from kruise.machinery.client.requests import PatchType
+from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.clock import RealClock
-from kruise.machinery.codec import canonical
+from kruise.machinery.codec import canonical, decode
 from tests.support.realcluster import ControlPlane
+from tests.support.waiting import eventually
 
 SECRET = "webhook-certs"
 CLOCK = RealClock()
@@ -55,7 +56,7 @@ def stamp(request: AdmissionRequest, view: HandlerView) -> Mutation:
     data = body.get("data") or {}
     if "plain" in data:
         return Allow()
-    return Change(object={**body, "data": {**data, "stamp/ed": "yes"}}, warnings=("stamped",))
+    return Change(object={**body, "data": {**data, "stamped": "yes"}}, warnings=("stamped",))
 
 
 def judge(request: AdmissionRequest, view: HandlerView) -> Verdict:
@@ -267,13 +268,11 @@ class Replica:
                 return False
 
 
-async def eventually(check: Callable[[], Awaitable[bool]], seconds: float = 20.0, what: str = "") -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            while not await check():
-                await asyncio.sleep(0.05)
-    except TimeoutError:
-        pytest.fail(f"not within {seconds} s: {what or check}")
+async def until(check: Callable[[], Awaitable[bool]], seconds: float = 20.0, what: str = "") -> None:
+    async def holds() -> None:
+        assert await check(), what or check
+
+    await eventually(holds, within=seconds, every=0.05)
 
 
 @pytest.fixture
@@ -299,9 +298,9 @@ JUDGE = ValidatingHandler("/judge", judge)
 async def is_intercepted(site: Site) -> bool:
     """Whether the API server has learned of the entries."""
     try:
-        return "stamp/ed" in (await site.create("probe", dry_run=True)).data
-    except ClientError:
-        return False
+        return "stamped" in (await site.create("probe", dry_run=True)).data
+    except ClientError as error:
+        raise AssertionError(f"not yet: {error}") from error
 
 
 @pytest.mark.smoke
@@ -310,9 +309,9 @@ async def test_mutation_and_refusal_as_the_client_sees_them(site: Site) -> None:
     await site.install(*config_map_entries(site))
     replica = await site.replica(STAMP, JUDGE)
     async with replica.watching():
-        await eventually(lambda: is_intercepted(site), what="the entries become active")
+        await until(lambda: is_intercepted(site), what="the entries become active")
         made = await site.create("one", a="1")
-        assert made.data == {"a": "1", "stamp/ed": "yes"}
+        assert made.data == {"a": "1", "stamped": "yes"}
         assert (await site.create("two", plain="1")).data == {"plain": "1"}
         with pytest.raises(ForbiddenError) as forbidden:
             await site.create("three", forbidden="x")
@@ -334,7 +333,7 @@ async def test_mutation_and_refusal_as_the_client_sees_them(site: Site) -> None:
         async def restored() -> bool:
             return await site.bundles() == bundles
 
-        await eventually(restored, 5, "the wiped caBundle comes back")
+        await until(restored, 5, "the wiped caBundle comes back")
         version = (await site.client.get(MUTATING_WEBHOOK_CONFIGURATIONS, site.mutating)).metadata.resource_version
         await asyncio.sleep(1)
         after = (await site.client.get(MUTATING_WEBHOOK_CONFIGURATIONS, site.mutating)).metadata.resource_version
@@ -348,7 +347,7 @@ async def test_an_entry_without_a_handler_goes_and_comes_back(site: Site) -> Non
     replica.registry.add(STAMP)
     assert replica.synchronizer is not None
     replica.synchronizer.trigger()
-    await eventually(lambda: is_intercepted(site), what="the entry comes back")
+    await until(lambda: is_intercepted(site), what="the entry comes back")
 
 
 @pytest.mark.parametrize("exists", [False, True])
@@ -370,7 +369,7 @@ async def test_a_new_ca_under_load_drops_no_request(site: Site) -> None:
     await site.install_toys()
     replica = await site.replica(STAMP, JUDGE)
     async with replica.watching():
-        await eventually(lambda: is_intercepted(site), what="the entries become active")
+        await until(lambda: is_intercepted(site), what="the entries become active")
         first = await site.secret()
         stop = asyncio.Event()
 
@@ -378,7 +377,7 @@ async def test_a_new_ca_under_load_drops_no_request(site: Site) -> None:
             done = 0
             while not stop.is_set():
                 made = await site.create(f"load-{number}", dry_run=True, a="1")
-                assert made.data["stamp/ed"] == "yes"
+                assert made.data["stamped"] == "yes"
                 done += 1
             return done
 
@@ -392,7 +391,9 @@ async def test_a_new_ca_under_load_drops_no_request(site: Site) -> None:
             tasks = [group.create_task(load(number)) for number in range(8)]
             await asyncio.sleep(0.5)
             await site.client.delete(SECRETS, SECRET, site.namespace)
-            await eventually(changed, 30, "a new CA is served")
+            await until(changed, 30, "a new CA is served")
+            # More at once than before, so that the API server has to open connections to the new certificate.
+            tasks += [group.create_task(load(number)) for number in range(8, 24)]
             await asyncio.sleep(1.5)
             stop.set()
         assert sum(task.result() for task in tasks) > 100
@@ -408,7 +409,7 @@ async def test_only_marked_pods_cause_calls(site: Site) -> None:
     probe = site.entry("probe.example.io", "/stamp", "configmaps", "CREATE")
     await site.install([probe], pod_entries)
     await site.replica(STAMP, site.counted("/validate-pod"))
-    await eventually(lambda: is_intercepted(site), what="the entries become active")
+    await until(lambda: is_intercepted(site), what="the entries become active")
 
     async def pod(name: str, **annotations: str) -> None:
         metadata = {"name": name, "annotations": {key.replace("__", "/"): value for key, value in annotations.items()}}
@@ -420,8 +421,8 @@ async def test_only_marked_pods_cause_calls(site: Site) -> None:
         }
         await site.client.create(PODS, body, site.namespace)
 
-    async def touch(name: str, body: Any, patch_type: PatchType = PatchType.MERGE) -> None:
-        await site.client.patch(PODS, name, body, site.namespace, patch_type=patch_type)
+    async def touch(name: str, body: Any) -> None:
+        await site.client.patch(PODS, name, body, site.namespace)
 
     async def intercepted() -> bool:
         # Both configurations reach the API server on their own ways: wait until this one is there, too.
@@ -431,7 +432,7 @@ async def test_only_marked_pods_cause_calls(site: Site) -> None:
         await touch("first", {"metadata": {"labels": {"a": "b"}}})
         return site.calls["UPDATE", "first"] > 0
 
-    await eventually(intercepted, what="the pod entries become active")
+    await until(intercepted, what="the pod entries become active")
     site.calls.clear()
 
     await pod("free")
@@ -454,15 +455,14 @@ async def test_only_marked_pods_cause_calls(site: Site) -> None:
         await touch(name, {"metadata": {"annotations": {mark: None}}})
         await touch(name, {"metadata": {"annotations": {mark: "x"}}})
         await site.client.delete(PODS, name, site.namespace)
-    assert site.calls == {
-        key: 3 if key[0] == "UPDATE" else 1 for key in ((o, n) for o in ("UPDATE", "DELETE") for n in marks)
-    }
+    # At least: the API server asks again where its own copy of the pod was stale.
+    assert set(site.calls) == {(operation, name) for operation in ("UPDATE", "DELETE") for name in marks}
+    assert all(site.calls["UPDATE", name] >= 3 for name in marks)
 
     site.calls.clear()
     await pod("evicted")
     await site.client.evict(PODS, "evicted", site.namespace)
-    assert site.calls["CREATE", "evicted"] == 1, "evictions always call"
-    assert site.calls["DELETE", "evicted"] == 0
+    assert set(site.calls) == {("CREATE", "evicted")}, "evictions always call, whatever the pod"
 
 
 @pytest.mark.smoke
@@ -491,7 +491,7 @@ async def test_conversion_answers_before_any_cache_is_filled(site: Site) -> None
     async def established() -> bool:
         return is_established(await site.client.get(CUSTOM_RESOURCE_DEFINITIONS, f"toys.{site.group}"))
 
-    await eventually(established)
+    await until(established)
 
     async def raw(version: str, name: str = "") -> Any:
         path = f"/apis/{site.group}/{version}/namespaces/{site.namespace}/toys" + (f"/{name}" if name else "")
@@ -504,7 +504,7 @@ async def test_conversion_answers_before_any_cache_is_filled(site: Site) -> None
             return True
         return False
 
-    await eventually(creatable)
+    await until(creatable)
     for number in range(1, 4):
         name = f"t{number}"
         body = {"apiVersion": v1.api_version, "kind": "Toy", "metadata": {"name": name}, "spec": {"size": number}}
@@ -515,7 +515,7 @@ async def test_conversion_answers_before_any_cache_is_filled(site: Site) -> None
             return bool((await raw("v2", "t1"))["spec"] == {"length": 1})
         return False
 
-    await eventually(convertible, what="the conversion stanza becomes active")
+    await until(convertible, what="the conversion stanza becomes active")
     listed = await raw("v2")
     assert [item["spec"] for item in listed["items"]] == [{"length": number} for number in range(4)]
     assert {item["apiVersion"] for item in listed["items"]} == {f"{site.group}/v2"}
@@ -527,7 +527,4 @@ async def test_conversion_answers_before_any_cache_is_filled(site: Site) -> None
 
 
 async def get_json(client: Client, path: str) -> Any:
-    from kruise.machinery.client.requests import Request, Verb
-    from kruise.machinery.codec import decode
-
     return decode((await client.send(Request(Verb.GET, None, raw_path=path))).body, dict)

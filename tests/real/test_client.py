@@ -169,7 +169,7 @@ async def test_guards(client: Client, namespace: str) -> None:
         await client.delete(CONFIG_MAPS, "a", namespace, resource_version="1")
     with pytest.raises(ApiError) as guarded:
         await client.patch(CONFIG_MAPS, "a", {"metadata": {"uid": WRONG_UID}, "data": {"x": "1"}}, namespace)
-    assert guarded.value.code in (409, 422)
+    assert guarded.value.code == 422
     with pytest.raises(ConflictError):
         await client.patch(CONFIG_MAPS, "a", {"metadata": {"resourceVersion": "1"}, "data": {"x": "1"}}, namespace)
     assert await client.get(CONFIG_MAPS, "a", namespace) == made
@@ -348,8 +348,8 @@ async def test_watch_ends_in_order_with_a_bookmark(client: Client, namespace: st
         hidden = await client.create(CONFIG_MAPS, config_map("hidden"), namespace)
         async for event in events:
             seen.append((event.type, int(event.object.metadata.resource_version)))
-    assert [kind for kind, _ in seen] == ["BOOKMARK"]
-    assert seen[0][1] >= int(hidden.metadata.resource_version)
+    assert {kind for kind, _ in seen} == {"BOOKMARK"}
+    assert seen[-1][1] >= int(hidden.metadata.resource_version)
 
 
 @contextlib.asynccontextmanager

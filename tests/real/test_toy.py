@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
@@ -25,16 +24,14 @@ from kruise.manager.installation.installer import Installer
 from kruise.manager.installation.manifests import manifests
 from tests.support import toymanager
 from tests.support.auditlog import AuditEntry
+from tests.support.ports import free_port
 from tests.support.realcluster import ControlPlane
 from tests.support.waiting import eventually
 from tests.toy.decide import SEEN, TROUPES
 
 LEASE_SECONDS = 4.0
-ELECTION = (
-    f"--leader-election-lease-duration={LEASE_SECONDS:g}s",
-    "--leader-election-renew-deadline=3s",
-    "--leader-election-retry-period=500ms",
-)
+PATIENT_SECONDS = 12.0
+"""For a leader that has to live through a restart of the API server."""
 QUIET = ("--metrics-addr=0", "--health-probe-addr=0")
 
 
@@ -47,15 +44,17 @@ class Stage:
         self.directory = directory
         self.managers: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, user: str, role: str) -> subprocess.Popen[bytes]:
+    def start(self, user: str, role: str, lease: float = LEASE_SECONDS) -> subprocess.Popen[bytes]:
         environment = {"WEBHOOK_CERT_DIR": str(self.directory / "certs")}
         if role != "controllers":
-            environment |= {"WEBHOOK_HOST": "127.0.0.1", "WEBHOOK_PORT": str(_free_port())}
+            environment |= {"WEBHOOK_HOST": "127.0.0.1", "WEBHOOK_PORT": str(free_port())}
         process = toymanager.start(
             self.cluster.kubeconfig_for(user),
             f"--role={role}",
             *QUIET,
-            *ELECTION,
+            f"--leader-election-lease-duration={lease:g}s",
+            f"--leader-election-renew-deadline={lease - 1:g}s",
+            "--leader-election-retry-period=500ms",
             f"--protection-log-path={self.directory}",
             log=self.directory / f"{user}.log",
             **environment,
@@ -91,13 +90,6 @@ class Stage:
         return pods
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @pytest.fixture
 async def stage(fresh_control_plane: Callable[..., ControlPlane], tmp_path: Path) -> AsyncIterator[Stage]:
     cluster = fresh_control_plane(audit=True, scheduler=False)
@@ -114,7 +106,7 @@ async def stage(fresh_control_plane: Callable[..., ControlPlane], tmp_path: Path
 @pytest.mark.smoke
 async def test_a_kind_in_three_files_works_through_kill_and_restart(stage: Stage) -> None:
     """Create, mark, update in place, shrink; webhook, events and election; kill -9 and an API server restart."""
-    stage.start("first", "all")
+    stage.start("first", "all", PATIENT_SECONDS)
     webhooks = (
         "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/kruise-validating-webhook-configuration"
     )
@@ -142,7 +134,7 @@ async def test_a_kind_in_three_files_works_through_kill_and_restart(stage: Stage
     await eventually(some, every=0.01)
     stage.managers["first"].kill()
     stage.managers["first"].wait()
-    stage.start("second", "all")
+    stage.start("second", "all", PATIENT_SECONDS)
     born = await eventually(lambda: stage.settled("band", "big", 60, "a:1"))
 
     await stage.set("band", "big", image="a:2")

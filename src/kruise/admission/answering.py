@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import logging
 import zlib
 from collections.abc import Callable, Collection, Mapping
@@ -117,8 +118,10 @@ class Answerer:
     async def answer(self, handler: Handler, version: str, request: AdmissionRequest, timeout: float | None) -> bytes:
         """The encoded AdmissionReview. Raises nothing but cancellation: every failure is a refusal with a text."""
         try:
-            verdict = await self._question(handler, request, deadline_of(timeout))
-            return _encode(version, request, verdict)
+            said = await self._question(handler, request, deadline_of(timeout))
+            if isinstance(said, Change) and not isinstance(handler, MutatingHandler):
+                raise TypeError(f"{handler.path} validates, so it cannot change the object")
+            return _encode(version, request, said)
         except _RefusedError as refused:
             return _encode(version, request, refused.answer)
         except UndecodableError as error:
@@ -136,7 +139,7 @@ class Answerer:
             server_version=self.server_version(),
         )
         if self.stores is not None:
-            view = dataclasses.replace(view, stores=self.stores.store)
+            view = dataclasses.replace(view, stores=functools.partial(_store, self.stores, handler))
         said: Mutation | None = None
         if not handler.needs:
             # Most requests need nothing but themselves: no timer is set for them.
@@ -208,6 +211,13 @@ class Answerer:
         if self.hands is None:
             raise LookupError(f"{request}: this server can neither read nor write for handlers")
         return self.hands
+
+
+def _store(stores: Stores, handler: Handler, resource: Resource[Any]) -> Store[Any]:
+    """Only stores that were waited for: an empty one that is not filled yet would look like an empty cluster."""
+    if resource not in handler.needs:
+        raise LookupError(f"{handler.path} asked for the store of {resource} but does not name it in its `needs`")
+    return stores.store(resource)
 
 
 def _step_error(handler: Handler, text: str, code: int = 0) -> Deny:

@@ -100,7 +100,7 @@ def verdict_of(causes: Iterable[StatusCause], *, warnings: Iterable[str] = ()) -
 
 
 def _no_store(resource: Resource[T]) -> Store[T]:
-    raise LookupError(f"this handler asked for the store of {resource} but does not name it in `needs`")
+    raise LookupError(f"there is no store of {resource} here: this server has no stores")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,10 +25,12 @@ from kruise.machinery.times import parse_go_duration
 
 log = logging.getLogger(__name__)
 
-REVIEW_LIMIT = 32 * 1024 * 1024
-"""A review holds up to three copies of an object, and a request to the API server may have 3 MB."""
-CONVERSION_LIMIT = 1024 * 1024 * 1024
+REVIEW_LIMIT = 16 * 1024 * 1024
+"""A review holds the object twice, and a request to the API server may have 3 MB."""
+CONVERSION_LIMIT = 256 * 1024 * 1024
 """The API server converts whole lists in one call."""
+KEEP_ALIVE = 120.0
+"""API servers close idle connections after 90 s. Whoever closes first must not be us: a request may be on its way."""
 BODY_TIMEOUT = 30.0
 _CONVERSIONS_AT_A_TIME = 50
 
@@ -56,7 +58,9 @@ class AdmissionServer:
         self._runner: web.ServerRunner | None = None
 
     async def start(self, host: str = "0.0.0.0", port: int = 9876, *, shutdown_timeout: float = 10.0) -> None:
-        server = web.Server(self._handle, request_factory=_make_request, access_log=None, logger=log)
+        server = web.Server(
+            self._handle, request_factory=_make_request, access_log=None, logger=log, keepalive_timeout=KEEP_ALIVE
+        )
         runner = web.ServerRunner(server, shutdown_timeout=shutdown_timeout)
         await runner.setup()
         try:

@@ -99,6 +99,7 @@ class Synchronizer:
         self._interval = interval
         self._propagation = propagation
         self._wake = asyncio.Event()
+        self._known: Material | None = None
         self._served: Material | None = None
         self.first_success = asyncio.Event()
         self.detail = "the first synchronisation of certificates and webhook configurations is under way"
@@ -157,7 +158,7 @@ class Synchronizer:
 
     async def _certificates(self) -> Material:
         try:
-            material = await self._store.ensure(self._served)
+            material = self._known = await self._store.ensure(self._known)
             self._directory.write(material.to_files())
             if self._served is None or self._is_same_ca(material) or not self._is_trusted(material):
                 self._serve(material)

@@ -25,7 +25,7 @@ class Resource(Generic[T_co]):
 
     def __post_init__(self) -> None:
         if self.type is not object and not (hasattr(self.type, "metadata") and hasattr(self.type, "kind")):
-            raise TypeError(f"{self.type.__name__} lacks the fields `kind` and `metadata`: derive it from PartialObject")
+            raise TypeError(f"{self.type.__name__} lacks `kind` or `metadata`: derive it from PartialObject")
 
     @property
     def api_version(self) -> str:

@@ -66,7 +66,8 @@ def problems(value: Any, *, at_most_100_percent: bool = False) -> list[str]:
         return [] if value >= 0 else ["must be greater than or equal to 0"]
     if _PERCENT.fullmatch(value) is None:
         return [_PERCENT_WORDS]
-    if at_most_100_percent and int(value[:-1][-_MAX_DIGITS:]) > 100:
+    digits = value[:-1].lstrip("0")
+    if at_most_100_percent and (len(digits) > 3 or int(digits or "0") > 100):
         return ["must not be greater than 100%"]
     return []
 

@@ -62,7 +62,7 @@ async def test_a_version_that_is_not_served() -> None:
 
 
 def test_the_storage_version_must_be_served() -> None:
-    with pytest.raises(ValueError, match="gears.toys.kruise.io: storage version v3"):
+    with pytest.raises(ValueError, match="storage version v3 is not among its versions"):
         custom_kind(NEW, storage_version="v3")
 
 

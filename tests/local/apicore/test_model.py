@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Coroutine
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import settings
@@ -13,13 +15,21 @@ from kruise.local.apicore import POD_KIND, Call, StatusError
 from kruise.local.apicore.deletion import DeleteOptions
 from kruise.local.apicore.storage import CompactedError, MemoryStorage
 from kruise.machinery.client.requests import PatchType
-from kruise.machinery.clock import ManualClock, run_virtual
+from kruise.machinery.clock import VIRTUAL_EPOCH, ManualClock, run_virtual
 from kruise.machinery.codec import canonical
 from tests.local.harness import PODS, Api, finish, pod
 
 NAMES = st.sampled_from(["a", "b", "c"])
 FINALIZERS = st.lists(st.sampled_from(["k/one", "k/two"]), unique=True)
 RESOURCE = "pods"
+
+
+def attempt(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """The answer, or the error that is raised instead of one."""
+    try:
+        return finish(coroutine)
+    except StatusError as error:
+        return error
 
 
 class ApiMachine(RuleBasedStateMachine):
@@ -40,27 +50,18 @@ class ApiMachine(RuleBasedStateMachine):
     def call(self, name: str, **more: Any) -> Call:
         return Call(kind=POD_KIND, version="v1", namespace="default", name=name, **more)
 
-    def patch(self, name: str, body: Any, **more: Any) -> dict[str, Any] | None:
-        """The patched object, None where there is none."""
-        try:
-            call = self.call(name, **more)
-            answer, _ = finish(self.core.patch(call, PatchType.MERGE, json.dumps(body).encode()))
-        except StatusError as error:
-            assert error.code == 404
-            assert name not in self.model
-            return None
-        return answer
+    def patch(self, name: str, body: Any, **more: Any) -> Any:
+        call = self.call(name, **more)
+        return attempt(self.core.patch(call, PatchType.MERGE, json.dumps(body).encode()))
 
     @rule(name=NAMES, finalizers=FINALIZERS, scheduled=st.booleans(), label=st.sampled_from("xy"))
     def create(self, name: str, finalizers: list[str], scheduled: bool, label: str) -> None:
         body = pod(name, node="n1" if scheduled else "", finalizers=finalizers, labels={"l": label})
-        try:
-            made = finish(self.core.create(self.call(""), body))
-        except StatusError as error:
-            assert error.reason == "AlreadyExists"
-            assert error.message.startswith("object is being deleted") == self.model[name]["deleting"]
+        made = attempt(self.core.create(self.call(""), body))
+        if name in self.model:
+            assert made.reason == "AlreadyExists"
+            assert made.message.startswith("object is being deleted") == self.model[name]["deleting"]
             return
-        assert name not in self.model
         assert made["metadata"]["uid"] not in self.uids
         self.uids.add(made["metadata"]["uid"])
         self.model[name] = {
@@ -68,76 +69,73 @@ class ApiMachine(RuleBasedStateMachine):
             "finalizers": finalizers,
             "deleting": False,
             "grace": 0,
-            "scheduled": scheduled,
+            "due": 0.0,
+            "ended": not scheduled,
             "generation": 1,
+            "hostname": None,
         }
 
     @rule(name=NAMES, label=st.sampled_from("xy"))
     def relabel(self, name: str, label: str) -> None:
         before = self.storage.version
         made = self.patch(name, {"metadata": {"labels": {"l": label}}})
-        if made is not None:
-            changed = self.model[name]["label"] != label
-            assert self.storage.version == before + changed, "only a change makes a version"
-            self.model[name]["label"] = label
+        if name not in self.model:
+            assert made.code == 404
+            return
+        changed = self.model[name]["label"] != label
+        assert self.storage.version == before + changed, "only a change makes a version"
+        self.model[name]["label"] = label
 
     @rule(name=NAMES, hostname=st.sampled_from(["h1", "h2"]))
     def change_spec(self, name: str, hostname: str) -> None:
         made = self.patch(name, {"spec": {"hostname": hostname}, "status": {"phase": "Odd"}})
-        if made is not None:
-            model = self.model[name]
-            model["generation"] += model.get("hostname") != hostname
-            model["hostname"] = hostname
-            assert made["status"]["phase"] != "Odd"
+        if name not in self.model:
+            assert made.code == 404
+            return
+        model = self.model[name]
+        model["generation"] += model["hostname"] != hostname
+        model["hostname"] = hostname
+        assert made[0]["status"]["phase"] != "Odd"
 
     @rule(name=NAMES, phase=st.sampled_from(["Running", "Failed"]))
     def change_status(self, name: str, phase: str) -> None:
         made = self.patch(name, {"status": {"phase": phase}, "spec": {"hostname": "odd"}}, subresource="status")
-        if made is not None:
-            self.model[name]["phase"] = phase
-            assert made["spec"].get("hostname") != "odd"
+        if name not in self.model:
+            assert made.code == 404
+            return
+        model = self.model[name]
+        model["ended"] = phase == "Failed" or "nodeName" not in made[0]["spec"]
+        assert made[0]["spec"].get("hostname") == model["hostname"]
 
     @rule(name=NAMES, finalizers=FINALIZERS)
     def change_finalizers(self, name: str, finalizers: list[str]) -> None:
+        made = self.patch(name, {"metadata": {"finalizers": finalizers}})
         model = self.model.get(name)
-        try:
-            made = self.patch(name, {"metadata": {"finalizers": finalizers}})
-        except AssertionError:
-            assert model is not None
-            assert model["deleting"]
-            assert set(finalizers) - set(model["finalizers"]), "only new finalizers are refused"
-            return
-        if made is not None and model is not None:
-            assert not model["deleting"] or not set(finalizers) - set(model["finalizers"])
+        if model is None:
+            assert made.code == 404
+        elif model["deleting"] and set(finalizers) - set(model["finalizers"]):
+            assert made.code == 422, "nobody may hold back what is being deleted"
+        else:
+            assert made[0]["metadata"].get("finalizers", []) == finalizers
             model["finalizers"] = finalizers
             self.settle(name)
 
-    @rule(name=NAMES, grace=st.sampled_from([None, 0, 5, 60]))
-    def delete(self, name: str, grace: int | None) -> None:
-        try:
-            finish(self.core.delete(self.call(name), DeleteOptions(grace_period_seconds=grace)))
-        except StatusError as error:
-            assert error.code == 404
-            assert name not in self.model
+    @rule(name=NAMES, asked=st.sampled_from([None, 0, 5, 60]))
+    def delete(self, name: str, asked: int | None) -> None:
+        answer = attempt(self.core.delete(self.call(name), DeleteOptions(grace_period_seconds=asked)))
+        model = self.model.get(name)
+        if model is None:
+            assert answer.code == 404
             return
-        model = self.model[name]
-        if model["deleting"]:
-            if model["grace"] and grace is not None and grace < model["grace"]:
-                left = self.deadline(name)
-                model["grace"] = grace if grace == 0 or left + grace - model["grace"] >= 0 else 1
-        else:
-            ended = not model["scheduled"] or model.get("phase") == "Failed"
-            model.update(deleting=True, grace=0 if ended else 30 if grace is None else grace)
-            model["generation"] += 1
-        model["due"] = self.clock.monotonic() + model["grace"] if "due" not in model else model["due"]
-        if model["grace"]:
-            stored = self.storage.get(RESOURCE, ("default", name))
-            assert stored is not None
-            model["grace"] = stored["metadata"]["deletionGracePeriodSeconds"]
+        assert answer["metadata"]["name"] == name
+        now = self.clock.monotonic()
+        if not model["deleting"]:
+            grace = 0 if model["ended"] else 30 if asked is None else asked
+            model.update(deleting=True, grace=grace, due=now + grace, generation=model["generation"] + 1)
+        elif asked is not None and asked < model["grace"]:
+            due = model["due"] - model["grace"] + asked
+            model.update(grace=asked if due >= now else min(asked, 1), due=max(due, now))
         self.settle(name)
-
-    def deadline(self, name: str) -> float:
-        return float(self.model[name]["due"] - self.clock.monotonic())
 
     def settle(self, name: str) -> None:
         """An object that is deleted goes when nothing keeps it any more."""
@@ -203,6 +201,8 @@ class ApiMachine(RuleBasedStateMachine):
             assert ("deletionTimestamp" in metadata) == model["deleting"]
             if model["deleting"]:
                 assert metadata["deletionGracePeriodSeconds"] == model["grace"]
+                due = VIRTUAL_EPOCH + timedelta(seconds=model["due"])
+                assert metadata["deletionTimestamp"] == due.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     @invariant()
     def versions_grow_and_nothing_stored_changes(self) -> None:
@@ -215,4 +215,4 @@ class ApiMachine(RuleBasedStateMachine):
 
 
 TestApiMachine = ApiMachine.TestCase
-TestApiMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestApiMachine.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)

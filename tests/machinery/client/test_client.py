@@ -33,7 +33,7 @@ from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.client.retry import RetryPolicy
 from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.codec import Raw, Struct
-from tests.support.scripted import ScriptedTransport, answer, failure
+from tests.support.scripted_transport import ScriptedTransport, answer, failure
 
 
 class Toy(Struct):

@@ -16,7 +16,7 @@ from kruise.machinery.client.errors import BadAnswerError
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.retry import NEVER
 from kruise.machinery.client.transport import Response
-from tests.support.scripted import ScriptedTransport, answer, failure
+from tests.support.scripted_transport import ScriptedTransport, answer, failure
 
 
 @pytest.mark.parametrize(

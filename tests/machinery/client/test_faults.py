@@ -42,7 +42,7 @@ from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.client.retry import NEVER
 from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import VirtualClock, run_virtual
-from tests.support.scripted import ScriptedTransport, answer
+from tests.support.scripted_transport import ScriptedTransport, answer
 
 POD = {"kind": "Pod", "metadata": {"name": "a", "namespace": "n"}}
 GET = Request(Verb.GET, PODS, "n", "a")

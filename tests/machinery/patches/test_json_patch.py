@@ -123,7 +123,7 @@ def test_pointers_escape_slash_and_tilde() -> None:
 PAIRS = st.tuples(documents(), documents())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(PAIRS)
 def test_a_difference_leads_from_one_document_to_the_other(pair: tuple[Any, Any]) -> None:
     before, after = pair
@@ -134,14 +134,14 @@ def test_a_difference_leads_from_one_document_to_the_other(pair: tuple[Any, Any]
     assert (operations == []) == same(before, after)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(PAIRS)
 def test_another_implementation_reads_our_differences_the_same(pair: tuple[Any, Any]) -> None:
     before, after = pair
     assert jsonpatch.apply_patch(before, json_patch.diff(before, after)) == after
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(PAIRS)
 def test_we_read_the_differences_of_another_implementation(pair: tuple[Any, Any]) -> None:
     before, after = pair
@@ -150,7 +150,7 @@ def test_we_read_the_differences_of_another_implementation(pair: tuple[Any, Any]
     assert json_patch.apply(before, operations) == after
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(documents(), st.integers(0, 3), st.integers(0, 3))
 def test_an_element_put_anywhere_into_a_list_is_one_operation(element: Any, length: int, place: int) -> None:
     before = [{"name": f"n{index}", "image": "i"} for index in range(length)]

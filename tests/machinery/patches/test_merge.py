@@ -69,7 +69,7 @@ def test_documents_must_be_objects(before: Any, after: Any) -> None:
         merge.diff(before, after)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.tuples(documents(nulls=False), documents(nulls=False)))
 def test_a_difference_leads_from_one_document_to_the_other(pair: tuple[Any, Any]) -> None:
     before, after = pair
@@ -78,7 +78,7 @@ def test_a_difference_leads_from_one_document_to_the_other(pair: tuple[Any, Any]
     assert same(merge.apply(before, patch or {}), after)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(documents(), documents(nulls=False), st.sets(names))
 def test_applying_twice_is_applying_once(document: Any, changes: dict[str, Any], removed: set[str]) -> None:
     patch = {**changes, **dict.fromkeys(removed)}

@@ -73,7 +73,7 @@ def settled(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(PODS, PODS)
 def test_a_difference_leads_from_one_document_to_the_other(before: dict[str, Any], after: dict[str, Any]) -> None:
     kept = copy.deepcopy((before, after))
@@ -88,7 +88,7 @@ def test_no_difference_is_an_empty_patch(document: dict[str, Any]) -> None:
     assert strategic.diff(document, copy.deepcopy(document), POD) == {}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(PODS, PODS, PODS)
 def test_three_ways_settle_in_one_step(
     original: dict[str, Any], modified: dict[str, Any], current: dict[str, Any]
@@ -99,7 +99,7 @@ def test_three_ways_settle_in_one_step(
     assert same(strategic.apply(result, again, POD), result)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(LABELS, LABELS, LABELS)
 def test_three_ways_over_a_plain_map(original: Any, modified: Any, current: Any) -> None:
     """Ours is set, what we once had is gone, what others have stays."""

@@ -185,11 +185,8 @@ class ApiCore:
         key = (call.key[0], name)
         taken = self.storage.get(kind.group_resource, key)
         if taken is not None:
-            say = errors.no_unique_name if generated else errors.already_exists
-            refusal = say(kind.group, kind.plural, name)
-            if "deletionTimestamp" in taken["metadata"]:
-                refusal.status["message"] = f"object is being deleted: {refusal.status['message']}"
-            raise refusal
+            deleting = "deletionTimestamp" in taken["metadata"]
+            raise errors.already_exists(kind.group, kind.plural, name, generated=generated, deleting=deleting)
         if call.dry_run:
             return new
         stored = self.storage.put(kind.group_resource, key, kind.in_version(new, kind.stored_version))

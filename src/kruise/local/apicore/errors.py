@@ -82,17 +82,18 @@ def no_such_resource() -> StatusError:
     return failure(404, "NotFound", "the server could not find the requested resource", {})
 
 
-def already_exists(group: str, resource: str, name: str) -> StatusError:
+def already_exists(
+    group: str, resource: str, name: str, *, generated: bool = False, deleting: bool = False
+) -> StatusError:
+    """`generated`: the server chose the name itself. `deleting`: the object of that name is on its way out."""
     text = f"{qualified(resource, group)} {go_quote(name)} already exists"
-    return failure(409, "AlreadyExists", text, details_of(name, group, resource))
-
-
-def no_unique_name(group: str, resource: str, name: str) -> StatusError:
-    text = (
-        f"{qualified(resource, group)} {go_quote(name)} already exists, "
-        "the server was not able to generate a unique name for the object"
-    )
-    return failure(409, "AlreadyExists", text, details_of(name, group, resource, retryAfterSeconds=1))
+    details = details_of(name, group, resource)
+    if generated:
+        text += ", the server was not able to generate a unique name for the object"
+        details["retryAfterSeconds"] = 1
+    if deleting:
+        text = f"object is being deleted: {text}"
+    return failure(409, "AlreadyExists", text, details)
 
 
 def conflict(group: str, resource: str, name: str, text: str) -> StatusError:

@@ -39,8 +39,8 @@ def checked(kind: KindDescription, obj: Json, namespace: str) -> Json:
         metadata = {}
     elif not isinstance(metadata, dict):
         raise _unreadable(kind, obj, "ObjectMeta", "metadata", metadata, "v1.ObjectMeta")
-    metadata = {name: value for name, value in metadata.items() if _says_something(value)}
     _check_types(kind, obj, metadata)
+    metadata = {name: value for name, value in metadata.items() if _says_something(value)}
     own = metadata.get("namespace", "")
     if not kind.namespaced:
         metadata.pop("namespace", None)
@@ -62,6 +62,8 @@ def _says_something(value: Any) -> bool:
 
 def _check_types(kind: KindDescription, obj: Json, metadata: Json) -> None:
     for name, value in metadata.items():
+        if value is None:
+            continue
         if name in ("labels", "annotations"):
             if not isinstance(value, dict):
                 raise _unreadable(kind, obj, "ObjectMeta", f"metadata.{name}", value, "map[string]string")

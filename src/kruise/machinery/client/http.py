@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import functools
 import platform
+import re
 import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
@@ -25,7 +26,7 @@ from kruise.machinery.client.config import CertificateError, ClusterConfig
 from kruise.machinery.client.credentials import Credentials, Identity
 from kruise.machinery.client.errors import BadAnswerError, RequestTimeoutError, TransportError, from_response
 from kruise.machinery.client.lines import LineSplitter
-from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.client.requests import Query, Request, Verb
 from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import Clock, RealClock
 
@@ -39,6 +40,7 @@ KEEP_ALIVE = 60.0
 WATCH_GRACE = 30.0
 READ_BUFFER = 256 * 1024
 _PATH_SAFE = "/:@!$&'()*+,;="
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/._:-]*").fullmatch
 
 T = TypeVar("T")
 
@@ -195,8 +197,10 @@ class HttpTransport:
     def _url(self, request: Request) -> URL:
         if request.resource is None:
             return URL(self._base + request.url, encoded=True)
-        text = self._base + quote(request.path, safe=_PATH_SAFE)
-        return URL(f"{text}?{urlencode(request.query)}" if request.query else text, encoded=True)
+        path = request.path
+        if not _PLAIN_PATH(path):
+            path = quote(path, safe=_PATH_SAFE)
+        return URL(self._base + path + _query_text(request.query), encoded=True)
 
     def _headers_for(self, request: Request, identity: Identity) -> CIMultiDict[str]:
         if self._headers_of is not identity:
@@ -269,6 +273,12 @@ class HttpTransport:
                 return await work
         except TimeoutError as error:
             raise RequestTimeoutError(f"{request} at {self._base}: not ready in time", sent=False) from error
+
+
+@functools.lru_cache(maxsize=256)
+def _query_text(query: Query) -> str:
+    """Writes repeat the same few parameters; encoding them costs more than finding them again."""
+    return f"?{urlencode(query)}" if query else ""
 
 
 @functools.lru_cache(maxsize=64)

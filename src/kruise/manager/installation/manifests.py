@@ -42,7 +42,7 @@ def manifests(
                 "selector": dict(CONTROL_PLANE_LABEL),
             },
         },
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": namespace}},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": namespace}, "type": "Opaque"},
         *inventory.configurations(
             namespace=namespace,
             service=service,

@@ -109,12 +109,13 @@ def validate_pod_update(new: Any, old: Any, *, allow_privileged: bool = True) ->
         after = values.normalise(new, schema.POD, form=values.SERVER_FORM)
     except TemplateTypeError as error:
         return (error.error,)
-    rules = Rules(is_pod=True, allow_privileged=allow_privileged)
-    return (
+    found = (
         *metadata.object_meta_update(Path("metadata"), after["metadata"], before["metadata"]),
-        *_pod(after, rules),
+        *_pod(after, Rules(is_pod=True, allow_privileged=allow_privileged)),
         *pod_update(after, before),
     )
+    # Metadata and images are looked at from two sides; each complaint is made once.
+    return tuple({str(error): error for error in found}.values())
 
 
 def validate_claim_spec(spec: Any, path: str = "spec") -> tuple[FieldError, ...]:

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kruise.api.core import formats
+from kruise.api.core import formats, schema
 from kruise.api.core.field_errors import FieldError, Path, forbidden, invalid, not_supported, required, too_long
 
 Struct = Mapping[str, Any]
@@ -119,3 +119,26 @@ def containers_of(spec: Struct, path: Path) -> Iterator[tuple[Path, Struct]]:
 
 def names(given: Sequence[Struct]) -> set[str]:
     return {one["name"] for one in given}
+
+
+_GO_NAMES = {
+    "seLinuxOptions": "SELinuxOptions",
+    "gmsaCredentialSpecName": "GMSACredentialSpecName",
+    "gmsaCredentialSpec": "GMSACredentialSpec",
+}
+
+
+def as_go_shows(value: Any, wire_type: str) -> Any:
+    """A value as the API server quotes it: in its own Go type, which has no JSON names and leaves nothing out."""
+    if wire_type.startswith(schema.LIST):
+        return [as_go_shows(item, wire_type[2:]) for item in value] if value else None
+    if not schema.is_struct(wire_type) or value is None:
+        return value
+    shown: dict[str, Any] = {}
+    for field in schema.struct_type(wire_type).fields:
+        name = _GO_NAMES.get(field.name, field.name[:1].upper() + field.name[1:])
+        given = value.get(field.name)
+        if given is None and field.type == "string" and not field.pointer:
+            given = ""
+        shown[name] = as_go_shows(given, field.type)
+    return shown

@@ -182,12 +182,13 @@ def pod_claims(path: Path, claims: Sequence[Struct]) -> Errors:
             yield from common.complaints(where.child("name"), name, formats.dns_label(name))
             seen.add(name)
         used = [field for field in ("resourceClaimName", "resourceClaimTemplateName") if claim.get(field) is not None]
+        shown = common.as_go_shows(claim, "core.PodResourceClaim")
         if len(used) == 2:
             yield invalid(
-                where, claim, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+                where, shown, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             )
         if not used:
-            yield invalid(where, claim, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
+            yield invalid(where, shown, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`")
         for field in used:
             yield from common.complaints(where.child(field), claim[field], formats.dns_subdomain(claim[field]))
 

@@ -93,7 +93,8 @@ def _seccomp(path: Path, profile: Struct | None) -> Errors:
         else:
             yield from common.complaints(path.child("localhostProfile"), local, formats.descending_path(local))
     elif local is not None:
-        yield invalid(path.child("localhostProfile"), profile, "can only be set when seccomp type is Localhost")
+        shown = common.as_go_shows(profile, "core.SeccompProfile")
+        yield invalid(path.child("localhostProfile"), shown, "can only be set when seccomp type is Localhost")
 
 
 def _app_armor(path: Path, profile: Struct | None) -> Errors:
@@ -140,10 +141,11 @@ def container_context(path: Path, context: Struct | None, *, host_users: bool, r
     yield from _seccomp(path.child("seccompProfile"), context.get("seccompProfile"))
     if context.get("allowPrivilegeEscalation") is False:
         words = "cannot set `allowPrivilegeEscalation` to false and"
+        shown = common.as_go_shows(context, "core.SecurityContext")
         if privileged:
-            yield invalid(path, context, f"{words} `privileged` to true")
+            yield invalid(path, shown, f"{words} `privileged` to true")
         for _ in [name for name in (context.get("capabilities") or {}).get("add") or () if name == "CAP_SYS_ADMIN"]:
-            yield invalid(path, context, f"{words} `capabilities.Add` CAP_SYS_ADMIN")
+            yield invalid(path, shown, f"{words} `capabilities.Add` CAP_SYS_ADMIN")
     yield from _windows_options(path.child("windowsOptions"), context.get("windowsOptions"))
     yield from _app_armor(path.child("appArmorProfile"), context.get("appArmorProfile"))
 

@@ -8,7 +8,7 @@ from typing import Any
 from kruise.api.core import formats, schema, values
 from kruise.api.core.field_errors import Path, forbidden, invalid, required
 from kruise.api.core.validation import containers, metadata, scheduling
-from kruise.api.core.validation.common import Errors, Struct
+from kruise.api.core.validation.common import Errors, Struct, as_go_shows
 
 _UPDATABLE = (
     "`spec.containers[*].image`,"
@@ -111,7 +111,7 @@ def _gated(path: Path, expected: dict[str, Any], old: Struct) -> Errors:
     before, after = old.get("nodeSelector") or {}, expected.get("nodeSelector") or {}
     if any(after.get(key) != value for key, value in before.items()):
         words = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-        yield invalid(path.child("nodeSelector"), after, words)
+        yield invalid(path.child("nodeSelector"), expected.get("nodeSelector"), words)
     expected["nodeSelector"] = old.get("nodeSelector")
 
     old_affinity, new_affinity = old.get("affinity"), expected.get("affinity")
@@ -129,11 +129,13 @@ def _node_affinity(path: Path, new: Struct | None, old: Struct | None) -> Errors
     before, after = _terms(old), _terms(new)
     where = path.child(*_TERMS)
     if before and len(before) != len(after):
-        yield invalid(where, list(after), "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
+        shown = as_go_shows(after, "[]core.NodeSelectorTerm")
+        yield invalid(where, shown, "no additions/deletions to non-empty NodeSelectorTerms list are allowed")
         return
     for position, (old_term, new_term) in enumerate(zip(before, after, strict=False)):
         if not _only_additions(new_term, old_term):
-            yield invalid(where.at(position), new_term, "only additions are allowed (no mutations or deletions)")
+            shown = as_go_shows(new_term, "core.NodeSelectorTerm")
+            yield invalid(where.at(position), shown, "only additions are allowed (no mutations or deletions)")
 
 
 def _terms(affinity: Struct | None) -> Sequence[Struct]:

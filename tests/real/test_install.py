@@ -1,0 +1,194 @@
+"""Installing, upgrading and removing on a real API server, and the manager with no more rights than it is given."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kruise.api.meta import PartialObject
+from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
+from kruise.api.resource import Resource
+from kruise.feature import Feature
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.http import HttpTransport
+from kruise.machinery.client.kubeconfig import load
+from kruise.machinery.clock import RealClock
+from kruise.manager.installation.installer import InstallationError, Installed, Installer
+from kruise.manager.installation.manifests import manifests
+from tests.support.ports import free_port
+from tests.support.realcluster import ControlPlane
+from tests.support.toymanager import DEFINITION, TOY
+from tests.support.waiting import eventually
+from tests.toy.decide import TROUPES
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+OWN_NAMESPACES = ("kruise-system", "kruise-daemon-config")
+
+
+@pytest.fixture
+async def client(control_plane: ControlPlane) -> AsyncIterator[Client]:
+    client = Client(HttpTransport(load(control_plane.kubeconfig)))
+    yield client
+    await client.close()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def installer(client: Client, said: list[str]) -> Installer:
+    return Installer(client, clock=RealClock(), report=said.append)
+
+
+def _kruise(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "kruise.cli.main", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, check=False)
+
+
+def _start_manager(log: Path, *flags: str, **environment: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "kruise.cli.main", "manager", *flags]
+    with log.open("wb") as file:
+        return subprocess.Popen(command, stderr=file, env={**os.environ, **environment})
+
+
+@pytest.mark.smoke
+async def test_the_command_installs_repeats_and_removes(fresh_control_plane: Callable[..., ControlPlane]) -> None:
+    cluster = fresh_control_plane(scheduler=False)
+    first = _kruise("install", f"--kubeconfig={cluster.kubeconfig}")
+    assert first.returncode == 0, first.stderr
+    count = len(manifests([]))
+    assert first.stdout.splitlines()[-1].startswith(f"installed: {count} created, 0 configured, 0 unchanged")
+    # Nothing is intercepted before a manager serves: the namespace's default account can still make pods.
+    pod = {"metadata": {"name": "free"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    assert cluster.request("POST", "/api/v1/namespaces/default/pods", pod).status == 201
+
+    again = _kruise("install", KUBECONFIG=str(cluster.kubeconfig))
+    assert again.stdout.splitlines()[-1].startswith(f"installed: 0 created, 0 configured, {count} unchanged")
+
+    gone = _kruise("uninstall", f"--kubeconfig={cluster.kubeconfig}")
+    assert gone.returncode == 0, gone.stderr
+    assert gone.stdout.splitlines()[-1] == f"uninstalled: {count} objects deleted"
+    assert cluster.request("GET", f"{RBAC}/clusterroles/kruise-manager-role").status == 404
+
+    async def namespaces_gone() -> None:
+        assert [cluster.request("GET", f"/api/v1/namespaces/{name}").status for name in OWN_NAMESPACES] == [404, 404]
+
+    await eventually(namespaces_gone, within=60)
+    nothing = _kruise("uninstall", f"--kubeconfig={cluster.kubeconfig}")
+    assert nothing.stdout == "nothing to remove\n"
+
+
+def test_without_a_cluster_the_error_is_clear(tmp_path: Path) -> None:
+    done = _kruise("install", KUBECONFIG=str(tmp_path / "none"), HOME=str(tmp_path), KUBERNETES_SERVICE_HOST="")
+    assert done.returncode == 1
+    assert "no cluster is configured" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def _two_versions(storage: str) -> Feature:
+    """The toy kind with a second version, as a later release would ship it."""
+    definition: Any = copy.deepcopy(DEFINITION)
+    [first] = definition["spec"]["versions"]
+    versions = [{**first, "name": name, "storage": name == storage} for name in ("v1", "v2")]
+    definition["spec"]["versions"] = versions
+    return dataclasses.replace(TOY, definitions=(definition,))
+
+
+async def test_an_upgrade_rewrites_what_older_versions_stored(
+    installer: Installer, client: Client, namespace: str, said: list[str]
+) -> None:
+    definitions = _two_versions("v1").definitions
+    await installer.install(definitions)
+    for number in range(7):
+        body = {"apiVersion": TROUPES.api_version, "kind": "Troupe", "metadata": {"name": f"t{number}"}}
+        await client.create(TROUPES, body, namespace)
+
+    done = await installer.install(_two_versions("v2").definitions)
+    assert done == Installed(configured=1, rewritten=7)
+    definition = await client.get(CUSTOM_RESOURCE_DEFINITIONS, "troupes.toy.pykruise.dev")
+    assert definition.status.stored_versions == ("v2",)
+    assert said[-1] == "troupes.toy.pykruise.dev: 7 objects rewritten in v2, stored versions no longer list v1"
+    newer = Resource(TROUPES.group, "v2", "troupes", "Troupe", True, PartialObject)
+    assert len((await client.list(newer, namespace)).items) == 7
+
+    assert await installer.install(_two_versions("v2").definitions) == Installed(unchanged=1)
+    with pytest.raises(InstallationError, match=r"7 troupes\.toy\.pykruise\.dev.*--with-resources"):
+        await installer.uninstall(definitions)
+    assert await installer.uninstall(definitions, with_resources=True) == 1
+
+
+@pytest.mark.smoke
+async def test_the_manager_needs_no_more_than_its_role(
+    fresh_control_plane: Callable[..., ControlPlane], tmp_path: Path
+) -> None:
+    """Leads, keeps certificates and registrations, answers health and metrics, and ends in order on SIGTERM."""
+    cluster = fresh_control_plane(scheduler=False)
+    assert _kruise("install", f"--kubeconfig={cluster.kubeconfig}").returncode == 0
+    user = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "limited"}
+    for path, kind, role in (
+        (f"{RBAC}/clusterrolebindings", "ClusterRole", "kruise-manager-role"),
+        (f"{RBAC}/namespaces/kruise-system/rolebindings", "Role", "kruise-leader-election-role"),
+    ):
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
+        cluster.request("POST", path, {"metadata": {"name": "limited"}, "roleRef": reference, "subjects": [user]}).ok()
+    health, metrics = free_port(), free_port()
+    log = tmp_path / "manager.log"
+    manager = _start_manager(
+        log,
+        f"--kubeconfig={cluster.kubeconfig_for('limited', groups=())}",
+        f"--health-probe-addr=127.0.0.1:{health}",
+        f"--metrics-addr=127.0.0.1:{metrics}",
+        f"--protection-log-path={tmp_path}",
+        "--expectation-timeout=1m",
+        WEBHOOK_PORT=str(free_port()),
+        WEBHOOK_CERT_DIR=str(tmp_path / "certs"),
+    )
+    try:
+
+        def ask(port: int, path: str) -> tuple[int, str]:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, error.read().decode()
+            except OSError:
+                return 0, ""
+
+        async def ready() -> None:
+            code, text = await asyncio.to_thread(ask, health, "/readyz")
+            assert (code, text.splitlines()[:1]) == (200, ["[+]webhook-ready ok"]), text
+
+        await eventually(ready)
+        assert ask(health, "/healthz") == (200, "ok")
+
+        async def leads() -> None:
+            assert "kruise_manager_is_leader 1.0" in (await asyncio.to_thread(ask, metrics, "/metrics"))[1]
+
+        await eventually(leads)
+        assert ask(metrics, "/journal") == (200, "[]")
+        secret = cluster.request("GET", "/api/v1/namespaces/kruise-system/secrets/kruise-webhook-certs").ok()
+        assert {"ca-cert.pem", "ca-key.pem", "cert.pem", "key.pem", "tls.crt", "tls.key"} <= set(secret["data"])
+    finally:
+        manager.send_signal(signal.SIGTERM)
+        code = await asyncio.to_thread(manager.wait, 20)
+    text = log.read_text()
+    assert code == 0, text
+    assert "forbidden" not in text.lower()
+    assert "--expectation-timeout has no effect" in text
+    lease = cluster.request("GET", "/apis/coordination.k8s.io/v1/namespaces/kruise-system/leases/kruise-manager").ok()
+    assert lease["spec"]["holderIdentity"] == ""
