@@ -17,6 +17,7 @@ from kruise.admission.configurations import (
     definition_patch,
     entry_path,
     is_converted,
+    live_bundles,
 )
 from kruise.api.meta import ObjectMeta
 from kruise.api.native.extensions import (
@@ -194,6 +195,12 @@ def test_the_conversion_stanza() -> None:  # MGR-38
         "service": None,
         "caBundle": ENCODED,
     }
+
+
+def test_live_bundles_are_collected_and_junk_is_left_out() -> None:
+    bundles = [ENCODED, "no base64!", None, 5, ENCODED, "Qw=="]
+    entries = [{"name": "x", "clientConfig": {"caBundle": bundle}} for bundle in bundles]
+    assert live_bundles([configuration(*entries, {"name": "y"}), configuration()]) == b"CA" + b"C"
 
 
 def test_external_certificates_are_only_compared() -> None:  # MGR-36

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import functools
 import itertools
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -137,6 +140,17 @@ async def running(*synchronizers: Synchronizer) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+@functools.cache
+def is_trusted(certificate: bytes, bundle: bytes) -> bool:
+    """Whether a caller that trusts the bundle accepts the certificate."""
+    served = x509.load_pem_x509_certificate(certificate)
+    for ca in x509.load_pem_x509_certificates(bundle):
+        with contextlib.suppress(InvalidSignature):
+            served.verify_directly_issued_by(ca)
+            return True
+    return False
+
+
 def play(tmp_path: Path, scenario: Callable[[World], Awaitable[None]]) -> None:
     async def main() -> None:
         await scenario(World(tmp_path))
@@ -253,19 +267,15 @@ def test_a_deleted_secret_is_regenerated_and_all_follow_without_a_gap(tmp_path: 
             first = await world.secret()
             await world.client.delete(SECRETS, SECRET, NAMESPACE)
             replicas[0][0].trigger()
-            cas = {first["tls.crt"]: first["ca-cert.pem"]}
-            for step in range(800):
+            for step in range(400):
                 if step % 7 == 3:
                     # Every change wakes everybody, as watches do.
                     for synchronizer, _ in replicas:
                         synchronizer.trigger()
-                with contextlib.suppress(Exception):
-                    data = await world.secret()
-                    cas[data["tls.crt"]] = data["ca-cert.pem"]
                 for bundle in await world.bundles():
                     for _, serving in replicas:
-                        assert cas[serving.served[-1]] in bundle, f"at {world.clock.monotonic()}"
-                await asyncio.sleep(0.1 if step < 400 else 11)
+                        assert is_trusted(serving.served[-1], bundle), f"at {world.clock.monotonic()}"
+                await asyncio.sleep(0.1 if step < 300 else 40)
             second = await world.secret()
             assert second["ca-cert.pem"] != first["ca-cert.pem"]
             assert all(serving.served[-1] == second["tls.crt"] for _, serving in replicas)
@@ -280,14 +290,14 @@ TROUBLE = {
     "bad certificate": {"tls.crt": "bm9uc2Vuc2U="},
     "bad CA": {"ca-cert.pem": "bm9uc2Vuc2U="},
     "lost CA key": {"ca-key.pem": None},
-    "emptied": {name: None for name in ("ca-key.pem", "ca-cert.pem", "key.pem", "cert.pem", "tls.key", "tls.crt")},
+    "emptied": dict.fromkeys(("ca-key.pem", "ca-cert.pem", "key.pem", "cert.pem", "tls.key", "tls.crt")),
 }
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     events=st.lists(
-        st.tuples(st.sampled_from(sorted(TROUBLE)), st.integers(0, 120), st.sets(st.integers(0, 1))), max_size=6
+        st.tuples(st.sampled_from(sorted(TROUBLE)), st.integers(0, 30), st.sets(st.integers(0, 1))), max_size=5
     )
 )
 def test_whatever_happens_to_the_secret_no_caller_loses_trust(
@@ -299,19 +309,15 @@ def test_whatever_happens_to_the_secret_no_caller_loses_trust(
     async def scenario(world: World) -> None:
         await world.install()
         replicas = [world.replica(propagation=3.0) for _ in range(2)]
-        cas: dict[bytes, bytes] = {}
 
         async def look() -> None:
-            with contextlib.suppress(NotFoundError, KeyError):
-                data = await world.secret()
-                cas.setdefault(data["cert.pem"], data["ca-cert.pem"])
             for bundle in await world.bundles():
                 for _, serving in replicas:
-                    assert cas[serving.served[-1]] in bundle, f"at {world.clock.monotonic()}"
+                    assert is_trusted(serving.served[-1], bundle), f"at {world.clock.monotonic()}"
 
         async with running(*(synchronizer for synchronizer, _ in replicas)):
             await asyncio.sleep(1)
-            for what, tenths, woken in events:
+            for what, fifths, woken in events:
                 spoil = TROUBLE[what]
                 with contextlib.suppress(NotFoundError):
                     if spoil is None:
@@ -320,11 +326,11 @@ def test_whatever_happens_to_the_secret_no_caller_loses_trust(
                         await world.client.patch(SECRETS, SECRET, {"data": spoil}, NAMESPACE)
                 for index in woken:
                     replicas[index][0].trigger()
-                for _ in range(tenths):
-                    await asyncio.sleep(0.1)
+                for _ in range(fifths):
+                    await asyncio.sleep(0.2)
                     await look()
-            for _ in range(150):
-                await asyncio.sleep(1)
+            for _ in range(60):
+                await asyncio.sleep(2.5)
                 await look()
             data = await world.secret()
             assert {serving.served[-1] for _, serving in replicas} == {data["tls.crt"]}
@@ -378,7 +384,7 @@ def test_failures_back_off_and_heal(tmp_path: Path) -> None:  # MGR-31, MGR-25
         tries: list[float] = []
 
         class Broken:
-            async def ensure(self, known: Any) -> Any:
+            async def ensure(self, trusted: bytes) -> Any:
                 tries.append(world.clock.monotonic())
                 raise OSError("disk on fire")
 
@@ -483,7 +489,7 @@ def test_what_is_served_is_good_for_the_service(tmp_path: Path) -> None:  # MGR-
         await synchronizer.run_once()
         material = await SecretCertificates(
             world.client, NAMESPACE, SECRET, Policy(dns_name=ENDPOINT.dns_name), world.clock
-        ).ensure(None)
+        ).ensure(b"")
         check(material, "kruise-webhook-service.kruise-system.svc", world.clock.now())
 
     play(tmp_path, scenario)

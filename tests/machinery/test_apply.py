@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.inprocess import OWNER_UID, TOYS, InProcess, pod_body
 
 from kruise.api.native.pod import PODS
 from kruise.machinery.apply import Applier, Patience
@@ -35,6 +34,7 @@ from kruise.machinery.plan import (
     patch,
     single,
 )
+from tests.support.inprocess import OWNER_UID, TOYS, InProcess, pod_body
 
 OTHER_UID = "00000000-0000-4000-8000-00000000ffff"
 
@@ -407,19 +407,20 @@ def phase(name: str, *chains: tuple[Action, ...], on_error: OnError = OnError.ST
         (OnError.STOP_PLAN, ["failed", "skipped", "skipped", "skipped"]),
     ],
 )
-def test_what_a_failure_means_for_the_others(on_error: OnError, expected: list[str]) -> None:
+@pytest.mark.parametrize("maximum", [1, 4])
+def test_what_a_failure_means_for_the_others(on_error: OnError, expected: list[str], maximum: int) -> None:
     async def scene(env: InProcess) -> None:
-        await env.add_pod("taken")
         plan = Plan(
             phases=(
-                phase("one", (new_pod("taken"), new_pod("after")), (new_pod("other"),), on_error=on_error),
+                phase("one", (new_pod("refused"), new_pod("after")), (new_pod("other"),), on_error=on_error),
                 phase("two", (new_pod("later"),)),
             )
         )
-        one_at_a_time = WriteLimiter(clock=env.clock, initial=1, maximum=1)
+        # With room for more the others have begun to wait for their turn when the first one fails.
+        one_at_a_time = WriteLimiter(clock=env.clock, initial=1, maximum=maximum)
         assert results(await applier(env, limiter=one_at_a_time).apply(plan)) == expected
 
-    run(scene)
+    run(scene, Rule(Answer(403, "Forbidden"), verbs={Verb.CREATE}, calls={1}))
 
 
 def test_a_guard_that_failed_stops_neither_the_other_chains_nor_shows_but_no_later_phase_begins() -> None:
@@ -456,6 +457,24 @@ def test_slow_start_tries_a_refused_create_once() -> None:
         assert Counter(results(await applier(env).apply(plan))) == {"failed": 1, "skipped": 99}
 
     run(scene, Rule(Answer(403, "Forbidden", "exceeded quota"), verbs={Verb.CREATE}))
+
+
+def test_slow_start_ends_its_phase_whatever_the_rule_for_errors() -> None:
+    async def scene(env: InProcess) -> None:
+        await env.add_pod("p1")
+        creates = [new_pod(f"p{i}") for i in range(20)]
+        plan = Plan(
+            phases=(
+                single("scale", *creates, slow_start=True, on_error=OnError.CONTINUE),
+                single("more", new_pod("later")),
+            )
+        )
+        outcomes = await applier(env).apply(plan)
+        assert results(outcomes)[:3] == ["done", "failed", "done"]
+        assert Counter(results(outcomes)) == {"done": 3, "failed": 1, "skipped": 17}
+        assert results(outcomes)[-1] == "done"
+
+    run(scene)
 
 
 def test_slow_start_of_many_that_succeed_takes_few_round_trips() -> None:
@@ -580,7 +599,7 @@ def test_rules_of_chains_and_phases_hold_under_any_faults(
     said to be done exists, what is said to have failed or was skipped does not."""
 
     async def main() -> None:
-        env = InProcess([Rule(fault, verbs={Verb.CREATE}, calls=calls) for fault, calls in faults if calls])
+        env = InProcess([Rule(fault, verbs={Verb.CREATE}, calls=calls) for fault, calls in faults])
         phases = tuple(
             Phase(
                 name=str(p),

@@ -378,7 +378,7 @@ class TestAnswers:
             cache = cache_over(ScriptedTransport())
             store = cache.add(CONFIG_MAPS)
             cache.written(CONFIG_MAPS, evolve(config_map("a", 3), kind="Scale"))
-            cache.written(CONFIG_MAPS, Pod(metadata=config_map("a", 3).metadata))  # type: ignore[arg-type]
+            cache.written(CONFIG_MAPS, Pod(metadata=config_map("a", 3).metadata))
             cache.written(CONFIG_MAPS, ConfigMap())
             assert len(store) == 0
             cache.delete_answered(CONFIG_MAPS, "uid-a", ConfigMap())

@@ -197,6 +197,7 @@ def test_digests_of_dataclasses_sets_and_plain_values() -> None:
     assert digest(first) == digest(second)
     assert digest(first) != digest(Inner(frozenset({"a", "b"})))
     assert digest((first, None, True, "x")) != digest((first, None, False, "x"))
+    assert digest(((1, 2), ())) != digest(((1,), (2,)))
 
 
 def test_a_digest_takes_less_than_a_microsecond_per_pod() -> None:

@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
-from tests.support.realcluster import ControlPlane
 
 from kruise.api.meta import PartialObject
+from kruise.api.native import apps, config, events, extensions, nodes, storage
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
@@ -28,6 +28,7 @@ from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.requests import PatchType, Query, Request, Verb
 from kruise.machinery.client.transport import Transport
 from kruise.machinery.clock import RealClock
+from tests.support.realcluster import ControlPlane
 
 WIDGETS = Resource("fidelity.kruise.io", "v1", "widgets", "Widget", True, PartialObject)
 GADGETS = Resource("fidelity.kruise.io", "v1", "gadgets", "Gadget", True, PartialObject)
@@ -640,8 +641,8 @@ async def real(cluster: ControlPlane) -> AsyncIterator[HttpTransport]:
 
 def local() -> InProcessTransport:
     registry = native_registry((custom_kind(WIDGETS), custom_kind(GADGETS, has_status=False)))
-    storage = MemoryStorage(start_version=1000)
-    return InProcessTransport(ApiCore(registry, clock=RealClock(), storage=storage, seed=1))
+    memory = MemoryStorage(start_version=1000)
+    return InProcessTransport(ApiCore(registry, clock=RealClock(), storage=memory, seed=1))
 
 
 @pytest.mark.parametrize(
@@ -685,4 +686,120 @@ async def test_same_watch(real: HttpTransport, namespace: str) -> None:
 
     for labels, count in (("", 7), ("app=x", 7)):
         async with asyncio.timeout(30):
-            assert await events(local(), labels, count) == await events(real, labels, count)
+            assert await seen(local(), labels, count) == await seen(real, labels, count)
+
+
+async def test_same_initial_events(real: HttpTransport, namespace: str) -> None:
+    """A watch that asks for the state first ends it with a marked bookmark on both sides."""
+    steps = [create(PODS, pod("b")), create(PODS, pod("a", node="other"))]
+    query = (
+        ("watch", "true"),
+        ("sendInitialEvents", "true"),
+        ("resourceVersionMatch", "NotOlderThan"),
+        ("allowWatchBookmarks", "true"),
+        ("timeoutSeconds", "20"),
+    )
+
+    async def seen(transport: Transport) -> list[Any]:
+        await play(transport, namespace, steps)
+        found: list[Any] = []
+        async with transport.stream(Request(Verb.WATCH, PODS, namespace, query=query)) as lines:
+            async for line in lines:
+                event = json.loads(line)
+                metadata = event["object"]["metadata"]
+                found.append((event["type"], metadata.get("name"), metadata.get("annotations")))
+                if event["type"] == "BOOKMARK":
+                    return found
+        return found
+
+    async with asyncio.timeout(30):
+        assert await seen(local()) == await seen(real)
+
+
+_TEMPLATE = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [{"name": "main", "image": "nginx:1"}]}}
+_SELECTING = {"selector": {"matchLabels": {"app": "x"}}, "template": _TEMPLATE}
+_CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+NATIVE: list[tuple[Resource[Any], dict[str, Any]]] = [
+    (apps.DEPLOYMENTS, {"spec": {"replicas": 0, "paused": True, **_SELECTING}}),
+    (apps.REPLICA_SETS, {"spec": {"replicas": 0, **_SELECTING}}),
+    (apps.STATEFUL_SETS, {"spec": {"replicas": 0, "serviceName": "s", **_SELECTING}}),
+    (apps.DAEMON_SETS, {"spec": {**_SELECTING}}),
+    (
+        apps.JOBS,
+        {"spec": {"suspend": True, "template": {"spec": {**_TEMPLATE["spec"], "restartPolicy": "Never"}}}},
+    ),
+    (apps.CONTROLLER_REVISIONS, {"revision": 1, "data": {"a": 1}}),
+    (config.CONFIG_MAPS, {"data": {"a": "1"}}),
+    (config.SECRETS, {"stringData": {"a": "1"}}),
+    (config.SERVICES, {"spec": {"ports": [{"port": 80}]}}),
+    (config.SERVICE_ACCOUNTS, {}),
+    (storage.PERSISTENT_VOLUME_CLAIMS, {"spec": _CLAIM}),
+    (
+        storage.PERSISTENT_VOLUMES,
+        {
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "capacity": {"storage": "1Gi"},
+                "hostPath": {"path": "/tmp/x"},
+                "persistentVolumeReclaimPolicy": "Retain",
+            }
+        },
+    ),
+    (storage.STORAGE_CLASSES, {"provisioner": "kruise.io/none"}),
+    (nodes.NODES, {}),
+    (nodes.NAMESPACES, {}),
+    (events.LEASES, {"spec": {"holderIdentity": "me"}}),
+    (events.EVENTS, {"involvedObject": {"kind": "Pod", "name": "a", "namespace": "$namespace"}, "reason": "Tested"}),
+    (extensions.MUTATING_WEBHOOK_CONFIGURATIONS, {"webhooks": []}),
+    (extensions.VALIDATING_WEBHOOK_CONFIGURATIONS, {"webhooks": []}),
+    (PODS, pod("a")),
+]
+
+
+@pytest.mark.parametrize(("resource", "content"), NATIVE, ids=[resource.plural for resource, _ in NATIVE])
+async def test_the_table_of_native_kinds_is_true(
+    resource: Resource[Any], content: dict[str, Any], real: HttpTransport, namespace: str
+) -> None:
+    """What the kinds differ in: generation, status writes, updates without a version or an object, deletes.
+
+    All but the first write are dry runs, so that nothing depends on how fast the controllers of the real cluster are.
+    """
+    name = f"{namespace[-30:].lstrip('-')}-x"
+
+    async def facts(transport: Transport) -> dict[str, Any]:
+        async def send(verb: Verb, name: str = "", body: Any = None, **more: Any) -> tuple[int, Any]:
+            query = () if more.pop("wet", False) else (("dryRun", "All"),)
+            request = Request(verb, resource, namespace if resource.namespaced else "", name, query=query, **more)
+            data = None if body is None else json.dumps(body).replace("$namespace", namespace).encode()
+            answer = await transport.send(dataclasses.replace(request, body=data))
+            return answer.status, json.loads(answer.body)
+
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        code, made = await send(Verb.CREATE, body={**content, **kind, "metadata": {"name": name}}, wet=True)
+        assert code == 201, made
+        changes = {
+            "labels": {"k": "v"},
+            "annotations": {"k": "v"},
+            "finalizers": ["kruise.io/x"],
+            "ownerReferences": [OWNER],
+        }
+        status_code, status = await send(
+            Verb.PATCH, name, {"metadata": changes}, subresource="status", content_type=PatchType.MERGE
+        )
+        about = status.get("metadata", {})
+        del made["metadata"]["resourceVersion"]
+        blind_code, blind = await send(Verb.UPDATE, name, {**made, **kind})
+        other = {**made, **kind, "metadata": {"name": "other"}}
+        missing_code, missing = await send(Verb.UPDATE, "other", other)
+        _, deleted = await send(Verb.DELETE, name, {})
+        return {
+            "generation": made["metadata"].get("generation"),
+            "status": (status_code, {key: about.get(key, {}) == value for key, value in changes.items()}),
+            "blind update": (blind_code, blind.get("message")),
+            "missing update": (missing_code, missing.get("reason")),
+            "deleted": deleted["kind"],
+        }
+
+    theirs = await facts(real)
+    await real.send(Request(Verb.DELETE, resource, namespace if resource.namespaced else "", name))
+    assert await facts(local()) == theirs

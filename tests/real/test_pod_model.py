@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
+
+from kruise.api.core import schema
+from kruise.machinery.patches import merge
 from tests.api.core import comparison, recorded
 from tests.api.core.accepted_cases import accepted_cases
 from tests.api.core.comparison import Answer
@@ -20,9 +23,6 @@ from tests.api.core.generated_cases import generated_cases
 from tests.api.core.refused_cases import refused_cases
 from tests.api.core.update_cases import BASES, UPDATES
 from tests.support.realcluster import ControlPlane
-
-from kruise.api.core import schema
-from kruise.machinery.patches import merge
 
 SERVICE_ACCOUNTS = ("sa", "new")
 
@@ -160,16 +160,18 @@ def test_updates_of_pods(server: Server) -> None:
         body = {"metadata": {"name": names[base]}, "spec": {**spec, "automountServiceAccountToken": False}}
         status, answer = server.request("POST", path, body)
         assert status == 201, answer
-    tally, answers = Tally(), []
+    tally, answers, bases = Tally(), [], {}
     for name, (base, patch) in UPDATES.items():
         old, theirs = _updated(server, f"{path}/{names[base]}", patch)
         tally.compare(name, comparison.update_answer(merge.apply(old, patch), old), theirs)
         old["metadata"].pop("managedFields", None)
-        answers.append({"name": name, "old": {"metadata": old["metadata"], "spec": old["spec"]}, "update": theirs})
+        bases[base] = {"name": base, "pod": {"metadata": old["metadata"], "spec": old["spec"]}}
+        answers.append({"name": name, "update": theirs})
     tally.report("updates")
     assert tally.counts["accepted, equal"] > 10
     assert tally.counts["refused in the same words"] == tally.counts["refused, equal"] > 25
     if recorded.is_recording():
+        recorded.write("base", bases.values())
         recorded.write("update", answers)
 
 

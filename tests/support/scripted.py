@@ -80,7 +80,7 @@ class ScriptedTransport:
     async def _stream(self, request: Request) -> AsyncGenerator[AsyncIterator[bytes], None]:
         self._note(request)
         await asyncio.sleep(0)
-        lines = list(self.watches.popleft()) if self.watches else [1e9]
+        lines: list[Line] = list(self.watches.popleft()) if self.watches else [1e9]
         if lines and isinstance(lines[0], Exception):
             raise lines[0]
         yield self._lines(lines)

@@ -16,6 +16,7 @@ answers above the watermark that were handled.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 from datetime import UTC, datetime
@@ -120,13 +121,32 @@ class World:
         """There was a watch, and it may go on from the watermark."""
         self.store = self._store_class(CONFIG_MAPS)
         self.calls: list[tuple[ConfigMap | None, ConfigMap | None]] = []
-        self.store.subscribe(lambda old, new: self.calls.append((old, new)))
+        self.store.subscribe(self._called)
         self.seen: dict[str, int] = {}
         """Highest version shown, by uid."""
         self.gone: set[str] = set()
         self.handled: set[tuple[str, str, int]] = set()
         self.deleted: set[str] = set()
         """Uids whose delete was answered."""
+
+    def fork(self) -> World:
+        """A copy that goes its own way. Playing the steps again would give the same, only more slowly."""
+        other = copy.copy(self)
+        other.history, other.live, other.ends = [*self.history], {**self.live}, {**self.ends}
+        other.answers, other.seen = {**self.answers}, {**self.seen}
+        other.gone, other.handled, other.deleted = {*self.gone}, {*self.handled}, {*self.deleted}
+        store = other.store = self._store_class(CONFIG_MAPS)
+        for entry in self.store._uids.values():
+            store._insert(entry.obj, entry.version)
+        store._watermark, store._synced = self.store._watermark, self.store._synced
+        store._marked, store._marked_early = {*self.store._marked}, {**self.store._marked_early}
+        other.calls = []
+        store.subscribe(other._called)
+        other.calls.clear()
+        return other
+
+    def _called(self, old: ConfigMap | None, new: ConfigMap | None) -> None:
+        self.calls.append((old, new))
 
     # What can happen
 
@@ -174,7 +194,7 @@ class World:
         following = self._next_event()
         return following.version - 1 if following is not None else self.version
 
-    def do(self, step: str, *, check: bool = True) -> None:
+    def do(self, step: str) -> None:
         verb, _, argument = step.partition(" ")
         before = self.shown()
         self.calls.clear()
@@ -209,8 +229,7 @@ class World:
             self.restarts -= 1
             self._begin()
             before = {}
-        if check:
-            self.check(before)
+        self.check(before)
         if self.calls:
             shown = self.shown()
             self.seen.update(shown.values())

@@ -15,9 +15,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
+	"runtime/debug"
 	"sort"
 	"strings"
 
@@ -30,8 +32,6 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	coredefaults "k8s.io/kubernetes/pkg/apis/core/v1"
 )
-
-const kubernetesVersion = "v1.34.4"
 
 // groupVersions lists what the table covers; order does not matter.
 var groupVersions = map[string]bool{
@@ -297,7 +297,7 @@ func main() {
 	}
 
 	out := &bytes.Buffer{}
-	fmt.Fprintf(out, "{\n\"kubernetes\": %q,\n", kubernetesVersion)
+	fmt.Fprintf(out, "{\n\"kubernetes\": %q,\n", kubernetesVersion())
 	section(out, "kinds", kinds)
 	fmt.Fprint(out, ",\n")
 	section(out, "types", tb.types)
@@ -306,6 +306,20 @@ func main() {
 	fmt.Fprint(out, "\n}\n")
 	_, err := out.WriteTo(os.Stdout)
 	must(err)
+}
+
+// kubernetesVersion is the version that go.mod pins.
+func kubernetesVersion() string {
+	info, found := debug.ReadBuildInfo()
+	if found {
+		for _, module := range info.Deps {
+			if module.Path == "k8s.io/kubernetes" {
+				return module.Version
+			}
+		}
+	}
+	must(errors.New("the program was built without module information; run it with go run"))
+	return ""
 }
 
 // section writes a map with one line for each key, so that a new Kubernetes version gives a readable difference.

@@ -7,8 +7,8 @@ only in the version that was judged.
 When the CA changes, the one before stays in the Secret (`former-ca-certs.pem`) and so in every bundle that is written
 from it, for an hour: other replicas go on serving certificates of the former CA until they have seen the new ones. The
 bundle depends on the Secret alone, so replicas never write against each other; the end of the hour is one write to the
-Secret. What this replica knew before counts as former, too, so that deleting the Secret, which makes a new CA (MGR-81),
-drops no request either.
+Secret. Former are also the CAs that the live configurations hold: after the Secret was deleted or spoiled, which makes
+a new CA (MGR-81), only they tell under which CAs other replicas may be serving.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _TRIES = 5
 
 
 class CertificateStore(Protocol):
-    async def ensure(self, known: Material | None) -> Material:
-        """Good material. `known` is what this replica got last time. Raises `CertificateError` or `ClientError`."""
+    async def ensure(self, trusted: bytes) -> Material:
+        """Good material. `trusted` holds the CAs that callers trust now: replicas may be serving under any of them.
+        Raises `CertificateError` or `ClientError`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +61,12 @@ class Policy:
         check(material, self.dns_name, now + self.renew_before)
         return material
 
-    def replacement(self, data: dict[str, bytes], known: Material | None, now: datetime) -> Material:
+    def replacement(self, data: dict[str, bytes], trusted: bytes, now: datetime) -> Material:
         """New material in place of what is in `data`, keeping its CA where it can and trust in it where it cannot."""
         made = issue(self.dns_name, now, keep_ca_of=_salvaged(data))
-        if known is not None and made.ca_cert not in known.bundle:
-            former = former_bundle(known.bundle + made.former_ca_certs, now)
-            return dataclasses.replace(made, former_ca_certs=former)
-        return made
+        if made.ca_cert in trusted:
+            return made
+        return dataclasses.replace(made, former_ca_certs=former_bundle(trusted + made.former_ca_certs, now))
 
 
 def _salvaged(data: dict[str, bytes]) -> Material | None:
@@ -99,26 +99,26 @@ class SecretCertificates:
         self._policy = policy
         self._clock = clock
 
-    async def ensure(self, known: Material | None) -> Material:
+    async def ensure(self, trusted: bytes) -> Material:
         for _ in range(_TRIES):
             now = self._clock.now()
             try:
                 secret = await self._client.get(SECRETS, self._name, self._namespace)
             except NotFoundError:
-                made = await self._create(self._policy.replacement({}, known, now))
+                made = await self._create(self._policy.replacement({}, trusted, now))
             else:
-                made = await self._judge(secret, known, now)
+                made = await self._judge(secret, trusted, now)
             if made is not None:
                 return made
         raise CertificateError(
             f"Secret {self._namespace}/{self._name} changed {_TRIES} times while it was being written"
         )
 
-    async def _judge(self, secret: Secret, known: Material | None, now: datetime) -> Material | None:
+    async def _judge(self, secret: Secret, trusted: bytes, now: datetime) -> Material | None:
         try:
             material = self._policy.accept(secret.data, now)
         except CertificateError:
-            return await self._overwrite(secret, self._policy.replacement(secret.data, known, now))
+            return await self._overwrite(secret, self._policy.replacement(secret.data, trusted, now))
         shorter = without_former(material, now)
         return material if shorter is None else await self._overwrite(secret, shorter)
 
@@ -166,13 +166,13 @@ class FileCertificates:
         self._policy = policy
         self._clock = clock
 
-    async def ensure(self, known: Material | None) -> Material:
+    async def ensure(self, trusted: bytes) -> Material:
         now = self._clock.now()
         data = self._directory.read()
         try:
             material = self._policy.accept(_unbundled(data), now)
         except CertificateError:
-            material = self._policy.replacement(_unbundled(data), known, now)
+            material = self._policy.replacement(_unbundled(data), trusted, now)
         return without_former(material, now) or material
 
 
@@ -194,7 +194,7 @@ class ExternalCertificates:
         self._dns_name = dns_name
         self._clock = clock
 
-    async def ensure(self, known: Material | None) -> Material:
+    async def ensure(self, trusted: bytes) -> Material:
         where = f"Secret {self._namespace}/{self._name}"
         try:
             secret = await self._client.get(SECRETS, self._name, self._namespace)

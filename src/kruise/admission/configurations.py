@@ -7,6 +7,8 @@ wiped bundles come back, and entries of a gate that was switched off return with
 
 from __future__ import annotations
 
+import base64
+import contextlib
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -157,6 +159,18 @@ def definition_patch(
         "metadata": {"uid": definition.metadata.uid},
         "spec": {"conversion": {"webhook": {**wanted, "clientConfig": cleared}}},
     }
+
+
+def live_bundles(configurations: Sequence[WebhookConfiguration]) -> bytes:
+    """The CAs that callers trust now, as the live entries have them."""
+    found: dict[bytes, None] = {}
+    for configuration in configurations:
+        for entry in configuration.webhooks:
+            text = _mapping(entry.get("clientConfig")).get("caBundle")
+            if isinstance(text, str):
+                with contextlib.suppress(ValueError):  # whatever it is, nobody can be trusted by it
+                    found[base64.b64decode(text, validate=True)] = None
+    return b"".join(found)
 
 
 def bundle_problems(

@@ -31,6 +31,7 @@ from kruise.admission.configurations import (
     configuration_patch,
     definition_patch,
     is_converted,
+    live_bundles,
 )
 from kruise.admission.tls import ServingCertificate
 from kruise.api.native.extensions import (
@@ -99,7 +100,6 @@ class Synchronizer:
         self._interval = interval
         self._propagation = propagation
         self._wake = asyncio.Event()
-        self._known: Material | None = None
         self._served: Material | None = None
         self.first_success = asyncio.Event()
         self.detail = "the first synchronisation of certificates and webhook configurations is under way"
@@ -137,10 +137,10 @@ class Synchronizer:
 
     async def run_once(self) -> None:
         """One pass. Raises `SyncError`; every part that can be done is done first."""
-        material = await self._certificates()
         problems: list[str] = []
         configurations = [await self._configuration(resource, name, problems) for resource, name in self._names]
         found = [item for item in configurations if item is not None]
+        material = await self._certificates(found)
         definitions = await self._converted_definitions(problems)
         if self._external:
             problems += bundle_problems(found, definitions, material.bundle)
@@ -156,9 +156,10 @@ class Synchronizer:
             await asyncio.sleep(self._propagation)
             self._serve(material)
 
-    async def _certificates(self) -> Material:
+    async def _certificates(self, configurations: Sequence[WebhookConfiguration]) -> Material:
+        trusted = self._served.bundle if self._served is not None else b""
         try:
-            material = self._known = await self._store.ensure(self._known)
+            material = await self._store.ensure(trusted + live_bundles(configurations))
             self._directory.write(material.to_files())
             if self._served is None or self._is_same_ca(material) or not self._is_trusted(material):
                 self._serve(material)

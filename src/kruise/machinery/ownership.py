@@ -21,6 +21,7 @@ from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import to_builtins
 from kruise.machinery.plan import Action, Target, patch
 from kruise.machinery.selectors import Selector
+from kruise.machinery.times import format_time
 
 T = TypeVar("T", bound=Object)
 
@@ -123,7 +124,7 @@ def adoption_problem(owner: Owner, live: Object | None) -> str:
     if live.metadata.uid != owner.uid:
         return f"original {owner.resource} {owner.key} is gone: got uid {live.metadata.uid}, wanted {owner.uid}"
     if live.metadata.deletion_timestamp is not None:
-        return f"{owner.resource} {owner.key} has just been deleted at {live.metadata.deletion_timestamp:%FT%TZ}"
+        return f"{owner.resource} {owner.key} has just been deleted at {format_time(live.metadata.deletion_timestamp)}"
     return ""
 
 

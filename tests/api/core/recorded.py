@@ -1,7 +1,7 @@
 """Answers of a real API server, recorded so that the model is compared with them without one.
 
-`KRUISE_RECORD=1` with `tests/real/test_pod_model.py` writes the file anew. It has one case per line: what was asked, and
-the answers as `comparison` shapes them. Templates that are in the code are named only.
+`KRUISE_RECORD=1` with `tests/real/test_pod_model.py` writes the file anew. It has one case per line: what was asked,
+and the answers as `comparison` shapes them. Templates that are in the code are named only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def is_recording() -> bool:
 
 
 def read(kind: str) -> dict[str, dict[str, Any]]:
-    """The recorded cases of a kind (`accepted`, `refused`, `generated`, `update`) by name."""
+    """The recorded cases of a kind (`accepted`, `refused`, `generated`, `base`, `update`) by name."""
     with FILE.open(encoding="utf-8") as lines:
         cases = [json.loads(line) for line in lines]
     return {case["name"]: case for case in cases if case["kind"] == kind}

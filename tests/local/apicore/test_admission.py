@@ -7,6 +7,7 @@ from typing import Any
 
 from kruise.local.apicore import AdmissionRequest
 from kruise.local.apicore.errors import forbidden, too_many_requests
+from kruise.machinery.client.requests import Request, Verb
 from tests.local.harness import CONFIG_MAPS, PODS, WIDGETS, Api, cm, pod, widget
 
 
@@ -79,6 +80,8 @@ async def test_eviction_is_shown_and_can_be_held_back() -> None:
     api.core.admission.validating.append(budget)
     code, refused = await api.create(PODS, {"metadata": {"name": "a"}}, name="a", subresource="eviction")
     assert (code, refused["details"]["retryAfterSeconds"]) == (429, 10)
+    request = Request(Verb.CREATE, PODS, "default", "a", "eviction", body=b'{"metadata":{"name":"a"}}')
+    assert (await api.transport.send(request)).headers["retry-after"] == "10"
 
 
 async def test_no_update_is_lost_while_admission_thinks() -> None:

@@ -223,7 +223,7 @@ class TestFailures:
         async with raw_server(talk) as url:
             secured = transport(url.replace("http:", "https:"), ca=Pem(data=pem_of(authority)))
             with pytest.raises(RequestTimeoutError) as caught:
-                await one(secured, Request(Verb.GET, PODS, "n", "a", timeout=0.2))
+                await one(secured, Request(Verb.GET, PODS, "n", "a", timeout=1.0))
         assert caught.value.sent is False
 
     @pytest.mark.parametrize("verb", [Verb.DELETE, Verb.UPDATE, Verb.GET, Verb.CREATE])
@@ -365,12 +365,12 @@ class TestWatch:
             response = web.StreamResponse()
             await response.prepare(request)
             await response.write(b"one\n")
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(1.2)
             await response.write(b"two\n")
             return response
 
         async with stub_api(handle) as api:
-            assert [line async for line in lines_of(transport(api.url, timeout=0.1))] == [b"one", b"two"]
+            assert [line async for line in lines_of(transport(api.url, timeout=1.0))] == [b"one", b"two"]
 
     async def test_opening_is_bounded(self) -> None:
         async with stub_api(_never) as api:

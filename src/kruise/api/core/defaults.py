@@ -29,12 +29,15 @@ _LEFT_OUT_FOR_WORKLOADS = frozenset(
 )
 
 
-def default_template(template: Any) -> Value:
-    """A template with the defaults that the API server gives it inside a native workload."""
-    return values.normalise(template, schema.POD_TEMPLATE_SPEC, form=_form("template", CLIENT_FORM))
+def default_template(template: Any, *, path: str = "") -> Value:
+    """A template with the defaults that the API server gives it inside a native workload.
+
+    All functions here raise TemplateTypeError for a value of the wrong type; `path` is where the template is.
+    """
+    return values.normalise(template, schema.POD_TEMPLATE_SPEC, path=path, form=_form("template", CLIENT_FORM))
 
 
-def default_workload_template(template: Any, *, host_network_ports: bool = False) -> Value:
+def default_workload_template(template: Any, *, path: str = "", host_network_ports: bool = False) -> Value:
     """A template with the defaults of our own workloads (CS-31, BJ-14, ST-24).
 
     They differ from the API server's in that regular containers get the pull policy `Always` whatever their tag, and
@@ -42,7 +45,7 @@ def default_workload_template(template: Any, *, host_network_ports: bool = False
     `host_network_ports` is the gate DefaultHostNetworkHostPortsInPodTemplates.
     """
     form = _form("template", CLIENT_FORM, left_out=_LEFT_OUT_FOR_WORKLOADS)
-    result = values.normalise(_pulled_always(template), schema.POD_TEMPLATE_SPEC, form=form)
+    result = values.normalise(_pulled_always(template), schema.POD_TEMPLATE_SPEC, path=path, form=form)
     if host_network_ports:
         _host_ports(result["spec"])
     return result

@@ -49,7 +49,6 @@ class Call:
     subresource: str = ""
     dry_run: bool = False
     user: str = ""
-    field_manager: str = ""
 
     @property
     def key(self) -> Key:

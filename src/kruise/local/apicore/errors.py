@@ -125,10 +125,6 @@ def expired(message: str) -> StatusError:
     return failure(410, "Expired", message)
 
 
-def internal(message: str) -> StatusError:
-    return failure(500, "InternalError", f"Internal error occurred: {message}", {"causes": [{"message": message}]})
-
-
 def plain_failure(message: str) -> StatusError:
     """An error inside the server that has no reason of its own."""
     return failure(500, "", message)

@@ -42,7 +42,6 @@ class ObjectSubresource:
 
     prepare: Change
     validate: Check = _nothing_wrong
-    readable: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

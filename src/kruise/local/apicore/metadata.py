@@ -112,7 +112,7 @@ def for_create(obj: Json) -> Json:
     return {**obj, "metadata": kept}
 
 
-def for_update(kind: KindDescription, new: Json, old: Json) -> Json:
+def for_update(new: Json, old: Json) -> Json:
     """With what an update cannot change put back."""
     before = old["metadata"]
     metadata = {name: value for name, value in new["metadata"].items() if name not in ("selfLink", "managedFields")}

@@ -126,7 +126,6 @@ def _call(core: ApiCore, request: Request) -> Call:
         subresource=request.subresource,
         dry_run=bool(dry_run),
         user=request.impersonate,
-        field_manager=request.parameter("fieldManager"),
     )
 
 

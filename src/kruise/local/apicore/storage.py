@@ -64,8 +64,6 @@ class Storage(Protocol):
 
     def delete(self, resource: str, key: Key) -> Event: ...
 
-    def count(self, resource: str, namespace: str = "") -> int: ...
-
     def scan(self, resource: str, namespace: str, start: str, version: int) -> Iterator[tuple[Key, Json]]:
         """Objects in key order from the path `start` on, as they were at `version`; raises `CompactedError`."""
 
@@ -99,7 +97,7 @@ class _Table:
 class MemoryStorage:
     """The storage of a process that keeps nothing on disk."""
 
-    def __init__(self, *, history: int = 20_000, start_version: int = 0) -> None:
+    def __init__(self, *, history: int = 10_000, start_version: int = 0) -> None:
         """`history` is how many changes are kept per resource."""
         self._history = history
         self._version = start_version
@@ -152,16 +150,6 @@ class MemoryStorage:
         for wake in tuple(table.wakes.values()):
             wake()
         return event
-
-    def count(self, resource: str, namespace: str = "") -> int:
-        table = self._tables.get(resource)
-        if table is None:
-            return 0
-        if not namespace:
-            return len(table.paths)
-        # "0" follows "/" in the alphabet: it ends the paths of a namespace.
-        first = bisect.bisect_left(table.paths, (f"{namespace}/", ("", "")))
-        return bisect.bisect_left(table.paths, (f"{namespace}0", ("", ""))) - first
 
     def scan(self, resource: str, namespace: str, start: str, version: int) -> Iterator[tuple[Key, Json]]:
         table = self._table(resource)

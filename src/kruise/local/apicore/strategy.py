@@ -42,7 +42,7 @@ def changed(kind: KindDescription, part: ObjectSubresource | None, new: Json, ol
             _put_back(new, old, "status")
         if kind.prepare_update is not None:
             new = kind.prepare_update(new, old)
-    new = metadata.for_update(kind, new, old)
+    new = metadata.for_update(new, old)
     about = new["metadata"]
     about["resourceVersion"] = old["metadata"]["resourceVersion"]
     if kind.tracks_generation and _content(kind, new) != _content(kind, old):

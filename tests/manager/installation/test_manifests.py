@@ -1,0 +1,78 @@
+"""What is installed (MGR sections 11 and 12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kruise.machinery.codec import decode
+from kruise.manager.installation.manifests import manifests
+from tests.support.toymanager import TOY
+
+
+def named(kind: str, name: str, **options: Any) -> dict[str, Any]:
+    [found] = [m for m in manifests([TOY], **options) if (m["kind"], m["metadata"]["name"]) == (kind, name)]
+    return found
+
+
+def test_objects_have_the_names_of_the_original() -> None:
+    assert [(m["kind"], m["metadata"]["name"]) for m in manifests([])] == [
+        ("Namespace", "kruise-system"),
+        ("Namespace", "kruise-daemon-config"),
+        ("ServiceAccount", "kruise-manager"),
+        ("ServiceAccount", "kruise-daemon"),
+        ("ClusterRole", "kruise-manager-role"),
+        ("ClusterRoleBinding", "kruise-manager-rolebinding"),
+        ("Role", "kruise-leader-election-role"),
+        ("RoleBinding", "kruise-leader-election-rolebinding"),
+        ("ClusterRole", "kruise-daemon-role"),
+        ("ClusterRoleBinding", "kruise-daemon-rolebinding"),
+        ("Role", "kruise-daemon-secret-role"),
+        ("RoleBinding", "kruise-daemon-secret-rolebinding"),
+        ("Service", "kruise-webhook-service"),
+        ("Secret", "kruise-webhook-certs"),
+        ("MutatingWebhookConfiguration", "kruise-mutating-webhook-configuration"),
+        ("ValidatingWebhookConfiguration", "kruise-validating-webhook-configuration"),
+    ]
+
+
+def test_own_namespaces_are_exempt_from_the_pod_webhooks() -> None:  # MGR-40
+    for name in ("kruise-system", "kruise-daemon-config"):
+        assert named("Namespace", name)["metadata"]["labels"] == {"control-plane": "controller-manager"}
+
+
+def test_the_service_reaches_the_webhook_port() -> None:  # MGR-30
+    spec = named("Service", "kruise-webhook-service")["spec"]
+    assert spec["selector"] == {"control-plane": "controller-manager"}
+    assert [(port["port"], port["targetPort"]) for port in spec["ports"]] == [(443, 9876)]
+
+
+def test_no_entry_is_live_before_a_manager_serves_it() -> None:
+    for kind in ("Mutating", "Validating"):
+        found = named(f"{kind}WebhookConfiguration", f"kruise-{kind.lower()}-webhook-configuration")
+        assert "webhooks" not in found
+        assert decode(found["metadata"]["annotations"]["template"], list)
+
+
+def test_definitions_and_entries_of_features_are_part_of_it() -> None:
+    assert named("CustomResourceDefinition", "troupes.toy.pykruise.dev")["spec"]["group"] == "toy.pykruise.dev"
+    found = named("ValidatingWebhookConfiguration", "kruise-validating-webhook-configuration")
+    names = [entry["name"] for entry in decode(found["metadata"]["annotations"]["template"], list)]
+    assert names[-1] == "validate.troupe.toy.pykruise.dev"
+    assert "vpod.kb.io" in names
+
+
+def test_another_namespace_is_used_throughout() -> None:
+    text = str(manifests([TOY], namespace="elsewhere"))
+    assert "kruise-system" not in text
+
+
+def test_the_manager_never_creates_or_deletes_what_only_users_own() -> None:  # MGR section 12
+    verbs: dict[str, set[str]] = {}
+    for rule in named("ClusterRole", "kruise-manager-role")["rules"]:
+        for resource in rule["resources"]:
+            if rule["apiGroups"] == ["apps.kruise.io"]:
+                verbs.setdefault(resource, set()).update(rule["verbs"])
+    assert "create" not in verbs["resourcedistributions"] | verbs["workloadspreads"] | verbs["ephemeraljobs"]
+    assert "delete" not in verbs["resourcedistributions"] | verbs["workloadspreads"]
+    assert verbs["clonesets"] >= {"create", "delete", "patch", "watch"}
+    assert verbs["clonesets/status"] >= {"patch", "update"}
