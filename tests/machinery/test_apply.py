@@ -16,7 +16,6 @@ from kruise.machinery.apply import Applier, Patience
 from kruise.machinery.client.faults import Answer, Delay, DropAfter, DropBefore, Duplicate, Rule
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.clock import run_virtual
-from kruise.machinery.guards import status_patch
 from kruise.machinery.limiter import WriteLimiter
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.plan import (
@@ -33,6 +32,7 @@ from kruise.machinery.plan import (
     evict,
     patch,
     single,
+    status_patch,
 )
 from tests.support.inprocess import OWNER_UID, TOYS, InProcess, pod_body
 
@@ -96,7 +96,7 @@ def test_a_json_patch_tests_uid_and_version_first() -> None:
         ]
 
         def act(**guards: str) -> Action:
-            return patch(at("a"), change, reason="update", patch_type=PatchType.JSON, **guards)  # type: ignore[arg-type]
+            return patch(at("a"), change, reason="update", patch_type=PatchType.JSON, **guards)
 
         carry_out = applier(env).carry_out
         assert (await carry_out(act(uid=OTHER_UID))).result is Result.MOVED
@@ -420,7 +420,7 @@ def test_what_a_failure_means_for_the_others(on_error: OnError, expected: list[s
         one_at_a_time = WriteLimiter(clock=env.clock, initial=1, maximum=maximum)
         assert results(await applier(env, limiter=one_at_a_time).apply(plan)) == expected
 
-    run(scene, Rule(Answer(403, "Forbidden"), verbs={Verb.CREATE}, calls={1}))
+    run(scene, Rule(Delay(1.0)), Rule(Answer(403, "Forbidden"), verbs={Verb.CREATE}, calls={1}))
 
 
 def test_a_guard_that_failed_stops_neither_the_other_chains_nor_shows_but_no_later_phase_begins() -> None:

@@ -24,7 +24,6 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.codec import Struct
 from kruise.machinery.controller import RECONCILE, Controller, ControllerSpec, Source, View
-from kruise.machinery.guards import status_patch
 from kruise.machinery.journal import Journal, replay
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.names import random_suffix
@@ -42,6 +41,7 @@ from kruise.machinery.plan import (
     delete,
     patch,
     single,
+    status_patch,
 )
 from tests.support.inprocess import TOYS, InProcess, Toy, pod_body
 
@@ -483,17 +483,6 @@ def test_it_waits_for_its_stores_before_it_works() -> None:
     run_virtual(main())
 
 
-def test_resync_looks_at_every_subject_again() -> None:
-    async def main() -> None:
-        scene = Scene(spec=changed(decide=idle, conclude=nothing), resync=60.0)
-        await scene.add_toy()
-        async with scene.at_work():
-            await asyncio.sleep(605)
-            assert len(scene.journal.entries(limit=1000)) == 11
-
-    run_virtual(main())
-
-
 def test_one_key_has_one_worker_and_keys_run_side_by_side() -> None:
     at_work: dict[str, int] = {}
     most = 0
@@ -515,7 +504,7 @@ def test_one_key_has_one_worker_and_keys_run_side_by_side() -> None:
             at_work[name] -= 1
             return outcomes
 
-        scene.applier.apply = apply  # type: ignore[method-assign]
+        scene.applier.apply = apply  # type: ignore[method-assign,assignment]
         for number in range(6):
             await scene.add_toy(f"toy{number}", 2)
         async with scene.at_work():

@@ -20,9 +20,9 @@ from kruise.machinery.client.errors import (
 )
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import decode
-from kruise.machinery.guards import guarded_body, judge, status_patch
+from kruise.machinery.guards import guarded_body, judge
 from kruise.machinery.limiter import Load
-from kruise.machinery.plan import Action, Result, Target, apply_object, create, delete, evict, patch
+from kruise.machinery.plan import Action, Result, Target, apply_object, create, delete, evict, patch, status_patch
 from tests.support.inprocess import TOYS, ToySpec
 
 POD = Target(PODS, "ns", "a")

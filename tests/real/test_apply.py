@@ -24,8 +24,7 @@ from kruise.machinery.client.faults import DropAfter, DropBefore, Duplicate, Fau
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.clock import RealClock
-from kruise.machinery.guards import status_patch
-from kruise.machinery.plan import Action, Plan, Result, Target, create, delete, evict, patch, single
+from kruise.machinery.plan import Action, Plan, Result, Target, create, delete, evict, patch, single, status_patch
 from tests.support.inprocess import OWNER_UID, TOYS, pod_body
 from tests.support.realcluster import ControlPlane
 

@@ -11,12 +11,12 @@ import copy
 import http.client
 import json
 import random
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.support.realcluster import Answer, ControlPlane
 
 from kruise.api.core.schema import merge_schema
 from kruise.api.meta import PartialObject
@@ -27,6 +27,7 @@ from kruise.machinery.codec import convert
 from kruise.machinery.ownership import Owner
 from kruise.machinery.patches import json_patch, merge, strategic
 from kruise.machinery.patches.errors import PatchError
+from tests.support.realcluster import Answer, ControlPlane
 
 Document = dict[str, Any]
 NAMES = ["a", "b", "c", "d"]
@@ -42,6 +43,7 @@ MERGE_KEYS = {
     "ownerReferences": "uid",
 }
 PODS = Resource("", "v1", "pods", "Pod", True, PartialObject)
+CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap", True, PartialObject)
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", True, PartialObject)
 
 
@@ -76,7 +78,7 @@ def what_counts(body: Any) -> Any:
     if body.get("kind") == "Status":
         return {"message": body["message"], "code": body["code"]}
     metadata = {name: body["metadata"].get(name) for name in ("labels", "annotations", "finalizers", "ownerReferences")}
-    return {"metadata": metadata, "spec": body.get("spec"), "status": body.get("status")}
+    return {"metadata": metadata, "spec": body.get("spec")}
 
 
 class Subject:
@@ -85,8 +87,20 @@ class Subject:
     def __init__(self, server: Server, resource: Resource[Any], namespace: str, document: Document) -> None:
         self._server = server
         self._schema = merge_schema(resource.api_version, resource.kind)
-        self.document: Document = server.send("POST", resource.path(namespace), document).ok()
-        self.path = resource.path(namespace, self.document["metadata"]["name"])
+        created = server.send("POST", resource.path(namespace), document).ok()
+        self.path = resource.path(namespace, created["metadata"]["name"])
+        self.document: Document = self._settled()
+
+    def _settled(self, timeout: float = 20.0) -> Document:
+        """The object once its controller has annotated it and written its status, so that it lies still from now on."""
+        deadline = time.monotonic() + timeout
+        while True:
+            found: Document = self._server.send("GET", self.path, None).ok()
+            seen = found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"]
+            if seen and "deployment.kubernetes.io/revision" in found["metadata"].get("annotations", {}):
+                return found
+            assert time.monotonic() < deadline, f"the controller did not look at {self.path}"
+            time.sleep(0.02)
 
     def update(self, document: Document) -> Answer:
         sent = {**document, "metadata": {**document["metadata"]}}
@@ -110,12 +124,15 @@ class Subject:
         """Patch both ways; returns how it ended, for counting."""
         before = copy.deepcopy(self.document)
         theirs = self.patch(patch, patch_type)
+        result: Document | None
         try:
             result = self.ours(patch, patch_type)
-        except PatchError as error:
-            assert theirs.status in (400, 422, 500), f"we refuse, the server does not: {error}: {patch}"
-            return "refused"
+        except PatchError:
+            result = None
         assert self.document == before
+        if result is None:
+            assert theirs.status in (400, 422, 500), f"we refuse, the server does not: {json.dumps(patch)}"
+            return "refused"
         expected = self.update(result)
         assert what_counts(theirs.body) == what_counts(expected.body), json.dumps(patch)
         return "applied" if theirs.status < 300 else "invalid"
@@ -215,7 +232,7 @@ class Maker:
     def _sprinkle(self, node: Document) -> None:
         for name in list(node):
             value = node[name]
-            if self.chance(0.05) and name not in (*MERGE_KEYS.values(), "template", "image", "cpu", "memory"):
+            if self.chance(0.05) and name not in (*MERGE_KEYS.values(), *NAMES, "template", "image", "cpu", "memory"):
                 node[name] = None
             elif isinstance(value, dict):
                 self._sprinkle(value)
@@ -337,7 +354,8 @@ def test_json_patches_do_what_they_do_on_the_server(server: Server, namespace: s
         [{"op": "test", "path": "/spec/replicas", "value": 0}, {"op": "replace", "path": "/spec/replicas", "value": 3}],
         [{"op": "add", "path": f"{template}/containers/-", "value": {"name": "new", "image": "i"}}],
         [{"op": "add", "path": f"{template}/containers/-1", "value": {"name": "new", "image": "i"}}],
-        [{"op": "copy", "from": f"{template}/containers/0", "path": f"{template}/initContainers"}],
+        [{"op": "copy", "from": f"{template}/containers", "path": f"{template}/initContainers"}],
+        [{"op": "copy", "from": "/spec/template/metadata/labels", "path": "/metadata/labels"}],
         [{"op": "add", "path": "/metadata/annotations/a~1b~0c", "value": "1"}],
         [{"op": "replace", "path": "/spec/paused", "value": True}],
         [{"op": "test", "path": "/spec/paused", "value": None}],
@@ -386,19 +404,23 @@ def test_merge_patches_do_what_they_do_on_the_server(server: Server, namespace: 
 @pytest.mark.smoke
 def test_adoption_and_release_leave_other_owners_alone(server: Server, namespace: str) -> None:
     """The patches of the ownership decisions, on a real pod with another owner."""
-    owned = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other-uid"}
-    body = {
+    uids = {}
+    for name in ("other", "web"):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        uids[name] = server.send("POST", CONFIG_MAPS.path(namespace), body).ok()["metadata"]["uid"]
+    owned = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": uids["other"]}
+    pod = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": "p", "ownerReferences": [owned]},
         "spec": {"containers": [{"name": "c", "image": "i"}], "schedulerName": "nobody"},
     }
-    live = server.send("POST", PODS.path(namespace), body).ok()
-    owner = Owner(DEPLOYMENTS, namespace, "web", "owner-uid")
+    live = server.send("POST", PODS.path(namespace), pod).ok()
+    owner = Owner(CONFIG_MAPS, namespace, "web", uids["web"])
     action = ownership.adopt(PODS, convert(live, PartialObject), owner)
     adopted = server.send("PATCH", PODS.path(namespace, "p"), action.body, str(action.patch_type)).ok()
-    assert {reference["uid"] for reference in adopted["metadata"]["ownerReferences"]} == {"other-uid", "owner-uid"}
-    assert ownership.is_controlled_by(convert(adopted, PartialObject), "owner-uid")
+    assert {reference["uid"] for reference in adopted["metadata"]["ownerReferences"]} == set(uids.values())
+    assert ownership.is_controlled_by(convert(adopted, PartialObject), owner.uid)
     action = ownership.release(PODS, convert(adopted, PartialObject), owner)
     released = server.send("PATCH", PODS.path(namespace, "p"), action.body, str(action.patch_type)).ok()
     assert released["metadata"]["ownerReferences"] == [owned]

@@ -219,8 +219,8 @@ def issue(dns_name: str, now: datetime, *, keep_ca_of: Material | None = None) -
     )
 
 
-def former_bundle(bundle: bytes, now: datetime, *, at_most: int = 3) -> bytes:
-    """The certificates of a bundle that are still good, newest first: what is trusted further after a change of CA."""
+def former_bundle(bundle: bytes, now: datetime, *, at_most: int = 8) -> bytes:
+    """The certificates of a bundle that are still good, each once: what is trusted further after a change of CA."""
     good = []
     for pem in _PEM_CERTIFICATE.findall(bundle):
         try:

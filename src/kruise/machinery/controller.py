@@ -155,11 +155,10 @@ class Controller(Generic[S]):
         server_version: Any = None,
         seed: int = 0,
         sync_timeout: float | None = 120.0,
-        resync: float | None = None,
         grace: float = 10.0,
     ) -> None:
-        """`seed` should be random in production: names are drawn from it. `resync` looks at every subject that often
-        (seconds). `grace` is how long passes that are under way may take to end when the controller is cancelled."""
+        """`seed` should be random in production: names are drawn from it. `grace` is how long passes that are under
+        way may take to end when the controller is cancelled."""
         metrics = metrics or Metrics()
         self.spec = spec
         self.journal = journal or Journal()
@@ -175,7 +174,6 @@ class Controller(Generic[S]):
         self._seed = seed
         self._passes = 0
         self._sync_timeout = sync_timeout
-        self._resync = resync
         self._grace = grace
         self._overtaken: dict[Key, int] = {}
         self._stopping = False
@@ -203,13 +201,12 @@ class Controller(Generic[S]):
     async def run(self) -> None:
         """Work until cancelled. Then no further write is begun, and those under way have `grace` seconds to end."""
         await self._cache.wait_synced(self._sync_timeout, self.resources)
-        self._add_all("start")
+        for obj in self._cache.store(self.spec.subject).list():
+            self.queue.add(key_of(obj), reason="start")
         log.info("controller started", extra={"controller": self.spec.name, "workers": self._workers})
         workers = [
             asyncio.create_task(self._work(), name=f"{self.spec.name}-{number}") for number in range(self._workers)
         ]
-        if self._resync:
-            workers.append(asyncio.create_task(self._look_again(self._resync), name=f"{self.spec.name}-resync"))
         try:
             done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
@@ -217,20 +214,9 @@ class Controller(Generic[S]):
         finally:
             await self._stop(workers)
 
-    def _add_all(self, reason: str) -> None:
-        for obj in self._cache.store(self.spec.subject).list():
-            self.queue.add(key_of(obj), reason=reason)
-
-    async def _look_again(self, period: float) -> None:
-        while not self._stopping:
-            await asyncio.sleep(period)
-            self._add_all("resync")
-
     async def _stop(self, workers: list[asyncio.Task[None]]) -> None:
         self._stopping = True
         self.queue.shut_down()
-        for task in workers[self._workers :]:
-            task.cancel()  # the resync: it writes nothing
         try:
             _, late = await asyncio.wait(workers, timeout=self._grace)
         except asyncio.CancelledError:

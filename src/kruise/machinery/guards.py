@@ -13,7 +13,7 @@ no cause at all. A JSON patch that does not fit the object (a path that is not t
 the same: the object is not as it was. Every other 422 names causes and is a genuine refusal.
 
 One hole is the server's: a merge patch of a *custom resource's* status has its metadata thrown away before anyone
-compares the uid. `status_patch` makes a status write that is guarded for every kind.
+compares the uid. `plan.status_patch` makes a status write that is guarded for every kind.
 """
 
 from __future__ import annotations
@@ -38,24 +38,11 @@ from kruise.machinery.client.errors import (
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.codec import decode, encode, is_struct
 from kruise.machinery.limiter import Load
-from kruise.machinery.plan import Action, Result, Target, patch
+from kruise.machinery.plan import Action, Result
 
 EVICTION = "eviction"
 _DOES_NOT_FIT = "the server rejected our request due to an error in our request"
 _BUDGET_CAUSE = "DisruptionBudget"
-
-
-def status_patch(target: Target, status: Any, *, uid: str, reason: str, resource_version: str = "") -> Action:
-    """Write a whole status: a JSON patch, since that is guarded on custom resources, too."""
-    return patch(
-        target,
-        [{"op": "add", "path": "/status", "value": status}],
-        uid=uid,
-        reason=reason,
-        patch_type=PatchType.JSON,
-        subresource="status",
-        resource_version=resource_version,
-    )
 
 
 def guarded_body(action: Action) -> bytes:

@@ -95,6 +95,20 @@ def patch(
     )
 
 
+def status_patch(target: Target, status: Any, *, uid: str, reason: str, resource_version: str = "") -> Action:
+    """Write a whole status. A JSON patch, since the API server ignores the uid in a merge patch of the status of a
+    custom resource."""
+    return patch(
+        target,
+        [{"op": "add", "path": "/status", "value": status}],
+        uid=uid,
+        reason=reason,
+        patch_type=PatchType.JSON,
+        subresource="status",
+        resource_version=resource_version,
+    )
+
+
 def apply_object(
     target: Target, body: Mapping[str, Any], *, field_manager: str, reason: str, force: bool = False
 ) -> Action:

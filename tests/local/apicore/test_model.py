@@ -215,4 +215,4 @@ class ApiMachine(RuleBasedStateMachine):
 
 
 TestApiMachine = ApiMachine.TestCase
-TestApiMachine.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestApiMachine.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)

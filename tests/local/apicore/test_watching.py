@@ -15,7 +15,7 @@ from kruise.machinery.clock import VirtualClock, run_virtual
 from tests.local.harness import CONFIG_MAPS, PODS, Api, cm, pod
 
 
-def brief(events: list[Any]) -> list[tuple[str, str, str]]:
+def outline(events: list[Any]) -> list[tuple[str, str, str]]:
     return [(kind, obj["metadata"].get("name", ""), obj["metadata"]["resourceVersion"]) for kind, obj in events]
 
 
@@ -25,7 +25,7 @@ async def test_replay_from_a_version() -> None:
     await api.create(CONFIG_MAPS, cm("b"))
     await api.patch(CONFIG_MAPS, "a", {"data": {"a": "2"}})
     await api.delete(CONFIG_MAPS, "b")
-    assert brief(await api.events_since(CONFIG_MAPS, "1")) == [
+    assert outline(await api.events_since(CONFIG_MAPS, "1")) == [
         ("ADDED", "b", "2"),
         ("MODIFIED", "a", "3"),
         ("DELETED", "b", "4"),
@@ -39,7 +39,7 @@ async def test_without_a_version_the_state_comes_first(version: str) -> None:
     await api.create(CONFIG_MAPS, cm("b"))
     await api.create(CONFIG_MAPS, cm("a"))
     await api.patch(CONFIG_MAPS, "b", {"data": {"a": "2"}})
-    assert brief(await api.events_since(CONFIG_MAPS, version)) == [("ADDED", "a", "2"), ("ADDED", "b", "3")]
+    assert outline(await api.events_since(CONFIG_MAPS, version)) == [("ADDED", "a", "2"), ("ADDED", "b", "3")]
 
 
 async def test_initial_events_end_with_a_marked_bookmark() -> None:
@@ -51,7 +51,7 @@ async def test_initial_events_end_with_a_marked_bookmark() -> None:
         ("allowWatchBookmarks", "true"),
     )
     events = await api.events_since(CONFIG_MAPS, "", *asked)
-    assert brief(events) == [("ADDED", "a", "1"), ("BOOKMARK", "", "1")]
+    assert outline(events) == [("ADDED", "a", "1"), ("BOOKMARK", "", "1")]
     assert events[1][1]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
     assert events[1][1]["kind"] == "ConfigMap"
     none = await api.events_since(CONFIG_MAPS, "", ("sendInitialEvents", "false"), asked[1])
@@ -67,7 +67,7 @@ async def test_selectors_turn_changes_into_comings_and_goings() -> None:
     await api.patch(CONFIG_MAPS, "a", {"metadata": {"labels": {"x": "1"}}})
     await api.delete(CONFIG_MAPS, "a")
     events = await api.events_since(CONFIG_MAPS, "1", ("labelSelector", "x=1"))
-    assert brief(events) == [
+    assert outline(events) == [
         ("MODIFIED", "a", "2"),
         ("DELETED", "a", "3"),
         ("ADDED", "a", "5"),
@@ -84,7 +84,7 @@ async def test_namespace_and_field_filters() -> None:
     await api.patch(PODS, "a", {"status": {"phase": "Running"}}, subresource="status")
     start = await api.list(PODS, ("limit", "1"), ("resourceVersion", "1"))
     assert start[0] == 200
-    assert brief(await api.events_since(PODS, "1", ("fieldSelector", "spec.nodeName=n1"))) == [("MODIFIED", "a", "4")]
+    assert outline(await api.events_since(PODS, "1", ("fieldSelector", "spec.nodeName=n1"))) == [("MODIFIED", "a", "4")]
     async with api.watch(PODS, ("resourceVersion", "1"), ("timeoutSeconds", "0"), namespace="") as events:
         assert [obj["metadata"]["name"] async for _, obj in events] == ["b", "c", "a"]
 

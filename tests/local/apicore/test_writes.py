@@ -162,6 +162,19 @@ async def test_guards_in_patches(subresource: str) -> None:
     assert (await api.get(PODS, "a"))[1]["metadata"]["resourceVersion"] == "3"
 
 
+async def test_a_uid_guards_no_status_write_of_a_custom_kind() -> None:
+    """As on a real server, which takes nothing over from the metadata there; versions and JSON tests do guard."""
+    api = Api()
+    await api.create(WIDGETS, widget("a"))
+    body = {"metadata": {"uid": "another"}, "status": {"ready": 1}}
+    assert (await api.patch(WIDGETS, "a", body, subresource="status"))[0] == 200
+    assert (await api.patch(WIDGETS, "a", body))[0] == 422
+    stale = {"metadata": {"resourceVersion": "1"}, "status": {"ready": 2}}
+    assert (await api.patch(WIDGETS, "a", stale, subresource="status"))[0] == 409
+    test = [{"op": "test", "path": "/metadata/uid", "value": "another"}]
+    assert (await api.patch(WIDGETS, "a", test, subresource="status", content_type=PatchType.JSON))[0] == 422
+
+
 async def test_dry_run_changes_nothing() -> None:
     api = Api()
     code, made = await api.create(WIDGETS, widget("a"), query=DRY)

@@ -33,7 +33,7 @@ def document(
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": "main",
-        "clusters": [{"name": "c", "cluster": {"server": "https://one:6443"} | (cluster or {})}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://one:6443", "proxy-url": ""} | (cluster or {})}],
         "users": [{"name": "u", "user": user or {}}],
         "contexts": [{"name": "main", "context": {"cluster": "c", "user": "u"} | (context or {})}],
     }
@@ -177,6 +177,10 @@ def test_exec_plugin(tmp_path: Path) -> None:
     [
         ({"cluster": {"server": ""}}, ['cluster "c"', "server is missing"]),
         ({"cluster": {"server": 5}}, ['cluster "c"', "server must be text", "quotes"]),
+        ({"cluster": {"server": "https://[x"}}, ['cluster "c"', "is no address", "https://host:port"]),
+        ({"cluster": {"server": "https://h:port"}}, ["server https://h:port is no address"]),
+        ({"cluster": {"proxy-url": "http://"}}, ["proxy-url http:// is no address"]),
+        ({"user": {"tokenFile": "a\x00b"}}, ['user "u"', "tokenFile holds control characters"]),
         ({"cluster": {"insecure-skip-tls-verify": "yes"}}, ["insecure-skip-tls-verify", "true or false"]),
         ({"cluster": {"certificate-authority": "gone.crt"}}, ["certificate-authority", "gone.crt", "cannot be read"]),
         ({"cluster": {"certificate-authority-data": "!!"}}, ["certificate-authority-data", "base64"]),
@@ -242,11 +246,27 @@ json_like = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-PLACES = ["current-context", "clusters", "users", "contexts", "server", "user", "cluster", "exec", "tokenFile", "as"]
+addresses = st.builds(
+    "{}://{}".format, st.sampled_from(["http", "https", "unix", "x"]), st.text("a[]:@/1%.", max_size=8)
+)
+PLACES = [
+    "current-context",
+    "clusters",
+    "users",
+    "contexts",
+    "server",
+    "proxy-url",
+    "user",
+    "cluster",
+    "exec",
+    "tokenFile",
+    "token",
+    "as",
+]
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(place=st.sampled_from(PLACES), value=json_like)
+@given(place=st.sampled_from(PLACES), value=json_like | addresses)
 def test_no_content_crashes_the_reader(tmp_path: Path, place: str, value: Any) -> None:
     """Whatever stands at a place of the file: a configuration comes out or a KubeconfigError."""
     content = document()

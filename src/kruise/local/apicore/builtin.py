@@ -13,8 +13,6 @@ from kruise.local.apicore.errors import Json
 from kruise.local.apicore.kinds import ActionSubresource, KindDescription, Registry, ViewSubresource
 from kruise.local.apicore.subresources import bind, evict, read_scale, write_scale
 
-_STATUS_KEEPS_LABELS = ("labels",)
-
 
 def custom_kind(resource: Resource[Any], **more: Any) -> KindDescription:
     """A kind as a custom resource definition without a schema would make it, with a status subresource."""
@@ -92,14 +90,12 @@ NATIVE: tuple[KindDescription, ...] = (
     native_kind(
         nodes.NODES,
         has_status=True,
-        status_keeps=(),
         tracks_generation=False,
         selectable_fields={"spec.unschedulable": _reader("spec", "unschedulable", default="false")},
     ),
     native_kind(
         nodes.NAMESPACES,
         has_status=True,
-        status_keeps=(),
         tracks_generation=False,
         name_check=names.dns_label,
         selectable_fields={"status.phase": _reader("status", "phase")},
@@ -109,8 +105,8 @@ NATIVE: tuple[KindDescription, ...] = (
     native_kind(
         config.SERVICES,
         has_status=True,
-        status_keeps=(),
         tracks_generation=False,
+        creates_on_update=True,
         returns_deleted_object=True,
         name_check=names.dns_1035_label,
     ),
@@ -130,24 +126,22 @@ NATIVE: tuple[KindDescription, ...] = (
     native_kind(
         storage.PERSISTENT_VOLUME_CLAIMS,
         has_status=True,
-        status_keeps=(),
         tracks_generation=False,
         returns_deleted_object=True,
     ),
     native_kind(
         storage.PERSISTENT_VOLUMES,
         has_status=True,
-        status_keeps=(),
         tracks_generation=False,
         returns_deleted_object=True,
     ),
-    native_kind(storage.STORAGE_CLASSES, tracks_generation=False),
+    native_kind(storage.STORAGE_CLASSES, tracks_generation=False, returns_deleted_object=True),
     native_kind(apps.CONTROLLER_REVISIONS, tracks_generation=False),
-    native_kind(apps.DEPLOYMENTS, has_status=True, status_keeps=_STATUS_KEEPS_LABELS, subresources={"scale": SCALE}),
-    native_kind(apps.REPLICA_SETS, has_status=True, status_keeps=(), subresources={"scale": SCALE}),
-    native_kind(apps.STATEFUL_SETS, has_status=True, status_keeps=(), subresources={"scale": SCALE}),
-    native_kind(apps.DAEMON_SETS, has_status=True, status_keeps=()),
-    native_kind(apps.JOBS, has_status=True, status_keeps=(), orphans_by_default=False),
+    native_kind(apps.DEPLOYMENTS, has_status=True, status_keeps=("labels",), subresources={"scale": SCALE}),
+    native_kind(apps.REPLICA_SETS, has_status=True, subresources={"scale": SCALE}),
+    native_kind(apps.STATEFUL_SETS, has_status=True, subresources={"scale": SCALE}),
+    native_kind(apps.DAEMON_SETS, has_status=True),
+    native_kind(apps.JOBS, has_status=True, orphans_by_default=True),
     native_kind(extensions.CUSTOM_RESOURCE_DEFINITIONS, has_status=True, allows_unconditional_update=False),
     native_kind(extensions.MUTATING_WEBHOOK_CONFIGURATIONS, allows_unconditional_update=False),
     native_kind(extensions.VALIDATING_WEBHOOK_CONFIGURATIONS, allows_unconditional_update=False),

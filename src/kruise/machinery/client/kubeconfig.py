@@ -13,6 +13,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
@@ -29,7 +30,6 @@ from kruise.machinery.client.config import (
 SERVICE_ACCOUNT_DIRECTORY = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
-_PROXY_SCHEMES = ("http://", "https://")
 
 
 def load(
@@ -107,6 +107,8 @@ class _Entry:
             return ""
         if not isinstance(value, str):
             raise self.error(f"{key} must be text, not {value!r}. Put it in quotes.")
+        if not value.isprintable() and "\n" not in value:
+            raise self.error(f"{key} holds control characters: {value!r}. Write it anew.")
         return value
 
     def flag(self, key: str) -> bool:
@@ -140,7 +142,11 @@ class _Entry:
 
     def existing_file(self, key: str) -> str:
         path = self.path(key)
-        if path and not os.access(path, os.R_OK):
+        try:
+            readable = not path or os.access(path, os.R_OK)
+        except ValueError:  # characters that no path can hold
+            readable = False
+        if not readable:
             raise self.error(f"{key} names {path}, which cannot be read. Correct the path or its permissions.")
         return path
 
@@ -258,10 +264,22 @@ def _config(context: _Entry, cluster: _Entry, user: _Entry, env: Mapping[str, st
         context=context.name,
         origin=str(user) if user.name else str(context),
     )
+    if not config.unix_socket and not _is_address(config.url):
+        raise cluster.error(f"server {server} is no address. Write it as https://host:port.")
     proxy = cluster.text("proxy-url")
-    if proxy and not proxy.startswith(_PROXY_SCHEMES):
-        raise cluster.error(f"proxy-url {proxy} is not supported. Use an http:// or https:// proxy.")
-    return dataclasses.replace(config, proxy_url=proxy or proxy_from_environment(config.url, env))
+    if proxy and not _is_address(proxy):
+        raise cluster.error(f"proxy-url {proxy} is no address that can be used. Write http://host:port or https://...")
+    if not proxy and not config.unix_socket:
+        proxy = proxy_from_environment(config.url, env)
+    return dataclasses.replace(config, proxy_url=proxy)
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and parts.port != 0 and bool(parts.hostname)
+    except ValueError:
+        return False
 
 
 def _impersonation(user: _Entry) -> Impersonation:

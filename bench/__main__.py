@@ -1,0 +1,51 @@
+"""`python -m bench [NAME ...]`: run the benchmarks, show the figures, and fail where a target is missed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+
+from bench import admission, events, processes, writes
+from bench.report import Report, as_json, table
+
+BENCHMARKS: dict[str, Callable[[float], Report]] = {
+    "writes": writes.measure,
+    "events": events.measure,
+    "admission": admission.measure,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the sizes; below 1 for a quick look only")
+    options = parser.parse_args()
+    unknown = set(options.names) - set(BENCHMARKS)
+    if unknown:
+        parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(BENCHMARKS)}")
+    machine = (
+        f"{os.cpu_count()} cores, Python {platform.python_version()}, {processes.loop_name()}, "
+        f"load {os.getloadavg()[0]:.1f} before"
+    )
+    if not options.json:
+        print(machine, flush=True)
+    reports = []
+    for name in options.names or BENCHMARKS:
+        reports.append(BENCHMARKS[name](options.scale))
+        if not options.json:
+            print(f"\n{table(reports[-1])}", flush=True)
+    if options.json:
+        print(json.dumps(as_json(reports, machine), indent=2))
+    missed = [f"{report.name}: {row.what}" for report in reports for row in report.rows if not row.met]
+    if missed:
+        print(f"\nmissed: {'; '.join(missed)}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

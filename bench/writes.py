@@ -1,0 +1,200 @@
+"""Writes through client and apply on a real API server, against a bare aiohttp loop there.
+
+Both sides send the same verbs and bodies over TLS connections of the same pool size, in the same process, in turns. The
+bare loop gets its bodies encoded beforehand, decodes nothing and keeps a fixed number in flight; of two such numbers
+the better one counts. Ours does what it always does: guards, limiter, decoding, the store, metrics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import aiohttp
+
+from bench import processes
+from bench.pods import new_pod
+from bench.report import Report, Row
+from kruise.api.native.pod import PODS, Pod
+from kruise.machinery.apply import Applier
+from kruise.machinery.cache import Cache
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.http import HttpTransport
+from kruise.machinery.client.kubeconfig import load
+from kruise.machinery.client.requests import PatchType, Verb
+from kruise.machinery.clock import RealClock
+from kruise.machinery.codec import decode, encode
+from kruise.machinery.controller import OWNER_INDEX
+from kruise.machinery.guards import guarded_body
+from kruise.machinery.limiter import WriteLimiter
+from kruise.machinery.plan import Action, Plan, Result, Target, create, delete, patch, single
+from tests.support.realcluster import ControlPlane
+
+NAMESPACE = "bench"
+STEPS = ("create", "status", "patch", "delete")
+IN_FLIGHT = (40, WriteLimiter(clock=RealClock()).maximum)
+ROUNDS = 5
+_METHODS = {Verb.CREATE: "POST", Verb.PATCH: "PATCH", Verb.DELETE: "DELETE"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cost:
+    wall: float
+    cpu: float
+
+
+class Stopwatch:
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+
+    def stop(self) -> Cost:
+        return Cost(time.perf_counter() - self._wall, time.process_time() - self._cpu)
+
+
+def actions(step: str, pods: Sequence[Pod]) -> list[Action]:
+    """What a controller would plan for pods that exist."""
+    condition = {"type": "InPlaceUpdateReady", "status": "True", "lastTransitionTime": "2030-01-01T00:00:00Z"}
+    status = {"metadata": {"labels": {"lifecycle": "Normal"}}, "status": {"conditions": [condition]}}
+    image = {"spec": {"containers": [{"name": "main", "image": "registry.example.com/shop/checkout:2.15.0"}]}}
+    made = []
+    for pod in pods:
+        target, uid = Target.of(PODS, pod), pod.metadata.uid
+        if step == "delete":
+            made.append(delete(target, uid=uid, reason="bench", grace_period_seconds=0))
+        else:
+            body, part = (status, "status") if step == "status" else (image, "")
+            kind = PatchType.STRATEGIC
+            made.append(patch(target, body, uid=uid, reason="bench", patch_type=kind, subresource=part))
+    return made
+
+
+class Ours:
+    """A manager's way to write, as it is after its start."""
+
+    name = "kruise"
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def write(self, pods: int, prefix: str) -> dict[str, Cost]:
+        clock = RealClock()
+        cache = Cache(self._client, clock=clock)
+        cache.add(PODS, indexes=OWNER_INDEX)
+        applier = Applier(self._client, cache, clock=clock)
+        costs: dict[str, Cost] = {}
+        plan = [create(PODS, new_pod(name, NAMESPACE), reason="bench") for name in _names(prefix, pods)]
+        for step in STEPS:
+            watch = Stopwatch()
+            outcomes = await applier.apply(Plan(phases=(single(step, *plan, slow_start=step == "create"),)))
+            costs[step] = watch.stop()
+            bad = [outcome for outcome in outcomes if outcome.result is not Result.DONE]
+            if bad:
+                raise RuntimeError(f"{len(bad)} of {len(plan)} writes failed, the first: {bad[0].error}")
+            if step != STEPS[-1]:
+                plan = actions(STEPS[STEPS.index(step) + 1], [outcome.object for outcome in outcomes])
+        return costs
+
+
+class Bare:
+    """The least that aiohttp needs for the same requests."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str, in_flight: int) -> None:
+        self.name = f"bare, {in_flight} in flight"
+        self._session = session
+        self._url = url
+        self._in_flight = in_flight
+
+    async def write(self, pods: int, prefix: str) -> dict[str, Cost]:
+        costs: dict[str, Cost] = {}
+        plan = [create(PODS, new_pod(name, NAMESPACE), reason="bench") for name in _names(prefix, pods)]
+        for step in STEPS:
+            requests = [self._request(action) for action in plan]
+            watch = Stopwatch()
+            answers = await self._send(requests)
+            costs[step] = watch.stop()
+            if step != STEPS[-1]:
+                plan = actions(STEPS[STEPS.index(step) + 1], [decode(answer, Pod) for answer in answers])
+        return costs
+
+    def _request(self, action: Action) -> tuple[str, str, bytes, dict[str, str]]:
+        target, body = action.target, guarded_body(action)
+        name = "" if action.verb is Verb.CREATE else target.name
+        if action.verb is Verb.DELETE:
+            guard = {"preconditions": {"uid": action.uid}, "gracePeriodSeconds": action.grace_period_seconds}
+            body = encode({"apiVersion": "v1", "kind": "DeleteOptions", **guard})
+        kind = action.patch_type.value if action.patch_type else "application/json"
+        url = self._url + PODS.path(target.namespace, name, action.subresource)
+        headers = {"Content-Type": kind, "Accept": "application/json", "User-Agent": "bench"}
+        return _METHODS[action.verb], url, body, headers
+
+    async def _send(self, requests: Sequence[tuple[str, str, bytes, dict[str, str]]]) -> list[bytes]:
+        answers: list[bytes] = [b""] * len(requests)
+        left = iter(enumerate(requests))
+
+        async def lane() -> None:
+            for index, (method, url, body, headers) in left:
+                async with self._session.request(method, url, data=body, headers=headers) as response:
+                    answers[index] = await response.read()
+                    if response.status >= 300:
+                        raise RuntimeError(f"{method} {url}: {response.status} {answers[index][:300]!r}")
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._in_flight):
+                group.create_task(lane())
+        return answers
+
+
+def _names(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}-{number:05d}" for number in range(count)]
+
+
+def measure(scale: float) -> Report:
+    pods = max(50, int(1000 * scale))
+    # Nothing else may write: no scheduler, no controllers.
+    with ControlPlane(controller_manager=False, scheduler=False) as cluster:
+        cluster.create_namespace(NAMESPACE)
+        costs = processes.run(_rounds(cluster, pods))
+    return _report(costs, pods)
+
+
+async def _rounds(cluster: ControlPlane, pods: int) -> dict[str, list[dict[str, Cost]]]:
+    client = Client(HttpTransport(load(cluster.kubeconfig)))
+    connector = aiohttp.TCPConnector(ssl=cluster.ssl_context(), limit=0)
+    async with client, aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar()) as session:
+        sides: list[Ours | Bare] = [Ours(client), *(Bare(session, cluster.url, number) for number in IN_FLIGHT)]
+        for index, side in enumerate(sides):
+            await side.write(min(pods, 200), f"warm-up-{index}")
+        processes.settle_heap()
+        costs: dict[str, list[dict[str, Cost]]] = {side.name: [] for side in sides}
+        for number in range(ROUNDS):
+            for index, side in enumerate(sides):
+                costs[side.name].append(await side.write(pods, f"round-{number}-{index}"))
+            sides.append(sides.pop(0))  # another one begins each round
+    return costs
+
+
+def _report(costs: dict[str, list[dict[str, Cost]]], pods: int) -> Report:
+    def seconds(side: str, *steps: str) -> float:
+        return statistics.median(sum(cost[step].wall for step in steps) for cost in costs[side])
+
+    def micros(side: str) -> float:
+        total = statistics.median(sum(cost[step].cpu for step in STEPS) for cost in costs[side])
+        return total / (pods * len(STEPS)) * 1e6
+
+    writes = pods * len(STEPS)
+    best = min((side for side in costs if side != Ours.name), key=lambda side: seconds(side, *STEPS))
+    rows = [Row(what=side, value=writes / seconds(side, *STEPS), unit="writes/s") for side in costs]
+    rows.append(
+        Row(what=f"ratio to {best}", value=seconds(best, *STEPS) / seconds(Ours.name, *STEPS), at_least=0.8)
+    )
+    rows += [Row(what=f"  of it {step}", value=seconds(best, step) / seconds(Ours.name, step)) for step in STEPS]
+    rows += [Row(what=f"CPU, {side}", value=micros(side), unit="us/write") for side in (Ours.name, best)]
+    rows.append(Row(what="CPU ratio", value=micros(Ours.name) / micros(best)))
+    setting = (
+        f"{pods:,} pods created, status patched, image patched and deleted per round; {ROUNDS} rounds in turns; medians"
+    )
+    return Report(name="writes", setting=setting, rows=tuple(rows))
