@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from kruise.api.core import schema
+from kruise.api.core import defaults, schema, validation
 from kruise.machinery.patches import merge
 from tests.api.core import comparison, recorded
 from tests.api.core.accepted_cases import accepted_cases
+from tests.api.core.accepted_cases import template as make_template
 from tests.api.core.comparison import Answer
 from tests.api.core.generated_cases import generated_cases
 from tests.api.core.refused_cases import refused_cases
@@ -143,6 +144,33 @@ def test_generated_templates(server: Server) -> None:
     if recorded.is_recording():
         kept = [_shortened(answer, lambda _: False) for answer in answers[: recorded.GENERATED]]
         recorded.write("generated", ({**answer, "sent": templates[answer["name"]]} for answer in kept))
+
+
+@pytest.mark.smoke
+def test_templates_inside_a_deployment(server: Server) -> None:
+    """The place of the template shows in the fields, and a Deployment's pods always restart."""
+    tally = Tally()
+    path = f"/apis/apps/v1/namespaces/{server.namespace}/deployments?dryRun=All&fieldValidation=Ignore"
+    # Labels are needed for the selector, wrong types have no causes, deadlines are the Deployment's own business.
+    other = ("label:", "type:", "deadline")
+    cases = [case for name, case in refused_cases().items() if not name.startswith(other)][::4]
+    cases += [make_template(restartPolicy=policy) for policy in ("Never", "x")]
+    for case in cases:
+        sent = {**case, "metadata": {**(case.get("metadata") or {}), "labels": {"app": "x"}}}
+        spec = {"selector": {"matchLabels": {"app": "x"}}, "template": sent}
+        theirs = comparison.server_answer(
+            *server.request("POST", path, {"metadata": {"name": "d"}, "spec": spec}), "spec"
+        )
+        errors = validation.validate_pod_template(
+            defaults.stored_template(sent), "spec.template", restart_policies=("Always",)
+        )
+        if errors:  # a few cases are refused in pods only
+            refused = [[error.type, str(error.path), error.message] for error in errors]
+            tally.compare(repr(sent), {"refused": refused}, theirs)
+        else:
+            assert "stored" in theirs, sent
+    tally.report("deployments")
+    assert tally.counts["refused, equal"] > 50
 
 
 def test_many_generated_templates(server: Server) -> None:

@@ -21,7 +21,7 @@ from kruise.machinery.election import LeadershipLostError
 from kruise.manager import logs, options
 from kruise.manager.flags import FlagError, usage
 from kruise.manager.gates import FeatureGateError
-from kruise.manager.process import Manager, reconcile_fields
+from kruise.manager.process import HistoryLostError, Manager, reconcile_fields
 
 USER_AGENT = "kruise-manager"
 
@@ -61,7 +61,7 @@ def run(arguments: Sequence[str], features: Sequence[Feature]) -> int:
     except LeadershipLostError as error:
         click.echo(f"kruise manager: {error}; ending, so that nothing is decided twice", err=True)
         return 1
-    except OSError as error:
+    except (HistoryLostError, OSError) as error:
         click.echo(f"kruise manager: {error}", err=True)
         return 1
     return 0

@@ -46,7 +46,12 @@ log = logging.getLogger(__name__)
 
 _VERSION_RETRY_SECONDS = 2.0
 _EVENT_FLUSH_SECONDS = 5.0
+_HISTORY_CHECK_SECONDS = 10.0
 _COLLECT_EVERY = (50_000, 20, 20)
+
+
+class HistoryLostError(RuntimeError):
+    """What this process knows is of no use with the server that answers now; only a new process can begin anew."""
 
 
 class Manager:
@@ -131,6 +136,7 @@ class Manager:
             gc.freeze()
             gc.set_threshold(*_COLLECT_EVERY)
             background.append(_task(self._cache.run(), "watches"))
+            background.append(_task(self._watch_history(), "history"))
             if self._webhooks is not None:
                 background.append(_task(self._webhooks.run(), "webhooks"))
             if self._options.role is not Role.WEBHOOK:
@@ -164,6 +170,14 @@ class Manager:
         if self._elector is not None:
             lines.append(f"lease {self._options.lease_name} is held by {self._elector.holder or 'nobody'}")
         return lines
+
+    async def _watch_history(self) -> None:
+        """A server whose versions went back was restored from a backup, or is another one: the stores cannot follow."""
+        while not (lost := [kind for kind in self._cache.status() if kind.history_lost]):  # noqa: ASYNC110
+            await asyncio.sleep(_HISTORY_CHECK_SECONDS)
+        raise HistoryLostError(
+            f"the API server's history went back for {', '.join(str(kind.resource) for kind in lost)}"
+        )
 
     async def _work(self) -> None:
         self._server_version = await self._ask_version()

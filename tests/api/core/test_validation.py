@@ -29,19 +29,19 @@ def _complaints(sample: Any, **options: Any) -> list[str]:
         ),
         (
             template(container("Main_1")),
-            'spec.template.spec.containers[0].name: Invalid value: "Main_1": a lowercase RFC 1123 label must consist of '
-            "lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. "
+            'spec.template.spec.containers[0].name: Invalid value: "Main_1": a lowercase RFC 1123 label must consist '
+            "of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. "
             "'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')",
         ),
         (
             with_container(ports=[{"containerPort": 70000}]),
-            "spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, "
-            "inclusive",
+            "spec.template.spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and "
+            "65535, inclusive",
         ),
         (
             with_container(resources={"limits": {"cpu": 1}, "requests": {"cpu": 2}}),
-            'spec.template.spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to cpu '
-            "limit of 1",
+            'spec.template.spec.containers[0].resources.requests: Invalid value: "2": must be less than or equal to '
+            "cpu limit of 1",
         ),
         (
             with_container(volumeMounts=[{"name": "data", "mountPath": "/d"}]),
@@ -57,8 +57,8 @@ def _complaints(sample: Any, **options: Any) -> list[str]:
         ),
         (
             with_container(imagePullPolicy="Sometimes"),
-            'spec.template.spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: "Always", '
-            '"IfNotPresent", "Never"',
+            'spec.template.spec.containers[0].imagePullPolicy: Unsupported value: "Sometimes": supported values: '
+            '"Always", "IfNotPresent", "Never"',
         ),
         (
             template(container(ports=[{"containerPort": 80, "hostPort": 81}]), hostNetwork=True),
@@ -127,7 +127,7 @@ def test_a_pod_needs_a_name_and_a_namespace() -> None:
     ("meta", "field"),
     [
         ({"name": "A"}, "metadata.name"),
-        ({"generateName": "A-"}, "metadata.generateName"),
+        ({"generateName": "AB-"}, "metadata.generateName"),
         ({"namespace": "A"}, "metadata.namespace"),
         ({"generation": -1}, "metadata.generation"),
         ({"finalizers": ["orphan", "foregroundDeletion"]}, "metadata.finalizers"),

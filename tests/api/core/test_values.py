@@ -153,17 +153,20 @@ def test_struct_order_json_of_a_container() -> None:
     ("broken", "path"),
     [
         ({"spec": {"containers": "a"}}, "spec.containers"),
-        ({"spec": {"containers": [{"name": "a", "ports": [{"containerPort": "x"}]}]}}, "spec.containers[0].ports[0].containerPort"),
+        ({"spec": {"containers": [{"ports": [{"hostPort": "x"}]}]}}, "spec.containers[0].ports[0].hostPort"),
         ({"metadata": {"labels": {"a": 1}}}, "metadata.labels[a]"),
-        ({"spec": {"containers": [{"resources": {"limits": {"cpu": "abc"}}}]}}, "spec.containers[0].resources.limits[cpu]"),
+        ({"spec": {"resources": {"limits": {"cpu": "abc"}}}}, "spec.resources.limits[cpu]"),
         ({"spec": {"hostNetwork": 1}}, "spec.hostNetwork"),
         ({"spec": {"terminationGracePeriodSeconds": True}}, "spec.terminationGracePeriodSeconds"),
         ({"spec": {"terminationGracePeriodSeconds": 2**63}}, "spec.terminationGracePeriodSeconds"),
-        ({"spec": {"containers": [{"livenessProbe": {"httpGet": {"port": []}}}]}}, "spec.containers[0].livenessProbe.httpGet.port"),
+        (
+            {"spec": {"containers": [{"startupProbe": {"tcpSocket": {"port": []}}}]}},
+            "spec.containers[0].startupProbe.tcpSocket.port",
+        ),
         ({"metadata": {"creationTimestamp": "soon"}}, "metadata.creationTimestamp"),
         ("text", ""),
     ],
-)  # fmt: skip
+)
 def test_wrong_types_name_the_field(broken: Any, path: str) -> None:
     with pytest.raises(TemplateTypeError) as caught:
         values.normalise_template(broken, path="spec.template")

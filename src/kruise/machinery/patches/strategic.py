@@ -9,9 +9,10 @@ The order of a merged list comes from, in this order: `$setElementOrder`, the pa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from kruise.machinery import codec
 from kruise.machinery.patches.errors import PatchError, refuse_deep_nesting
 from kruise.machinery.patches.schema import MERGE, REPLACE, FieldRule, MergeSchema
 from kruise.machinery.patches.strategic_diff import diff, three_way
@@ -110,7 +111,8 @@ def _delete_primitives(result: dict[str, Any], name: str, unwanted: Any) -> None
     elif isinstance(existing, list) and isinstance(unwanted, list) and existing and unwanted:
         if _element_type([*existing, *unwanted]) is dict:
             raise PatchError("invalid patch format of primitive list")
-        result[name] = [item for item in existing if not _contains(unwanted, item)]
+        gone = _places(unwanted, "")
+        result[name] = [item for item in existing if _identity(item, "") not in gone]
 
 
 def _merge_lists(name: str, original: list[Any], patch: list[Any], rule: FieldRule) -> list[Any]:
@@ -119,16 +121,16 @@ def _merge_lists(name: str, original: list[Any], patch: list[Any], rule: FieldRu
     if not original and not patch:
         return original
     if _element_type([*original, *patch]) is not dict:
-        merged = _distinct([*original, *patch])
-        return _in_order(merged, patch, original, "")
+        everything = [*original, *patch]
+        return _in_order([everything[place] for place in _places(everything, "").values()], patch, original, "")
     if not rule.merge_key:
         raise PatchError(f"cannot merge lists without merge key for {name}")
     original, patch = _carry_out_directives(original, patch, rule.merge_key)
     merged = list(original)
+    places = _places(original, rule.merge_key)
     for element in patch:
-        value = _merge_value(element, rule.merge_key)
-        place = _find(merged, value, rule.merge_key)
-        if place is None:
+        place = places.setdefault(_identity(element, rule.merge_key), len(merged))
+        if place == len(merged):
             merged.append(_decoded(element))
         else:
             merged[place] = _merge_objects(merged[place], element, rule.child)
@@ -193,7 +195,8 @@ def _places_after(original: list[Any], patch: list[Any], rule: FieldRule) -> lis
     if not rule.merge_key or MERGE not in rule.strategies or any(_is(element, "replace") for element in patch):
         return original
     kept, ordinary = _carry_out_directives(original, patch, rule.merge_key)
-    added = [element for element in ordinary if _place(kept, element, rule.merge_key) is None]
+    places = _places(kept, rule.merge_key)
+    added = [element for element in ordinary if _identity(element, rule.merge_key) not in places]
     return [*kept, *added[: len(original) - len(kept)]]
 
 
@@ -207,7 +210,7 @@ def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
     for candidate in order:
         while remaining and _has_directive(remaining[0]):
             del remaining[0]
-        if remaining and _equal_by(remaining[0], candidate, merge_key):
+        if remaining and _identity(remaining[0], merge_key) == _identity(candidate, merge_key):
             del remaining[0]
     if remaining:
         raise PatchError(f"The order in patch list:\n{patch}\n doesn't match {_ORDER} list:\n{order}\n")
@@ -215,57 +218,38 @@ def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
 
 def _in_order(merged: list[Any], order: list[Any], original: Sequence[Any], merge_key: str) -> list[Any]:
     """Elements that the order names come in that order; the others keep their place among them as far as possible."""
-    if merge_key:
-        for element in [*merged, *order]:
-            _merge_value(element, merge_key)
-    ordered: list[tuple[int, Any]] = []
-    others: list[Any] = []
-    for element in merged:
-        place = _place(order, element, merge_key)
-        if place is None:
-            others.append(element)
-        else:
-            ordered.append((place, element))
-    ordered.sort(key=lambda item: item[0])
-    named = [element for _, element in ordered]
-    others.sort(key=lambda element: _place_or(original, element, merge_key, len(original)))
+    wanted, before = _places(order, merge_key), _places(original, merge_key)
+    identified = [(_identity(element, merge_key), element) for element in merged]
+    named = sorted((item for item in identified if item[0] in wanted), key=lambda item: wanted[item[0]])
+    others = sorted(
+        (item for item in identified if item[0] not in wanted), key=lambda item: before.get(item[0], len(original))
+    )
     result: list[Any] = []
     left = 0
-    for element in named:
-        place = _place(original, element, merge_key)
-        while place is not None and left < len(others):
-            other = _place(original, others[left], merge_key)
-            if other is None or other >= place:
-                break
-            result.append(others[left])
+    for identity, element in named:
+        place = before.get(identity, -1)
+        while left < len(others) and before.get(others[left][0], place) < place:
+            result.append(others[left][1])
             left += 1
         result.append(element)
-    return [*result, *others[left:]]
+    return [*result, *(element for _, element in others[left:])]
 
 
-def _place_or(elements: Sequence[Any], element: Any, merge_key: str, default: int) -> int:
-    place = _place(elements, element, merge_key)
-    return default if place is None else place
+Identity = tuple[type, Any]
 
 
-def _place(elements: Sequence[Any], element: Any, merge_key: str) -> int | None:
-    for index, candidate in enumerate(elements):
-        if _equal_by(element, candidate, merge_key):
-            return index
-    return None
+def _identity(element: Any, merge_key: str) -> Identity:
+    """What tells an element of a list apart. The type belongs to it, since Python takes 1 and True for the same."""
+    value = _merge_value(element, merge_key) if merge_key else element
+    return type(value), codec.canonical(value) if isinstance(value, (dict, list)) else value
 
 
-def _find(elements: Sequence[Any], value: Any, merge_key: str) -> int | None:
-    for index, candidate in enumerate(elements):
-        if merge_key in candidate and same(candidate[merge_key], value):
-            return index
-    return None
-
-
-def _equal_by(left: Any, right: Any, merge_key: str) -> bool:
-    if not merge_key:
-        return same(left, right)
-    return same(_merge_value(left, merge_key), _merge_value(right, merge_key))
+def _places(elements: Sequence[Any], merge_key: str) -> dict[Identity, int]:
+    """Where each element comes first."""
+    found: dict[Identity, int] = {}
+    for index, element in enumerate(elements):
+        found.setdefault(_identity(element, merge_key), index)
+    return found
 
 
 def _require_object(element: Any) -> None:
@@ -287,18 +271,6 @@ def _element_type(elements: list[Any]) -> type:
     if kind is list:
         raise PatchError("lists of lists are not supported")
     return kind
-
-
-def _contains(elements: Iterable[Any], wanted: Any) -> bool:
-    return any(same(element, wanted) for element in elements)
-
-
-def _distinct(elements: list[Any]) -> list[Any]:
-    seen: list[Any] = []
-    for element in elements:
-        if not _contains(seen, element):
-            seen.append(element)
-    return seen
 
 
 def _has_directive(value: Any) -> bool:
