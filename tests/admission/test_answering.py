@@ -124,6 +124,14 @@ async def test_a_policy_refusal_is_403_forbidden() -> None:  # PW-4
     }
 
 
+async def test_a_refusal_may_say_when_to_try_again() -> None:
+    """What `kubectl drain` understands: 429 with a pause."""
+    answer = Deny(message="budget", code=429, reason="TooManyRequests", retry_after_seconds=10)
+    response = await ask(validating(lambda r, v: answer), request_of(config_map()))
+    assert response["status"]["code"] == 429
+    assert response["status"]["details"] == {"retryAfterSeconds": 10}
+
+
 async def test_warnings_and_audit_annotations_reach_the_answer() -> None:
     answer = Allow(warnings=("old field",), audit_annotations={"why": "because"})
     response = await ask(validating(lambda r, v: answer), request_of(config_map()))

@@ -110,7 +110,9 @@ def test_two_converters_for_a_kind_are_refused() -> None:
 def test_there_and_back_again(items: list[tuple[str, int]]) -> None:
     """Whatever mix goes in: as many come out, in order, all of the desired version, and back they are as before."""
     key = {"v1": "size", "v2": "length"}
-    objects = [toy(f"n-{index}", version, **{key[version]: size}) for index, (version, size) in enumerate(items)]
+    objects = [
+        {**toy(f"n-{index}", version), "spec": {key[version]: size}} for index, (version, size) in enumerate(items)
+    ]
     forth = run(*objects)
     assert [item["spec"] for item in forth] == [{"length": size} for _, size in items]
     back = run(*forth, desired="toys.example/v1")

@@ -294,7 +294,7 @@ TROUBLE = {
 }
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     events=st.lists(
         st.tuples(st.sampled_from(sorted(TROUBLE)), st.integers(0, 30), st.sets(st.integers(0, 1))), max_size=5

@@ -36,6 +36,7 @@ class Api:
     ) -> None:
         self.clock = clock or ManualClock()
         registry = native_registry((custom_kind(WIDGETS), *kinds))
+        storage = MemoryStorage() if storage is None else storage
         self.core = ApiCore(registry, clock=self.clock, storage=storage, **{"seed": 1, **options})
         self.transport = InProcessTransport(self.core)
         self.namespace = namespace

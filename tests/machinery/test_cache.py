@@ -15,7 +15,9 @@ from kruise.api.native.config import CONFIG_MAPS, SECRETS, ConfigMap
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
-from kruise.local.apicore.builtin import custom_kind
+from kruise.local.apicore.builtin import custom_kind, native_registry
+from kruise.local.apicore.core import ApiCore
+from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.cache import Cache, NotSyncedError
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import TransportError
@@ -452,3 +454,19 @@ def test_a_list_that_works_clears_the_trouble() -> None:
             assert cache.status()[0].trouble == ""
 
     run_virtual(main())
+
+
+def test_an_empty_server_is_listed_too() -> None:
+    """A fresh core has a version before anything is written, so that its first, empty list can be taken."""
+
+    async def main() -> bool:
+        clock = VirtualClock(asyncio.get_running_loop())
+        cache = Cache(Client(InProcessTransport(ApiCore(native_registry(), clock=clock)), clock=clock), clock=clock)
+        cache.add(PODS)
+        running = asyncio.create_task(cache.run())
+        await cache.wait_synced(5)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return cache.store(PODS).synced
+
+    assert run_virtual(main())

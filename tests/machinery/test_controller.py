@@ -351,6 +351,8 @@ def test_a_moved_status_is_decided_again_and_a_failed_one_retried() -> None:
             assert (await scene.direct.get(TOYS, "toy", "default")).status.replicas == 2
             assert scene.requeues("moved") == 1
             assert scene.requeues("status") == 1
+            troubles = [trouble["result"] for entry in scene.journal.entries() for trouble in entry["troubles"]]
+            assert sorted(troubles) == ["failed", "moved"]
 
     run_virtual(main())
 
@@ -443,7 +445,7 @@ def test_on_cancellation_no_write_is_begun_and_those_under_way_end() -> None:
             assert 4 <= scene.clock.monotonic() < 5
             assert len(await scene.pods()) == 3
             assert (await scene.direct.get(TOYS, "toy", "default")).status.replicas == 0
-            assert scene.journal.entries()[0]["outcomes"] == {"done": 3, "skipped": 4}
+            assert scene.journal.entries()[0]["outcomes"] == {"done": 3, "skipped": 5}  # 4 pods and the status
 
     run_virtual(main())
 

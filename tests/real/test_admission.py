@@ -40,9 +40,17 @@ from kruise.api.resource import Resource
 from kruise.machinery.cache import Cache
 from kruise.machinery.client import kubeconfig
 from kruise.machinery.client.client import Client
-from kruise.machinery.client.errors import ClientError, ForbiddenError, InvalidError, NotFoundError, StatusCause
+from kruise.machinery.client.errors import (
+    ClientError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+    StatusCause,
+    TooManyRequestsError,
+)
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.client.retry import NEVER
 from kruise.machinery.clock import RealClock
 from kruise.machinery.codec import canonical, decode
 from tests.support.realcluster import ControlPlane
@@ -64,6 +72,8 @@ def judge(request: AdmissionRequest, view: HandlerView) -> Verdict:
     data = request.decoded(ConfigMap).data
     if "forbidden" in data:
         return Deny(message="this word is forbidden here")
+    if "later" in data:
+        return Deny(message="not now", code=429, reason="TooManyRequests", retry_after_seconds=7)
     return verdict_of(
         StatusCause(reason="FieldValueInvalid", message=f'Invalid value: "{value}": not a number', field=f"data.{key}")
         for key, value in data.items()
@@ -306,6 +316,11 @@ STAMP = MutatingHandler("/stamp", stamp)
 JUDGE = ValidatingHandler("/judge", judge)
 
 
+def direct(site: Site) -> Client:
+    """A client that shows every refusal at once."""
+    return Client(site.client.transport, retry=NEVER)
+
+
 async def is_intercepted(site: Site) -> bool:
     """Whether the API server has learned of the entries."""
     try:
@@ -330,6 +345,9 @@ async def test_mutation_and_refusal_as_the_client_sees_them(site: Site) -> None:
         assert forbidden.value.message == (
             'admission webhook "judge.example.io" denied the request: this word is forbidden here'
         )
+        with pytest.raises(TooManyRequestsError) as busy:
+            await direct(site).create(CONFIG_MAPS, site.config_map("later", later="x"), site.namespace)
+        assert busy.value.status.details.retry_after_seconds == 7
         with pytest.raises(InvalidError) as invalid:
             await site.create("four", n1="7", n2="seven", n3="x")
         assert invalid.value.code == 422

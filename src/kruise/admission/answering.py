@@ -234,8 +234,13 @@ def _encode(version: str, request: AdmissionRequest, answer: Answer) -> bytes:
         # Against the object as received, decoded anew: a handler that changed its own copy in place does no harm.
         patch = json_patch.diff(request.body(), answer.object)
     elif isinstance(answer, Deny):
-        causes = [{"reason": item.reason, "message": item.message, "field": item.field} for item in answer.causes]
-        details = {"causes": causes} if causes else None
+        details: dict[str, Any] = {}
+        if answer.causes:
+            details["causes"] = [
+                {"reason": item.reason, "message": item.message, "field": item.field} for item in answer.causes
+            ]
+        if answer.retry_after_seconds:
+            details["retryAfterSeconds"] = answer.retry_after_seconds
         status = review.status(answer.code, answer.reason, answer.message, details=details)
     elif isinstance(answer, Invalid):
         status = review.invalid_status(request, answer.causes)

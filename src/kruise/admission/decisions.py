@@ -60,6 +60,8 @@ class Deny(_Answer):
     code: int = 403
     reason: str = "Forbidden"
     causes: tuple[StatusCause, ...] = ()
+    retry_after_seconds: int = 0
+    """With code 429: when to try again, as `kubectl drain` does."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

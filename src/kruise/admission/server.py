@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -87,7 +86,7 @@ class AdmissionServer:
         path, _, query = request.raw_path.partition("?")
         if path == "/healthz":
             return web.Response()
-        began = time.perf_counter()
+        began = self._answerer.clock.monotonic()
         handler = self._registry.get(path)
         known = handler is not None or path == "/convert"
         try:
@@ -96,7 +95,7 @@ class AdmissionServer:
             log.exception("admission request failed", extra={"path": path})
             code, body = 500, review.http_error(500, "InternalError", f"{type(error).__name__}: {error}")
         if self._observe is not None and known:
-            self._observe(path, code, time.perf_counter() - began)
+            self._observe(path, code, self._answerer.clock.monotonic() - began)
         return web.Response(status=code, body=body, content_type="application/json")
 
     async def _answer(

@@ -266,6 +266,9 @@ class Controller(Generic[S]):
         if progress.snapshot is None and not error:
             self.journal.drop(self.spec.name, context.key)
             return
+        outcomes = progress.outcomes
+        if outcomes is not None and progress.status is not None:
+            outcomes = Outcomes((*outcomes, progress.status))
         try:
             self.journal.record(
                 controller=self.spec.name,
@@ -275,7 +278,7 @@ class Controller(Generic[S]):
                 duration=duration,
                 snapshot=progress.snapshot,
                 plan=progress.plan,
-                outcomes=progress.outcomes,
+                outcomes=outcomes,
                 conclusion=progress.conclusion,
                 error=error,
             )

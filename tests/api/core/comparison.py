@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kruise.api.core import defaults, pod_resources, validation
+from kruise.api.core import defaults, pod_resources, subresources, validation
 from kruise.api.core.field_errors import FieldError, TemplateTypeError
 
 Answer = dict[str, Any]
@@ -36,7 +36,7 @@ def template_answer(template: Any) -> Answer:
     except TemplateTypeError as error:
         return _undecodable(error.error, "template.")
     errors = validation.validate_pod_template(stored)
-    return _refused(errors) if errors else {"stored": stored}
+    return refusal(errors) if errors else {"stored": stored}
 
 
 def pod_answer(template: Any) -> Answer:
@@ -48,7 +48,7 @@ def pod_answer(template: Any) -> Answer:
     _admit(pod["spec"])
     errors = validation.validate_pod(pod)
     if errors:
-        return _refused(errors)
+        return refusal(errors)
     kept = {name: pod["metadata"][name] for name in ("labels", "annotations") if name in pod["metadata"]}
     return {"stored": {"metadata": kept, "spec": pod["spec"], "qosClass": pod_resources.qos_class(pod["spec"])}}
 
@@ -74,7 +74,8 @@ def _undecodable(error: FieldError, prefix: str) -> Answer:
     return {"undecodable": re.sub(r"\[[^]]*\]", "", prefix + error.path)}
 
 
-def _refused(errors: tuple[FieldError, ...]) -> Answer:
+def refusal(errors: tuple[FieldError, ...]) -> Answer:
+    """Errors as an answer."""
     return {"refused": _listed((error.type, str(error.path), error.message) for error in errors)}
 
 
@@ -133,10 +134,19 @@ def _first_lines(answer: Answer) -> list[tuple[str, str, str]]:
     return [(reason, field, message.partition("\n")[0]) for reason, field, message in answer.get("refused", ())]
 
 
-def update_answer(new: Any, old: Any) -> Answer:
-    """As if `new` were sent in an update of the pod `old`."""
-    errors = validation.validate_pod_update(defaults.default_pod(new), old)
-    return _refused(errors) if errors else {"accepted": True}
+def update_answer(new: Any, old: Any, subresource: str = "") -> Answer:
+    """As if `new` were sent in an update of the pod `old` or of a subresource of it."""
+    sent = defaults.default_pod(new)
+    if subresource == "resize":
+        errors = validation.validate_pod_resize(subresources.resized_pod(sent, old), old)
+    elif subresource == "ephemeralcontainers":
+        taken = subresources.pod_with_ephemeral_containers(sent, old)
+        errors = validation.validate_ephemeral_containers_update(taken, old)
+    elif subresource == "status":
+        errors = validation.validate_pod_status_update(subresources.pod_with_status(sent, old), old)
+    else:
+        errors = validation.validate_pod_update(sent, old)
+    return refusal(errors) if errors else {"accepted": True}
 
 
 def server_update_answer(status: int, body: Any) -> Answer:

@@ -47,9 +47,9 @@ def test_generated_templates(name: str) -> None:
 
 @pytest.mark.parametrize("name", UPDATE)
 def test_updates_of_pods(name: str) -> None:
-    base, patch = UPDATES[name]
+    base, subresource, patch = UPDATES[name]
     old = BASE[base]["pod"]
-    ours = comparison.update_answer(merge.apply(old, patch), old)
+    ours = comparison.update_answer(merge.apply(old, patch), old, subresource)
     assert comparison.difference(ours, UPDATE[name]["update"]) == ""
     assert comparison.same_messages(ours, UPDATE[name]["update"])
 

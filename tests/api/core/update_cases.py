@@ -1,4 +1,4 @@
-"""Changes to pods: bases that are created, and merge patches over them."""
+"""Changes to pods and their subresources: bases that are created, and merge patches over them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,39 @@ BASES: dict[str, dict[str, Any]] = {
         },
     },
     "gated without affinity": {"containers": [container("a")], "schedulingGates": [{"name": "x/one"}]},
+    "sized": {
+        "containers": [
+            container("a", resources={"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}}),
+            container("b", resources={"limits": {"ephemeral-storage": "1Gi"}}),
+        ],
+        "initContainers": [
+            container("i", resources={"requests": {"cpu": "1"}}),
+            container("s", restartPolicy="Always", resources={"requests": {"cpu": "1"}}),
+        ],
+    },
+    "sized as a whole": {"containers": [container("a")], "resources": {"requests": {"cpu": "1"}}},
+    "ended": {
+        "containers": [container("a"), container("b")],
+        "initContainers": [container("i")],
+        "restartPolicy": "OnFailure",
+    },
 }
+
+
+def _ended(name: str, code: int) -> dict[str, Any]:
+    fields = {"image": "", "imageID": "", "ready": False, "restartCount": 0}
+    return {"name": name, **fields, "state": {"terminated": {"exitCode": code}}}
+
+
+# What is written to the status and the ephemeral containers of some bases after they were created.
+STATUSES: dict[str, dict[str, Any]] = {
+    "ended": {
+        "containerStatuses": [_ended("a", 0), _ended("b", 1)],
+        "initContainerStatuses": [_ended("i", 0)],
+        "podIPs": [{"ip": "1.2.3.4"}],
+    }
+}
+EPHEMERAL: dict[str, list[dict[str, Any]]] = {"ended": [{"name": "e", "image": "busybox:1"}]}
 
 # Admission gives every pod the last two.
 _TOLERATIONS = [
@@ -57,8 +89,24 @@ def _gated(**spec: Any) -> tuple[str, dict[str, Any]]:
     return "gated", {"spec": spec}
 
 
+def _resized(first: dict[str, Any], second: dict[str, Any] | None = None, **spec: Any) -> tuple[str, dict[str, Any]]:
+    """The pod `sized` with other resources in its containers."""
+    a, b = BASES["sized"]["containers"]
+    changed = [{**a, "resources": first}, b if second is None else {**b, "resources": second}]
+    return "sized", {"spec": {"containers": changed, **spec}}
+
+
+def _resized_init(first: dict[str, Any], sidecar: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    i, s = BASES["sized"]["initContainers"]
+    return "sized", {"spec": {"initContainers": [{**i, "resources": first}, {**s, "resources": sidecar}]}}
+
+
+def _running(name: str) -> dict[str, Any]:
+    return {**_ended(name, 0), "state": {"running": {}}}
+
+
 # Name -> base and merge patch. Lists are replaced by a merge patch, so containers are given in full.
-UPDATES: dict[str, tuple[str, dict[str, Any]]] = {
+_UPDATES: dict[str, tuple[str, dict[str, Any]]] = {
     "nothing": ("plain", {}),
     "label": ("plain", {"metadata": {"labels": {"x": "y"}}}),
     "bad label": ("plain", {"metadata": {"labels": {"a b": "y z"}}}),
@@ -128,4 +176,94 @@ UPDATES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "gated selector set": ("gated without affinity", {"spec": {"nodeSelector": {"a": "1"}}}),
     "gated pod affinity set": ("gated without affinity", {"spec": {"affinity": {"podAffinity": {}}}}),
+}
+
+_SIZE = {"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "2"}}
+_RESIZES: dict[str, tuple[str, dict[str, Any]]] = {
+    "nothing": ("sized", {}),
+    "more cpu": _resized({**_SIZE, "limits": {"cpu": "3"}}),
+    "memory limit added": _resized({**_SIZE, "limits": {"cpu": "2", "memory": "2Gi"}}),
+    "request above limit": _resized({**_SIZE, "requests": {"cpu": "3", "memory": "1Gi"}}),
+    "request removed": _resized({"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}),
+    "limits removed": _resized({"requests": {"cpu": "1", "memory": "1Gi"}}),
+    "other resource": _resized(
+        _SIZE, {"limits": {"ephemeral-storage": "2Gi"}, "requests": {"ephemeral-storage": "1Gi"}}
+    ),
+    "other resource added": _resized({**_SIZE, "limits": {"cpu": "2", "ephemeral-storage": "1Gi"}}),
+    "image is ignored": (
+        "sized",
+        {"spec": {"containers": [{**one, "image": "x"} for one in BASES["sized"]["containers"]]}},
+    ),
+    "label is ignored": ("sized", {"metadata": {"labels": {"a b": "c"}}}),
+    "resize policy": (
+        "sized",
+        {
+            "spec": {
+                "containers": [
+                    {**one, "resizePolicy": [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]}
+                    for one in BASES["sized"]["containers"]
+                ]
+            }
+        },
+    ),
+    "container removed": ("sized", {"spec": {"containers": BASES["sized"]["containers"][:1]}}),
+    "containers reordered": ("sized", {"spec": {"containers": BASES["sized"]["containers"][::-1]}}),
+    "sidecar": _resized_init({"requests": {"cpu": "1"}}, {"requests": {"cpu": "2"}}),
+    "sidecar request removed": _resized_init({"requests": {"cpu": "1"}}, {}),
+    "init container": _resized_init({"requests": {"cpu": "2"}}, {"requests": {"cpu": "1"}}),
+    "quality of service": (
+        "plain",
+        {"spec": {"containers": [container("a", resources=_RESOURCES), container("b", "redis:7")]}},
+    ),
+    "pod level": ("sized as a whole", {}),
+}
+_EPHEMERAL_CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
+    "added": ("plain", {"spec": {"ephemeralContainers": [{"name": "e", "image": "i", "targetContainerName": "a"}]}}),
+    "added badly": (
+        "plain",
+        {
+            "spec": {
+                "ephemeralContainers": [
+                    {"name": "a", "image": ""},
+                    {"name": "e", "image": "i", "targetContainerName": "x", "ports": [{"containerPort": 1}]},
+                ]
+            }
+        },
+    ),
+    "removed": ("ended", {"spec": {"ephemeralContainers": None}}),
+    "changed": ("ended", {"spec": {"ephemeralContainers": [{"name": "e", "image": "busybox:2"}]}}),
+    "another": ("ended", {"spec": {"ephemeralContainers": [*EPHEMERAL["ended"], {"name": "f", "image": "i"}]}}),
+    "other changes are ignored": ("plain", {"spec": {"nodeName": "x", "containers": []}}),
+}
+_STATUS_CHANGES: dict[str, tuple[str, dict[str, Any]]] = {
+    "condition": ("plain", {"status": {"conditions": [{"type": "InPlaceUpdateReady", "status": "True"}]}}),
+    "bad condition": (
+        "plain",
+        {"status": {"conditions": [{"type": "a b", "status": "True", "observedGeneration": -1}]}},
+    ),
+    "label too": ("plain", {"metadata": {"labels": {"a": "b"}}, "status": {"phase": "Running"}}),
+    "bad label": ("plain", {"metadata": {"labels": {"a b": "b"}}}),
+    "spec is ignored": ("plain", {"spec": {"nodeName": "x"}, "status": {"phase": "Running"}}),
+    "quality of service": ("plain", {"status": {"qosClass": "Guaranteed"}}),
+    "quality of service lost": ("plain", {"status": {"qosClass": None}}),
+    "nominated node": ("plain", {"status": {"nominatedNodeName": "A_"}}),
+    "addresses": ("plain", {"status": {"podIPs": [{"ip": "1.1.1.1"}, {"ip": "2.2.2.2"}], "podIP": "1.1.1.1"}}),
+    "dual stack": ("plain", {"status": {"podIPs": [{"ip": "1.1.1.1"}, {"ip": "::1"}], "podIP": "1.1.1.1"}}),
+    "no address": ("plain", {"status": {"podIPs": [{"ip": "x"}], "podIP": "x"}}),
+    "success runs again": ("ended", {"status": {"containerStatuses": [_running("a"), _ended("b", 1)]}}),
+    "failure runs again": ("ended", {"status": {"containerStatuses": [_ended("a", 0), _running("b")]}}),
+    "init runs again": ("ended", {"status": {"initContainerStatuses": [_running("i")]}}),
+    "status gone": ("ended", {"status": {"containerStatuses": None}}),
+}
+
+# Name -> base, subresource and merge patch.
+UPDATES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    f"{subresource} {name}".strip(): (base, subresource, patch)
+    for subresource, cases in (
+        ("", _UPDATES),
+        ("resize", _RESIZES),
+        ("ephemeralcontainers", _EPHEMERAL_CHANGES),
+        ("status", _STATUS_CHANGES),
+    )
+    for name, (base, patch) in cases.items()
 }

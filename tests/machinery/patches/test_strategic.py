@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kruise.machinery.patches import strategic
 from kruise.machinery.patches.errors import PatchError
@@ -175,3 +177,43 @@ def test_malformed_patches_are_refused(document: Any, patch: Any, message: str) 
 def test_directives_below_something_new_have_nothing_to_act_on_and_leave_no_trace() -> None:
     patch = {"metadata": {"$deleteFromPrimitiveList": [], "$setElementOrder/finalizers": ["a"], "$retainKeys": []}}
     assert strategic.apply({}, patch, POD) == {"metadata": {}}
+
+
+KEYS = st.sampled_from(
+    [
+        "containers",
+        "env",
+        "finalizers",
+        "metadata",
+        "name",
+        "spec",
+        "volumes",
+        "$patch",
+        "$retainKeys",
+        "$setElementOrder",
+        "$setElementOrder/containers",
+        "$setElementOrder/finalizers",
+        "$deleteFromPrimitiveList/finalizers",
+    ]
+)
+LEAVES = st.one_of(st.none(), st.booleans(), st.integers(0, 1), st.sampled_from(["a", "b", "delete", "replace"]))
+ANYTHING = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=4)),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(ANYTHING, ANYTHING)
+def test_any_patch_is_applied_or_refused(document: Any, patch: Any) -> None:
+    """Whatever people send, the answer is a document or a PatchError, never a crash, and the input is untouched."""
+    spec = {"spec": {"template": document}} if isinstance(document, dict) else document
+    kept = copy.deepcopy((document, patch))
+    for target in (document, spec):
+        try:
+            result = strategic.apply(target, {"spec": patch, "metadata": patch}, POD)
+        except PatchError:
+            continue
+        assert isinstance(result, dict)
+    assert same([document, patch], list(kept))

@@ -73,7 +73,8 @@ class ApiCore:
         """`seed` makes uids and generated names the same each time; without one they are random."""
         self.registry = registry
         self.clock = clock
-        self.storage: Storage = MemoryStorage() if storage is None else storage
+        # Not 0, even while it is empty: clients take version 0 for "any".
+        self.storage: Storage = MemoryStorage(start_version=1) if storage is None else storage
         self.admission = Admission()
         self.require_namespaces = require_namespaces
         self.patch_readers = patch_readers

@@ -97,7 +97,7 @@ class _Table:
 class MemoryStorage:
     """The storage of a process that keeps nothing on disk."""
 
-    def __init__(self, *, history: int = 10_000, start_version: int = 1) -> None:
+    def __init__(self, *, history: int = 10_000, start_version: int = 0) -> None:
         """`history` is how many changes are kept per resource."""
         self._history = history
         self._version = start_version

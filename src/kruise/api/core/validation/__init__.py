@@ -6,17 +6,25 @@ A value of the wrong type is the only error that is reported then, since nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kruise.api.core import formats, schema, values
 from kruise.api.core.field_errors import FieldError, Path, TemplateTypeError, forbidden, not_supported
-from kruise.api.core.validation import claims, common, containers, metadata
+from kruise.api.core.validation import claims, common, containers, metadata, subresources
 from kruise.api.core.validation.common import Errors, Rules, Struct
 from kruise.api.core.validation.spec import pod_spec
 from kruise.api.core.validation.updates import pod_update
 
-__all__ = ["validate_claim_spec", "validate_pod", "validate_pod_template", "validate_pod_update"]
+__all__ = [
+    "validate_claim_spec",
+    "validate_ephemeral_containers_update",
+    "validate_pod",
+    "validate_pod_resize",
+    "validate_pod_status_update",
+    "validate_pod_template",
+    "validate_pod_update",
+]
 
 RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
@@ -104,18 +112,62 @@ def _tokens_without_account(path: Path, spec: Struct) -> Errors:
 
 def validate_pod_update(new: Any, old: Any, *, allow_privileged: bool = True) -> tuple[FieldError, ...]:
     """Check what an ordinary update would change in a pod; the subresources have rules of their own."""
+
+    def changes(after: Struct, before: Struct) -> Errors:
+        yield from _pod(after, Rules(is_pod=True, allow_privileged=allow_privileged))
+        yield from pod_update(after, before)
+
+    return _validate_change(new, old, changes)
+
+
+def validate_pod_resize(new: Any, old: Any, *, allow_privileged: bool = True) -> tuple[FieldError, ...]:
+    """Check an update through `pods/resize`; `new` is what `subresources.resized_pod` made of it."""
+
+    def changes(after: Struct, before: Struct) -> Errors:
+        never = tuple(subresources.not_resizable(after, before))
+        if never:
+            yield from never
+            return
+        yield from _pod(after, Rules(is_pod=True, allow_privileged=allow_privileged))
+        yield from subresources.resize(after, before)
+
+    return _validate_change(new, old, changes)
+
+
+def validate_ephemeral_containers_update(
+    new: Any, old: Any, *, allow_privileged: bool = True
+) -> tuple[FieldError, ...]:
+    """Check an update through `pods/ephemeralcontainers`; `new` as `subresources` made it."""
+
+    def changes(after: Struct, before: Struct) -> Errors:
+        yield from _pod(after, Rules(is_pod=True, allow_privileged=allow_privileged))
+        yield from subresources.ephemeral_containers(after, before)
+
+    return _validate_change(new, old, changes)
+
+
+def validate_pod_status_update(new: Any, old: Any) -> tuple[FieldError, ...]:
+    """Check an update through `pods/status`; `new` as `subresources.pod_with_status` made it."""
+
+    def changes(after: Struct, before: Struct) -> Errors:
+        path = Path("metadata").child("annotations")
+        annotations, known = after["metadata"].get("annotations"), before["metadata"].get("annotations")
+        yield from metadata.pod_annotation_updates(path, annotations, known)
+        yield from metadata.pod_annotations(path, annotations, after["spec"])
+        yield from subresources.status(after, before)
+
+    return _validate_change(new, old, changes)
+
+
+def _validate_change(new: Any, old: Any, changes: Callable[[Struct, Struct], Errors]) -> tuple[FieldError, ...]:
     try:
         before = values.normalise(old, schema.POD, form=values.SERVER_FORM)
         after = values.normalise(new, schema.POD, form=values.SERVER_FORM)
     except TemplateTypeError as error:
         return (error.error,)
-    found = (
-        *metadata.object_meta_update(Path("metadata"), after["metadata"], before["metadata"]),
-        *_pod(after, Rules(is_pod=True, allow_privileged=allow_privileged)),
-        *pod_update(after, before),
-    )
+    meta = metadata.object_meta_update(Path("metadata"), after["metadata"], before["metadata"])
     # Metadata and images are looked at from two sides; each complaint is made once.
-    return tuple({str(error): error for error in found}.values())
+    return tuple({str(error): error for error in (*meta, *changes(after, before))}.values())
 
 
 def validate_claim_spec(spec: Any, path: str = "spec") -> tuple[FieldError, ...]:
