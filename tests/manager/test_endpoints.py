@@ -91,7 +91,8 @@ async def test_metrics_and_journal(served: Endpoints) -> None:
         conclusion=Conclusion(),
         error="",
     )
-    port = await served.serve(metrics_app(registry, journal), "127.0.0.1:0")
+    waits = [{"controller": "toy-controller", "key": "show/a", "seconds": 3.0, "reason": "minReadySeconds"}]
+    port = await served.serve(metrics_app(registry, journal, lambda: waits), "127.0.0.1:0")
     code, text = await get(port, "/metrics")
     assert code == 200
     assert "kruise_manager_is_leader 1.0" in text
@@ -104,3 +105,4 @@ async def test_metrics_and_journal(served: Endpoints) -> None:
     assert code == 200
     assert decode(text, dict)["snapshot"]["troupe"]["metadata"]["name"] == "a"
     assert (await get(port, "/journal/toy-controller/show/b"))[0] == 404
+    assert decode((await get(port, "/waiting"))[1], list) == waits

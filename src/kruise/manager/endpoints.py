@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
@@ -69,8 +70,10 @@ def health_app(readiness: Sequence[tuple[str, Check]], details: Callable[[], Seq
     return app
 
 
-def metrics_app(registry: CollectorRegistry, journal: Journal) -> web.Application:
-    """`/metrics`, and `/journal` with the last decisions of every controller."""
+def metrics_app(
+    registry: CollectorRegistry, journal: Journal, waiting: Callable[[], Sequence[Mapping[str, Any]]]
+) -> web.Application:
+    """`/metrics`, `/journal` with the last decisions of every controller, `/waiting` with what they wait for."""
 
     async def metrics(request: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE})
@@ -91,8 +94,12 @@ def metrics_app(registry: CollectorRegistry, journal: Journal) -> web.Applicatio
             return web.Response(text=f"{error}\n", status=404)
         return web.Response(body=found, content_type="application/json")
 
+    async def waits(request: web.Request) -> web.Response:
+        return web.Response(body=encode(waiting()), content_type="application/json")
+
     app = web.Application()
     app.router.add_get("/metrics", metrics)
+    app.router.add_get("/waiting", waits)
     app.router.add_get("/journal", entries)
     app.router.add_get("/journal/{controller}/{key:.+}", dump)
     return app

@@ -73,6 +73,7 @@ class Manager:
         self._server_version: Any = None
         self._endpoints = Endpoints()
         self._recorders: list[EventRecorder] = []
+        self._controllers: list[Controller[Any]] = []
         self._elector = self._make_elector() if options.elect else None
         # Whatever a controller writes, events included, passes the fence; webhooks answer on every replica.
         fenced = FencedTransport(transport, self._elector.fence) if self._elector else transport
@@ -160,7 +161,8 @@ class Manager:
             checks = [("webhook-ready", self._webhooks.ready)] if self._webhooks is not None else []
             await self._endpoints.serve(health_app(checks, self._details), options.health_address)
         if options.metrics_address:
-            await self._endpoints.serve(metrics_app(self._registry, self._journal), options.metrics_address)
+            app = metrics_app(self._registry, self._journal, self._waiting)
+            await self._endpoints.serve(app, options.metrics_address)
         if self._webhooks is not None:
             await self._webhooks.start()
 
@@ -170,6 +172,14 @@ class Manager:
         if self._elector is not None:
             lines.append(f"lease {self._options.lease_name} is held by {self._elector.holder or 'nobody'}")
         return lines
+
+    def _waiting(self) -> list[dict[str, Any]]:
+        """Every delayed pass, what it waits for, and for how long still."""
+        return [
+            {"controller": controller.spec.name, "key": str(wait.key), "seconds": wait.due_in, "reason": wait.reason}
+            for controller in self._controllers
+            for wait in controller.queue.waiting()
+        ]
 
     async def _watch_history(self) -> None:
         """A server whose versions went back was restored from a backup, or is another one: the stores cannot follow."""
@@ -181,11 +191,11 @@ class Manager:
 
     async def _work(self) -> None:
         self._server_version = await self._ask_version()
-        controllers = self._make_controllers()
+        self._controllers = self._make_controllers()
         if self._elector is None:
-            await self._lead(controllers)
+            await self._lead()
         else:
-            await self._elector.run(lambda: self._lead(controllers))
+            await self._elector.run(self._lead)
 
     async def _ask_version(self) -> Any:
         while True:
@@ -220,11 +230,11 @@ class Manager:
                 )
         return controllers
 
-    async def _lead(self, controllers: list[Controller[Any]]) -> None:
+    async def _lead(self) -> None:
         recording = [_task(recorder.run(), "events") for recorder in self._recorders]
         try:
             async with asyncio.TaskGroup() as tasks:
-                for controller in controllers:
+                for controller in self._controllers:
                     tasks.create_task(self._control(controller), name=controller.spec.name)
                     if self._options.sync_period:
                         tasks.create_task(self._resync(controller), name=f"{controller.spec.name}-resync")
