@@ -95,7 +95,12 @@ def _spec() -> dict[str, Any]:
         "securityContext": {"runAsNonRoot": True, "runAsUser": 1000, "fsGroup": 1000},
         "schedulerName": "default-scheduler",
         "tolerations": [
-            {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            {
+                "key": f"node.kubernetes.io/{taint}",
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": 300,
+            }
             for taint in ("not-ready", "unreachable")
         ],
     }
@@ -130,7 +135,14 @@ def _container(name: str, image: str, port: int) -> dict[str, Any]:
 
 
 def _status(number: int) -> dict[str, Any]:
-    kinds = ("PodReadyToStartContainers", "Initialized", "InPlaceUpdateReady", "Ready", "ContainersReady", "PodScheduled")
+    kinds = (
+        "PodReadyToStartContainers",
+        "Initialized",
+        "InPlaceUpdateReady",
+        "Ready",
+        "ContainersReady",
+        "PodScheduled",
+    )
     return {
         "phase": "Running",
         "conditions": [

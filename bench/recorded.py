@@ -45,7 +45,9 @@ class Recording:
             body.replace(_MARK.encode(), b"%d" % (FIRST_VERSION - pods + start + index))
             for index, body in enumerate(bodies)
         )
-        head = f'{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"{FIRST_VERSION}"{more}}},"items":['
+        head = (
+            f'{{"kind":"PodList","apiVersion":"v1","metadata":{{"resourceVersion":"{FIRST_VERSION}"{more}}},"items":['
+        )
         body = gzip.compress(head.encode() + items + b"]}", 1)
         return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n" + (
             b"Content-Length: %d\r\n\r\n" % len(body) + body

@@ -20,7 +20,9 @@ class Row:
     @property
     def met(self) -> bool:
         """True for figures without a limit. A figure that is no number meets nothing."""
-        return (self.at_least is None or self.value >= self.at_least) and (self.below is None or self.value < self.below)
+        return (self.at_least is None or self.value >= self.at_least) and (
+            self.below is None or self.value < self.below
+        )
 
     @property
     def target(self) -> str:

@@ -12,7 +12,6 @@ import dataclasses
 import statistics
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import aiohttp
 
@@ -188,9 +187,7 @@ def _report(costs: dict[str, list[dict[str, Cost]]], pods: int) -> Report:
     writes = pods * len(STEPS)
     best = min((side for side in costs if side != Ours.name), key=lambda side: seconds(side, *STEPS))
     rows = [Row(what=side, value=writes / seconds(side, *STEPS), unit="writes/s") for side in costs]
-    rows.append(
-        Row(what=f"ratio to {best}", value=seconds(best, *STEPS) / seconds(Ours.name, *STEPS), at_least=0.8)
-    )
+    rows.append(Row(what=f"ratio to {best}", value=seconds(best, *STEPS) / seconds(Ours.name, *STEPS), at_least=0.8))
     rows += [Row(what=f"  of it {step}", value=seconds(best, step) / seconds(Ours.name, step)) for step in STEPS]
     rows += [Row(what=f"CPU, {side}", value=micros(side), unit="us/write") for side in (Ours.name, best)]
     rows.append(Row(what="CPU ratio", value=micros(Ours.name) / micros(best)))

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
+
 from tests.support.realcluster import ControlPlane
 
 

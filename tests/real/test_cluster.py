@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support import instances, kubebuild
 from tests.support.instances import Instance
 from tests.support.realcluster import ClusterError, ControlPlane, require_prerequisites

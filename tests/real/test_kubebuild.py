@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.support import kubebuild
 from tests.support.kubebuild import BuildError, MissingPrerequisiteError
 
