@@ -398,6 +398,30 @@ def _spec_cases() -> dict[str, Template]:
         "seccomp annotation": template(
             meta={"annotations": {"seccomp.security.alpha.kubernetes.io/pod": "unconfined"}}
         ),
+        "apparmor annotations": template(
+            container(),
+            container("local"),
+            container("same", securityContext={"appArmorProfile": {"type": "Unconfined"}}),
+            container("padded"),
+            meta={
+                "annotations": {
+                    f"container.apparmor.security.beta.kubernetes.io/{name}": profile
+                    for name, profile in (
+                        ("main", "unconfined"),
+                        ("local", "localhost/x"),
+                        ("same", "unconfined"),
+                        ("padded", "localhost/ x"),
+                    )
+                }
+            },
+        ),
+        "apparmor annotation like the pod": template(
+            meta={"annotations": {"container.apparmor.security.beta.kubernetes.io/main": "runtime/default"}},
+            securityContext={"appArmorProfile": {"type": "RuntimeDefault"}},
+        ),
+        "tolerations annotation": template(
+            meta={"annotations": {"scheduler.alpha.kubernetes.io/tolerations": '[{"key":"a","operator":"Exists"}]'}}
+        ),
         "init container annotation": template(meta={"annotations": {"pod.beta.kubernetes.io/init-containers": "[]"}}),
     }
 

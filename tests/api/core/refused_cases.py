@@ -36,6 +36,8 @@ def _metadata() -> dict[str, Template]:
         "seccomp": {"seccomp.security.alpha.kubernetes.io/pod": "x"},
         "seccomp of a container": {"container.seccomp.security.alpha.kubernetes.io/main": "localhost/../x"},
         "apparmor unknown container": {"container.apparmor.security.beta.kubernetes.io/other": "unconfined"},
+        "tolerations": {"scheduler.alpha.kubernetes.io/tolerations": '[{"key":"a b"}]'},
+        "tolerations not JSON": {"scheduler.alpha.kubernetes.io/tolerations": "x"},
         "apparmor profile": {"container.apparmor.security.beta.kubernetes.io/main": "x"},
     }
     seccomp = {"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}}
@@ -666,6 +668,10 @@ def _wrong_types() -> dict[str, Template]:
         "type: port": with_container(ports=[{"containerPort": "http"}]),
         "type: port fraction": with_container(ports=[{"containerPort": 80.5}]),
         "type: port too big": with_container(ports=[{"containerPort": 2**31}]),
+        "type: quantity": with_container(resources={"limits": {"cpu": "abc"}}),
+        "type: empty quantity": with_container(resources={"limits": {"cpu": ""}}),
+        "type: quantity bool": with_container(resources={"limits": {"cpu": True}}),
+        "type: port of a probe": with_container(livenessProbe={"httpGet": {"port": 80.5}}),
         "type: spec": {"spec": []},
         "type: args": with_container(args=[1]),
         "type: volumes": template(volumes={"name": "a"}),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kruise.api.core import defaults, images, pod_resources
+from kruise.api.core import creation, defaults, images, pod_resources
 from kruise.api.core.field_errors import TemplateTypeError
 from tests.api.core.accepted_cases import container, template, with_container, with_volume
 
@@ -190,3 +190,25 @@ def test_aggregate_counts_sidecars_beside_init_containers() -> None:
         ],
     )["spec"]
     assert pod_resources.aggregate(spec, "requests") == {"cpu": "2500m", "memory": "1Gi"}
+
+
+def test_a_new_pod_gets_a_status_of_its_own() -> None:
+    """Whatever status was sent, a pod begins pending; a gated one says what holds it."""
+    sent = {"metadata": {"name": "p", "generation": 7}, "status": {"phase": "Running", "podIP": "1.2.3.4"}}
+    spec = template(schedulingGates=[{"name": "x/y"}])["spec"]
+    pod = creation.prepare_new_pod(defaults.default_pod({**sent, "spec": spec}), now="2024-01-02T03:04:05Z")
+    assert pod["metadata"]["generation"] == 1
+    assert pod["status"] == {
+        "phase": "Pending",
+        "conditions": [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "lastProbeTime": None,
+                "lastTransitionTime": "2024-01-02T03:04:05Z",
+                "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+            }
+        ],
+        "qosClass": "BestEffort",
+    }

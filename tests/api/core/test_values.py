@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kruise.api.core import defaults, schema, values
+from kruise.api.core import creation, defaults, schema, values
 from kruise.api.core.field_errors import TemplateTypeError
 from tests.api.core.accepted_cases import accepted_cases, container, template, with_container
 from tests.api.core.generated_cases import generated_template
@@ -232,8 +232,10 @@ def test_defaults_are_stable(seed: int) -> None:
     assert defaults.stored_template(stored) == stored
     pod = defaults.default_pod({"metadata": {"name": "p"}, "spec": made["spec"]})
     assert defaults.default_pod(pod) == pod
-    again = values.normalise(pod, schema.POD, form=values.SERVER_FORM)
-    assert json.dumps(again) == json.dumps(pod)
+    prepared = creation.prepare_new_pod(pod, now="2024-01-02T03:04:05Z")
+    for made in (pod, prepared):
+        again = values.normalise(made, schema.POD, form=values.SERVER_FORM)
+        assert json.dumps(again) == json.dumps(made)
 
 
 def _shuffled(value: Any, source: random.Random) -> Any:

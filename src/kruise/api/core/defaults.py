@@ -61,7 +61,7 @@ def stored_template(template: Any) -> Value:
 def default_pod(pod: Any) -> Value:
     """A pod as the API server takes it in: defaults, deprecated aliases, and fields of features that are off dropped.
 
-    Admission plugins (service account, priority, tolerations) come after this and are not part of it.
+    Admission comes after this, and `creation` after that. Updates of pods are taken in the same way.
     """
     result = values.normalise(pod, schema.POD, form=_form("pod", SERVER_FORM))
     spec = result["spec"]
@@ -71,7 +71,6 @@ def default_pod(pod: Any) -> Value:
     if spec["terminationGracePeriodSeconds"] < 0:
         spec["terminationGracePeriodSeconds"] = 1
     _take_in(result)
-    _merge_label_keys(spec, result["metadata"].get("labels") or {})
     return result
 
 
@@ -207,29 +206,6 @@ def _take_in(holder: Value) -> None:
     for kind in ("containers", "initContainers", "ephemeralContainers"):
         for container in spec.get(kind) or ():
             _drop_container_fields(container, is_init=kind == "initContainers")
-
-
-def _merge_label_keys(spec: Value, labels: Mapping[str, str]) -> None:
-    """Label keys to match become part of the selectors, with the values that the pod has now."""
-    for constraint in spec.get("topologySpreadConstraints") or ():
-        _select(constraint, "matchLabelKeys", "In", labels)
-    for kind in ("podAffinity", "podAntiAffinity"):
-        terms = (spec.get("affinity") or {}).get(kind) or {}
-        weighted = terms.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        required = terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
-        for term in (*(preference["podAffinityTerm"] for preference in weighted), *required):
-            _select(term, "matchLabelKeys", "In", labels)
-            _select(term, "mismatchLabelKeys", "NotIn", labels)
-
-
-def _select(holder: Value, field: str, operator: str, labels: Mapping[str, str]) -> None:
-    selector = holder.get("labelSelector")
-    if selector is None:
-        return
-    for key in holder.get(field) or ():
-        if key in labels:
-            wanted = {"key": key, "operator": operator, "values": [labels[key]]}
-            selector["matchExpressions"] = [*(selector.get("matchExpressions") or ()), wanted]
 
 
 def _drop_image_volumes(spec: Value) -> None:

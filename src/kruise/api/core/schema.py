@@ -45,8 +45,17 @@ class Field(NamedTuple):
         return self.type[2:]
 
     @property
-    def is_struct(self) -> bool:
-        return is_struct(self.type)
+    def is_never_empty(self) -> bool:
+        """Go's `omitempty` has no effect on structs, and some leaves are structs to Go."""
+        return not self.pointer and (self.type in _STRUCTS_TO_GO or is_struct(self.type))
+
+    @property
+    def is_written_unset(self) -> bool:
+        """Whether Go writes the field when it was not set."""
+        return not self.omit_empty or self.is_never_empty
+
+
+_STRUCTS_TO_GO = frozenset({"quantity", "intorstring", "time", "microtime", "duration"})
 
 
 class StructType(NamedTuple):
@@ -55,6 +64,9 @@ class StructType(NamedTuple):
     name: str
     fields: tuple[Field, ...]
     by_name: Mapping[str, Field]
+    positions: Mapping[str, int]
+    written_unset: frozenset[int]
+    """Positions of the fields that are written in any case. There are few, which makes reading fast."""
 
 
 def is_struct(wire_type: str) -> bool:
@@ -72,7 +84,10 @@ def table() -> Mapping[str, Any]:
 def struct_type(name: str) -> StructType:
     """The struct with that name; KeyError for a name that the table lacks."""
     fields = tuple(_field(row) for row in table()["types"][name])
-    return StructType(name, fields, {field.name: field for field in fields})
+    by_name = {field.name: field for field in fields}
+    positions = {field.name: position for position, field in enumerate(fields)}
+    written_unset = frozenset(position for position, field in enumerate(fields) if field.is_written_unset)
+    return StructType(name, fields, by_name, positions, written_unset)
 
 
 def _field(row: list[str]) -> Field:

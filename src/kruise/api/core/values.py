@@ -108,33 +108,20 @@ def _struct(value: Any, struct: str, path: Path, form: Form) -> Value:
     if not isinstance(value, Mapping):
         raise _wrong(path, value, "an object")
     value = form.fill_in(struct, value)
+    kind = schema.struct_type(struct)
+    given_positions = {kind.positions[name] for name in value if name in kind.positions}
     result: Value = {}
-    for field in schema.struct_type(struct).fields:
+    for position in sorted(kind.written_unset | given_positions):
+        field = kind.fields[position]
         given = value.get(field.name)
         if given is None:
-            if field.pointer:
-                if not field.omit_empty:
-                    result[field.name] = None
-                continue
-            if field.omit_empty and not _always_written(field.type):
-                continue
-            if field.omit_zero and not form.null_times:
-                continue
-            result[field.name] = _zero(field.type, form)
+            if field.is_written_unset and (form.null_times or not field.omit_zero):
+                result[field.name] = None if field.pointer else _zero(field.type, form)
             continue
         written = _convert(given, field.type, path.child(field.name), form)
-        if field.omit_empty and not field.pointer and not written and not _always_written(field.type):
-            continue
-        result[field.name] = None if written == [] and form.null_empty_lists else written
+        if written or field.pointer or field.is_written_unset:
+            result[field.name] = None if written == [] and form.null_empty_lists else written
     return result
-
-
-_NEVER_EMPTY = frozenset({"quantity", "intorstring", "time", "microtime", "duration"})
-
-
-def _always_written(wire_type: str) -> bool:
-    """Go's `omitempty` has no effect on structs, and these are structs to Go."""
-    return wire_type in _NEVER_EMPTY or schema.is_struct(wire_type)
 
 
 def _zero(wire_type: str, form: Form) -> Any:

@@ -6,17 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kruise.api.core import formats
-from kruise.api.core.field_errors import Path, forbidden, invalid, required
-from kruise.api.core.validation import common
+from kruise.api.core import formats, schema, values
+from kruise.api.core.creation import APP_ARMOR_PREFIX
+from kruise.api.core.field_errors import Path, TemplateTypeError, forbidden, invalid, required
+from kruise.api.core.validation import common, scheduling
 from kruise.api.core.validation.common import Check, Errors, Struct
+from kruise.machinery import codec
 
 IMMUTABLE = "field is immutable"
 MIRROR = "kubernetes.io/config.mirror"
-APP_ARMOR_PREFIX = "container.apparmor.security.beta.kubernetes.io/"
 SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER_PREFIX = "container.seccomp.security.alpha.kubernetes.io/"
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 
@@ -118,6 +120,8 @@ def pod_annotations(path: Path, annotations: Mapping[str, str] | None, spec: Str
     if MIRROR in annotations and not spec.get("nodeName"):
         complaint = "must set spec.nodeName if mirror pod annotation is set"
         yield invalid(path.key(MIRROR), annotations[MIRROR], complaint)
+    if annotations.get(TOLERATIONS):
+        yield from _tolerations(path, annotations[TOLERATIONS])
     cost = annotations.get(DELETION_COST)
     if cost is not None and not _is_deletion_cost(cost):
         yield invalid(path.key(DELETION_COST), cost, "must be a 32bit integer")
@@ -133,6 +137,16 @@ def pod_annotations(path: Path, annotations: Mapping[str, str] | None, spec: Str
                 yield invalid(path.key(key), name, "container not found")
             if profile not in ("", "runtime/default", "unconfined") and not profile.startswith("localhost/"):
                 yield invalid(path.key(key), profile, f'invalid AppArmor profile name: "{profile}"')
+
+
+def _tolerations(path: Path, text: str) -> Errors:
+    """Tolerations as JSON in an annotation, from before they were a field."""
+    try:
+        listed = values.normalise({"tolerations": codec.decode(text, list)}, schema.POD_SPEC)
+    except (codec.DecodeError, TemplateTypeError) as error:
+        yield invalid(path, TOLERATIONS, str(error))
+        return
+    yield from scheduling.tolerations(path.child(TOLERATIONS), listed.get("tolerations") or ())
 
 
 def _is_deletion_cost(text: str) -> bool:
