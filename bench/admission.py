@@ -83,6 +83,7 @@ def check(answer: bytes) -> None:
 async def steady(idle: list[Connection], reviews: Sequence[bytes], seconds: float) -> list[float]:
     """Seconds from when each review was due to its whole answer."""
     draw = random.Random(0)
+    offsets = sorted(draw.uniform(0, seconds) for _ in range(int(RATE * seconds)))
     freed = asyncio.Condition()
     latencies: list[float] = []
 
@@ -97,12 +98,10 @@ async def steady(idle: list[Connection], reviews: Sequence[bytes], seconds: floa
             idle.append(connection)
             freed.notify()
 
-    due = began = time.perf_counter() + 0.1
+    began = time.perf_counter() + 0.1
     async with asyncio.TaskGroup() as tasks:
-        for question in itertools.cycle(reviews):
-            due += draw.expovariate(RATE)
-            if due > began + seconds:
-                break
+        for question, offset in zip(itertools.cycle(reviews), offsets, strict=False):
+            due = began + offset
             # Timers of event loops are late by up to a millisecond, which would count as the server's.
             while time.perf_counter() < due:
                 await asyncio.sleep(0)
@@ -170,5 +169,7 @@ def measure(scale: float) -> Report:
         Row(what="server's share of its core", value=share * 100, unit="%"),
         Row(what="highest rate, 32 at a time", value=most, unit="reviews/s"),
     )
-    setting = f"pods of 8 KB, changed by a patch, {RATE} reviews/s for {seconds:.0f} s over TLS; the server has one core"
+    setting = (
+        f"pods of 8 KB, changed by a patch, {RATE} reviews/s for {seconds:.0f} s over TLS; the server has one core"
+    )
     return Report(name="admission", setting=setting, rows=rows)

@@ -32,6 +32,7 @@ def measure(scale: float) -> Report:
         Row(what="  at its highest", value=found["peak"], unit="MB", below=200),
         Row(what="  before the list", value=found["start"], unit="MB"),
         Row(what="full garbage collection, the longest", value=max(found["collections"]) * 1e3, unit="ms", below=100),
+        Row(what="  median", value=statistics.median(found["collections"]) * 1e3, unit="ms"),
         Row(what="event path", value=1 / median("ours", 0), unit="updates/s"),
         Row(what="bare readline and decode", value=1 / median("bare", 0), unit="updates/s"),
         Row(what="ratio", value=median("bare", 0) / median("ours", 0), at_least=0.4),

@@ -49,6 +49,8 @@ class Call:
     subresource: str = ""
     dry_run: bool = False
     user: str = ""
+    manager: str = ""
+    """Who is noted as the owner of the fields that a write sets."""
 
     @property
     def key(self) -> Key:

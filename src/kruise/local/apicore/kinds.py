@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kruise.api.core.field_errors import FieldError
@@ -64,6 +65,20 @@ Subresource = ObjectSubresource | ViewSubresource | ActionSubresource
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of the table that people see (`kubectl get`)."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+    """1: only in wide output."""
+    cell: Callable[[Json, datetime], Any]
+    """(object, now) -> what stands in the cell."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KindDescription:
     """Everything that the core has to know about a kind."""
 
@@ -107,6 +122,13 @@ class KindDescription:
     """(object, asked seconds or None) -> seconds of grace. Kinds without it are removed at once."""
     selectable_fields: Mapping[str, Callable[[Json], str]] = dataclasses.field(default_factory=dict)
     """Besides `metadata.name` and `metadata.namespace`."""
+
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    """After the name; none: the age alone."""
+    schema: Callable[[str], Mapping[str, Any] | None] | None = None
+    """The OpenAPI v3 schema of an object, by version."""
 
     def __post_init__(self) -> None:
         if self.stored_version not in self.versions:

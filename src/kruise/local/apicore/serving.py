@@ -126,6 +126,7 @@ def _call(core: ApiCore, request: Request) -> Call:
         subresource=request.subresource,
         dry_run=bool(dry_run),
         user=request.impersonate,
+        manager=request.parameter("fieldManager") or request.user_agent.partition("/")[0],
     )
 
 

@@ -74,6 +74,8 @@ class Request:
     timeout: float | None = None
     raw_path: str = ""
     impersonate: str = ""
+    user_agent: str = ""
+    """Seen from a server: what the client calls itself. Transports to a server send their own."""
 
     @property
     def method(self) -> str:
