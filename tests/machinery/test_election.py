@@ -308,3 +308,24 @@ def test_two_never_write_at_the_same_time(faults: list[tuple[str, float]]) -> No
         assert max(moment for moment, _ in world.writes) > world.clock.monotonic() - 30
 
     virtually(scenario)
+
+
+@pytest.mark.parametrize("jump", [-86_400, 86_400])
+def test_a_wall_clock_that_jumps_changes_nothing(jump: float) -> None:
+    """Leases are counted on monotonic time, on both sides: neither is the leader lost nor the lease taken early."""
+
+    async def scenario(world: World) -> None:
+        one, two = world.replica("one"), world.replica("two")
+        tasks = [asyncio.create_task(world.run(one, "one"))]
+        await asyncio.sleep(1)
+        tasks.append(asyncio.create_task(world.run(two, "two")))
+        await asyncio.sleep(5)
+        world.clock.shift(jump)
+        await asyncio.sleep(60)
+        assert {name for _, name in world.writes} == {"one"}
+        assert max(moment for moment, _ in world.writes) > world.clock.monotonic() - 1
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    virtually(scenario)

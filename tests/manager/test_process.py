@@ -170,3 +170,19 @@ def test_a_sync_period_looks_at_everything_again(virtually: Callable[..., None])
         await running.stop()
 
     virtually(scenario)
+
+
+def test_work_goes_on_when_the_wall_clock_jumps(virtually: Callable[..., None]) -> None:
+    async def scenario(world: World) -> None:
+        running = world.manager()
+        await world.troupe("band", replicas=1, image="a:1")
+        await asyncio.sleep(5)
+        for jump in (-86_400, 7 * 86_400):
+            world.clock.shift(jump)
+            await world.client.patch(TROUPES, "band", {"spec": {"image": f"a:{jump}"}}, "default")
+            await asyncio.sleep(5)
+            assert await world.images() == {"band-0": f"a:{jump}"}
+        assert not running.task.done()
+        await running.stop()
+
+    virtually(scenario)
