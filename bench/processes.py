@@ -86,3 +86,8 @@ def cpu_seconds(pid: int) -> float:
     """User and system time of a process with all its threads, so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def waiting_seconds(pid: int) -> float:
+    """How long a process could have run but others had its core, so far."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9

@@ -10,9 +10,14 @@ import click
 from kruise import __version__
 
 _COMMANDS = {
+    "down": ("kruise.cli.up", "down", "End the local cluster."),
     "install": ("kruise.cli.install", "install", "Install PyKruise into a cluster, or print what would be installed."),
+    "kubeconfig": ("kruise.cli.up", "kubeconfig", "Print the kubeconfig of the local cluster."),
     "manager": ("kruise.cli.manager", "manager", "Run the controllers and webhooks."),
+    "nodes": ("kruise.cli.nodes", "nodes", "Bring simulated nodes to a cluster."),
+    "status": ("kruise.cli.up", "status", "Tell whether the local cluster runs."),
     "uninstall": ("kruise.cli.install", "uninstall", "Remove PyKruise from a cluster."),
+    "up": ("kruise.cli.up", "up", "Start a local Kubernetes in one process: no Docker, no root."),
 }
 
 

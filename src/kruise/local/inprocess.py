@@ -23,8 +23,10 @@ from kruise.machinery.client.transport import Response
 class InProcessTransport:
     """`kruise.machinery.client.transport.Transport` over an `ApiCore`. Several may share one core."""
 
-    def __init__(self, core: ApiCore) -> None:
+    def __init__(self, core: ApiCore, *, managed_fields: bool = False) -> None:
+        """`managed_fields`: objects come with the owners of their fields, which our own clients never look at."""
         self.core = core
+        self._with_owners = managed_fields
         self._watches: set[Watch] = set()
         self._down = ""
 
@@ -32,10 +34,10 @@ class InProcessTransport:
         await asyncio.sleep(0)
         self._check_up()
         if request.timeout is None:
-            return await respond(self.core, request)
+            return await respond(self.core, request, with_owners=self._with_owners)
         try:
             async with asyncio.timeout(request.timeout):
-                return await respond(self.core, request)
+                return await respond(self.core, request, with_owners=self._with_owners)
         except TimeoutError as error:
             raise RequestTimeoutError(f"{request}: no answer within {request.timeout} s", sent=True) from error
 
@@ -47,7 +49,7 @@ class InProcessTransport:
         await asyncio.sleep(0)
         self._check_up()
         try:
-            watch = open_watch(self.core, request)
+            watch = open_watch(self.core, request, with_owners=self._with_owners)
         except StatusError as error:
             answer = refusal(error)
             raise from_response(answer.status, answer.body, answer.headers) from error

@@ -36,6 +36,7 @@ log = logging.getLogger(__name__)
 Stopping = Callable[[], bool]
 # Answers of these subresources are the object itself; those of others (scale, binding) are of another kind.
 _WHOLE_OBJECT = frozenset({"", "status", "resize", "ephemeralcontainers"})
+_BINDING = "binding"
 _STOPPED = "not begun: the controller is shutting down"
 
 
@@ -222,6 +223,15 @@ class Applier:
                 target.namespace,
                 uid=action.uid,
                 grace_period_seconds=action.grace_period_seconds,
+                timeout=self._timeout,
+            )
+        if action.subresource == _BINDING:
+            return await self._writer.bind(
+                target.resource,
+                target.name,
+                target.namespace,
+                node=action.body["node"],
+                uid=action.uid,
                 timeout=self._timeout,
             )
         if action.verb is Verb.DELETE:

@@ -21,6 +21,7 @@ from msgspec import UNSET, Raw, UnsetType, field
 __all__ = [
     "UNSET",
     "DecodeError",
+    "Deferred",
     "Raw",
     "Struct",
     "UnsetType",
@@ -123,8 +124,31 @@ def convert(value: Any, kind: type[T]) -> T:
         raise DecodeError(str(first)) from first
 
 
-_encoder = msgspec.json.Encoder()
-_canonical_encoder = msgspec.json.Encoder(order="sorted")
+class Deferred:
+    """A part of a document that is made only when the document is written."""
+
+    __slots__ = ()
+
+    def written(self) -> Any:
+        """The JSON value to write."""
+        raise NotImplementedError
+
+    def __deepcopy__(self, memo: Any) -> Deferred:
+        return self
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, Deferred):
+        return value.written()
+    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
+
+
+def _plainly(value: Any) -> Any:
+    return msgspec.json.decode(value) if isinstance(value, Raw) else _written(value)
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_written)
+_canonical_encoder = msgspec.json.Encoder(order="sorted", enc_hook=_written)
 
 
 def encode(value: Any) -> bytes:
@@ -139,7 +163,7 @@ def canonical(value: Any) -> bytes:
 
 def to_builtins(value: Any) -> Any:
     """Plain dicts, lists and strings; times become RFC 3339 text."""
-    return msgspec.to_builtins(value, builtin_types=(), str_keys=True)
+    return msgspec.to_builtins(value, builtin_types=(), str_keys=True, enc_hook=_plainly)
 
 
 def is_struct(value: object) -> bool:

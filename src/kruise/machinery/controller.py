@@ -74,11 +74,18 @@ def own_key(old: Object | None, new: Object | None) -> tuple[Key, ...]:
 def owner_keys(owner: Resource[Any]) -> Callable[[Object | None, Object | None], Iterable[Key]]:
     """Changes of an object concern the `owner` that controls it, and the one that did before."""
 
+    def owner_of(obj: Object | None) -> Key | None:
+        reference = controller_of(obj) if obj is not None else None
+        if obj is None or reference is None or not refers_to(reference, owner):
+            return None
+        return Key(obj.metadata.namespace if owner.namespaced else "", reference.name)
+
     def keys(old: Object | None, new: Object | None) -> Iterable[Key]:
-        for obj in (old, new):
-            reference = controller_of(obj) if obj is not None else None
-            if obj is not None and reference is not None and refers_to(reference, owner):
-                yield Key(obj.metadata.namespace if owner.namespaced else "", reference.name)
+        before, after = owner_of(old), owner_of(new)
+        if before is not None:
+            yield before
+        if after is not None and after != before:
+            yield after
 
     return keys
 

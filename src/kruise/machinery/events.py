@@ -91,9 +91,9 @@ class EventCorrelator:
         self._written: _Recent[tuple[ObjectReference, str, str, str], _Written] = _Recent()
 
     def correlate(
-        self, regarding: ObjectReference, kind: str, reason: str, message: str, now: datetime
+        self, regarding: ObjectReference, kind: str, reason: str, message: str, now: datetime, host: str = ""
     ) -> EventWrite | None:
-        """What to write, or None where this object has said too much lately."""
+        """What to write, or None where this object has said too much lately. `host`: the node that speaks."""
         message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
         subject = evolve(regarding, resource_version="")
         identity, message = self._combine(subject, kind, reason, message, now)
@@ -112,9 +112,9 @@ class EventCorrelator:
             "type": kind,
             "reason": reason,
             "message": message,
-            "source": {"component": self._component},
+            "source": {"component": self._component, "host": host} if host else {"component": self._component},
             "reportingComponent": self._component,
-            "reportingInstance": "",
+            "reportingInstance": host,
             "firstTimestamp": format_time(written.first),
             "lastTimestamp": format_time(now),
             "count": written.count,
@@ -163,8 +163,8 @@ class EventRecorder:
         self._writers = writers
         self.dropped = 0
 
-    def record(self, regarding: ObjectReference, kind: str, reason: str, message: str) -> None:
-        write = self._correlator.correlate(regarding, kind, reason, message, self._clock.now())
+    def record(self, regarding: ObjectReference, kind: str, reason: str, message: str, *, host: str = "") -> None:
+        write = self._correlator.correlate(regarding, kind, reason, message, self._clock.now(), host)
         if write is None:
             self.dropped += 1
             return

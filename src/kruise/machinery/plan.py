@@ -150,6 +150,11 @@ def evict(target: Target, *, uid: str, reason: str) -> Action:
     return Action(verb=Verb.CREATE, target=target, reason=reason, subresource="eviction", uid=uid)
 
 
+def bind(target: Target, node: str, *, uid: str, reason: str) -> Action:
+    """Put a pod on a node; one that is on a node already counts as moved."""
+    return Action(verb=Verb.CREATE, target=target, reason=reason, subresource="binding", body={"node": node}, uid=uid)
+
+
 Chain = tuple[Action, ...]
 """Actions in order; the first that does not succeed ends the chain, the rest is skipped."""
 

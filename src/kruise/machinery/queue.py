@@ -136,8 +136,10 @@ class Queue:
                 entry.priority = priority
                 self._line_up(key, entry)
             return
+        known_due, known_priority = entry.waits.get(reason, (float("inf"), priority))
+        if known_due <= due and known_priority <= priority:
+            return  # in a burst nearly every add: nothing is new
         before = entry.due
-        known_due, known_priority = entry.waits.get(reason, (due, priority))
         entry.waits[reason] = (min(due, known_due), min(priority, known_priority))
         if entry.began is None and due < before:
             self._schedule(key, entry, due)

@@ -20,6 +20,7 @@ DUPLICATE = "FieldValueDuplicate"
 FORBIDDEN = "FieldValueForbidden"
 NOT_FOUND = "FieldValueNotFound"
 TOO_LONG = "FieldValueTooLong"
+TOO_MANY = "FieldValueTooMany"
 TYPE_INVALID = "FieldValueTypeInvalid"
 
 _WORDS = {
@@ -30,9 +31,12 @@ _WORDS = {
     FORBIDDEN: "Forbidden",
     NOT_FOUND: "Not found",
     TOO_LONG: "Too long",
+    TOO_MANY: "Too many",
     TYPE_INVALID: "Invalid value",
 }
 _WITHOUT_VALUE = frozenset({REQUIRED, FORBIDDEN, TOO_LONG})
+OMITTED = object()
+"""The value of an error that is about more than one value, and shows none."""
 
 
 class Path(str):
@@ -61,7 +65,7 @@ class FieldError:
     def message(self) -> str:
         """The text without the path, as the causes of an API answer carry it."""
         text = _WORDS[self.type]
-        if self.type not in _WITHOUT_VALUE:
+        if self.type not in _WITHOUT_VALUE and self.value is not OMITTED:
             text += f": {_shown(self.value)}"
         return f"{text}: {self.detail}" if self.detail else text
 
@@ -136,6 +140,11 @@ def not_found(path: str, value: Any, detail: str = "") -> FieldError:
 def too_long(path: str, limit: int) -> FieldError:
     unit = "byte" if limit == 1 else "bytes"
     return FieldError(TOO_LONG, path, "<value omitted>", f"may not be more than {limit} {unit}")
+
+
+def too_many(path: str, count: int, limit: int) -> FieldError:
+    unit = "item" if limit == 1 else "items"
+    return FieldError(TOO_MANY, path, count, f"must have at most {limit} {unit}")
 
 
 def wrong_type(path: str, value: Any, detail: str) -> FieldError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from kruise.api.meta import Condition, ObjectMeta
 from kruise.api.resource import Resource
 from kruise.machinery.codec import Struct, field
@@ -11,6 +13,7 @@ class Taint(Struct):
     key: str = ""
     value: str = ""
     effect: str = ""
+    time_added: datetime | None = None
 
 
 class NodeSpec(Struct):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from kruise.api.meta import Condition, ObjectMeta
+from kruise.api.meta import Condition, LabelSelector, ObjectMeta
 from kruise.api.resource import Resource
 from kruise.machinery.codec import Struct, field
 
@@ -26,6 +26,7 @@ class EnvVar(Struct):
 class ContainerPort(Struct):
     container_port: int = 0
     host_port: int = 0
+    host_ip: str = field(default="", name="hostIP")
     name: str = ""
     protocol: str = ""
 
@@ -82,8 +83,55 @@ class Toleration(Struct):
     toleration_seconds: int | None = None
 
 
+class NodeSelectorRequirement(Struct):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(Struct):
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Struct):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(Struct):
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeAffinity(Struct):
+    required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[PreferredSchedulingTerm, ...] = field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class PodAffinityTerm(Struct):
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    topology_key: str = ""
+
+
+class PodAntiAffinity(Struct):
+    required: tuple[PodAffinityTerm, ...] = field(default=(), name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(Struct):
+    """The parts that decide where a pod may run at all, and which nodes it prefers."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_anti_affinity: PodAntiAffinity | None = None
+
+
 class PodSpec(Struct):
     node_name: str = ""
+    scheduler_name: str = ""
+    preemption_policy: str = ""
     restart_policy: str = ""
     service_account_name: str = ""
     priority_class_name: str = ""
@@ -99,7 +147,10 @@ class PodSpec(Struct):
     volumes: tuple[Volume, ...] = ()
     image_pull_secrets: tuple[LocalObjectReference, ...] = ()
     node_selector: dict[str, str] = field(default_factory=dict)
+    affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
+    overhead: dict[str, str | int | float] = field(default_factory=dict)
+    resources: ResourceRequirements | None = None
 
 
 class ContainerStateWaiting(Struct):

@@ -9,6 +9,7 @@ from kruise.local.apicore.kinds import (
     KindDescription,
     ObjectSubresource,
     Registry,
+    StreamSubresource,
     ViewSubresource,
 )
 from kruise.local.apicore.storage import MemoryStorage, Storage
@@ -28,6 +29,7 @@ __all__ = [
     "Registry",
     "StatusError",
     "Storage",
+    "StreamSubresource",
     "ViewSubresource",
     "custom_kind",
     "native_kind",

@@ -36,6 +36,8 @@ class AdmissionRequest:
     """None for a create."""
     dry_run: bool = False
     user: str = ""
+    options: Json = dataclasses.field(default_factory=dict)
+    """The request's own options, as admission webhooks are shown them."""
 
 
 Mutate = Callable[[AdmissionRequest], Awaitable[Json | None]]

@@ -1,4 +1,8 @@
-"""Descriptions of native kinds, and a plain one for custom kinds."""
+"""Plain descriptions of native kinds, without the rules of their own, and one for custom kinds.
+
+They are what tests of the core, and of machinery on top of it, need. `kruise.local.kinds` describes all native kinds
+in full.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +141,13 @@ NATIVE: tuple[KindDescription, ...] = (
     ),
     native_kind(storage.STORAGE_CLASSES, tracks_generation=False, returns_deleted_object=True),
     native_kind(apps.CONTROLLER_REVISIONS, tracks_generation=False),
-    native_kind(apps.DEPLOYMENTS, has_status=True, status_keeps=("labels",), subresources={"scale": SCALE}),
+    native_kind(
+        apps.DEPLOYMENTS,
+        has_status=True,
+        status_keeps=("labels",),
+        counted_metadata=("annotations",),
+        subresources={"scale": SCALE},
+    ),
     native_kind(apps.REPLICA_SETS, has_status=True, subresources={"scale": SCALE}),
     native_kind(apps.STATEFUL_SETS, has_status=True, subresources={"scale": SCALE}),
     native_kind(apps.DAEMON_SETS, has_status=True),

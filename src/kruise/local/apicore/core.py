@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from kruise.api.core import field_errors
 from kruise.api.core.field_errors import go_quote
-from kruise.local.apicore import deletion, errors, metadata, patching
+from kruise.local.apicore import deletion, errors, metadata, owners, patching
 from kruise.local.apicore.admission import Admission, AdmissionRequest, Operation
 from kruise.local.apicore.deletion import DeleteOptions, Fate
 from kruise.local.apicore.errors import Json
@@ -23,14 +23,17 @@ from kruise.local.apicore.kinds import (
     KindDescription,
     ObjectSubresource,
     Registry,
+    StreamSubresource,
     Subresource,
     ViewSubresource,
 )
-from kruise.local.apicore.listing import Filter, ListOptions, list_page
+from kruise.local.apicore.listing import Filter, ListOptions, Page, list_page
+from kruise.local.apicore.owners import FieldTracker
 from kruise.local.apicore.patching import PatchReader
 from kruise.local.apicore.storage import Key, MemoryStorage, Storage
 from kruise.local.apicore.strategy import changed, prepare_new, prepare_status
 from kruise.local.apicore.watching import Watch
+from kruise.machinery.client.requests import PatchType
 from kruise.machinery.clock import Clock
 from kruise.machinery.names import NameSource
 from kruise.machinery.patches.values import same
@@ -51,10 +54,18 @@ class Call:
     user: str = ""
     manager: str = ""
     """Who is noted as the owner of the fields that a write sets."""
+    force: bool | None = None
+    """Whether an apply takes fields from other managers; None where the request does not say."""
 
     @property
     def key(self) -> Key:
         return (self.namespace if self.kind.namespaced else "", self.name)
+
+
+Track = Callable[[Any, Json, Json], Any]
+"""(owners so far, object before, object as it was asked for) -> owners."""
+ApplyReader = Callable[[Call, bytes], Callable[[Json | None, Any], tuple[Json, Any]]]
+"""From an apply to the function that takes the object (None: there is none) and its owners to those it makes."""
 
 
 class ApiCore:
@@ -80,43 +91,72 @@ class ApiCore:
         self.admission = Admission()
         self.require_namespaces = require_namespaces
         self.patch_readers = patch_readers
+        self.field_tracker: FieldTracker | None = None
+        self.apply_reader: ApplyReader | None = None
         self._names = NameSource(random.SystemRandom().getrandbits(128) if seed is None else seed)
         self._bookmark_interval = bookmark_interval
         self._watch_max_lag = watch_max_lag
+        self._watches: dict[Watch, str] = {}
 
     # Reading
 
+    async def read(self, call: Call) -> Json:
+        """`get`, also for kinds whose conversion takes a webhook."""
+        if call.kind.converter is None:
+            return self.get(call)
+        return self._seen(call, await self.converted(call.kind, self._existing(call), call.version))
+
     def get(self, call: Call) -> Json:
-        obj = self._existing(call)
+        return self._seen(call, call.kind.in_version(self._existing(call), call.version))
+
+    def _seen(self, call: Call, seen: Json) -> Json:
         view = self._subresource(call)
-        seen = call.kind.in_version(obj, call.version)
         if isinstance(view, ViewSubresource):
             return view.read(seen)
-        if isinstance(view, ActionSubresource):
+        if isinstance(view, ActionSubresource | StreamSubresource):
             raise errors.method_not_allowed()
         return seen
 
+    async def converted(self, kind: KindDescription, obj: Json, version: str) -> Json:
+        """The object in a version, also where that takes a webhook."""
+        if kind.converter is None or obj.get("apiVersion") == kind.api_version(version):
+            return kind.in_version(obj, version)
+        return (await kind.converter([obj], version))[0]
+
+    async def read_list(self, call: Call, options: ListOptions) -> Json:
+        """`list`, also for kinds whose conversion takes a webhook."""
+        if call.kind.converter is None:
+            return self.list(call, options)
+        page = self._page(call, options)
+        return self._listed(call, page, await call.kind.converter(page.items, call.version))
+
     def list(self, call: Call, options: ListOptions) -> Json:
+        page = self._page(call, options)
+        return self._listed(call, page, [call.kind.in_version(obj, call.version) for obj in page.items])
+
+    def _page(self, call: Call, options: ListOptions) -> Page:
+        selected = Filter(call.kind, call.namespace, options.labels, options.fields)
+        return list_page(self.storage, call.kind, selected, options)
+
+    def _listed(self, call: Call, page: Page, items: Sequence[Json]) -> Json:
         kind = call.kind
-        selected = Filter(kind, call.namespace, options.labels, options.fields)
-        page = list_page(self.storage, kind, selected, options)
-        items = [kind.in_version(obj, call.version) for obj in page.items]
         if not kind.custom:
             items = [{name: value for name, value in item.items() if name not in _TYPE} for item in items]
         about: Json = {"resourceVersion": str(page.version)}
-        if page.continue_token:
+        if page.continue_token or kind.custom:
             about["continue"] = page.continue_token
         if page.remaining is not None:
             about["remainingItemCount"] = page.remaining
         api_version = kind.api_version(call.version)
         return {"kind": kind.listed_as, "apiVersion": api_version, "metadata": about, "items": items}
 
-    def watch(self, call: Call, options: ListOptions) -> Watch:
+    def watch(self, call: Call, options: ListOptions, *, with_owners: bool = False) -> Watch:
+        """`with_owners`: objects come with `managedFields`."""
         fields = options.fields
         if call.name:
             fields = f"metadata.name={call.name}" + (f",{fields}" if fields else "")
         selected = Filter(call.kind, call.namespace, options.labels, fields)
-        return Watch(
+        watch = Watch(
             self.storage,
             call.kind,
             call.version,
@@ -124,7 +164,19 @@ class ApiCore:
             options,
             bookmark_interval=self._bookmark_interval,
             max_lag=self._watch_max_lag,
+            with_owners=with_owners,
+            on_close=self._forget_watch,
         )
+        self._watches[watch] = call.kind.group_resource
+        return watch
+
+    def _forget_watch(self, watch: Watch) -> None:
+        self._watches.pop(watch, None)
+
+    def end_watches(self, resource: str) -> None:
+        """End the open watches of a kind that is not served any more as it was when they began."""
+        for watch in [watch for watch, watched in self._watches.items() if watched == resource]:
+            watch.finish()
 
     def _existing(self, call: Call) -> Json:
         obj = self.storage.get(call.kind.group_resource, call.key)
@@ -152,24 +204,26 @@ class ApiCore:
             return await action.create(self, call, obj)
         if action is not None:
             raise errors.method_not_allowed()
+        asked = owners.asked(obj)
         obj = self._understood(call, obj)
+        held = None if self.field_tracker is None else self.field_tracker.created(call, obj, asked)
+        return await self._create(call, obj, held)
+
+    async def _create(self, call: Call, obj: Json, held: Any) -> Json:
         obj = metadata.for_create(obj)
         self._check_namespace(call)
         obj = await self._mutated(call, Operation.CREATE, obj, None)
-        return await self._create(call, obj)
-
-    async def _create(self, call: Call, obj: Json) -> Json:
         generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
         attempts = NAME_ATTEMPTS if generated else 1
         while True:
             attempts -= 1
             try:
-                return await self._create_once(call, obj, generated)
+                return await self._create_once(call, obj, generated, held)
             except errors.StatusError as error:
                 if error.reason != "AlreadyExists" or not attempts:
                     raise
 
-    async def _create_once(self, call: Call, obj: Json, generated: bool) -> Json:
+    async def _create_once(self, call: Call, obj: Json, generated: bool, held: Any) -> Json:
         kind = call.kind
         about = obj["metadata"]
         if generated:
@@ -184,19 +238,28 @@ class ApiCore:
         await self._validated(dataclasses.replace(call, name=name), Operation.CREATE, new, None)
         if "resourceVersion" in about:
             raise errors.plain_failure("resourceVersion should not be set on objects to be created")
+        # A webhook's conversion gives way to other tasks, so it comes before the last look.
+        converted = None if kind.converter is None else await self.converted(kind, new, kind.stored_version)
         key = (call.key[0], name)
         taken = self.storage.get(kind.group_resource, key)
         if taken is not None:
             deleting = "deletionTimestamp" in taken["metadata"]
             raise errors.already_exists(kind.group, kind.plural, name, generated=generated, deleting=deleting)
+        if kind.complete is not None:
+            new = kind.complete(self.storage, new, None, call.dry_run)
         if call.dry_run:
-            return new
-        stored = self.storage.put(kind.group_resource, key, kind.in_version(new, kind.stored_version))
-        return kind.in_version(stored.object, call.version)
+            return owners.owned(new, held)
+        if converted is None:
+            converted = kind.in_version(new, kind.stored_version)
+        stored = self.storage.put(kind.group_resource, key, owners.owned(converted, held))
+        return await self.converted(kind, stored.object, call.version)
 
     def _understood(self, call: Call, obj: Json) -> Json:
-        """The object as it was sent: of this kind and version, with well-formed metadata and defaults."""
-        kind = call.kind
+        """The object as it was sent: of this kind and version, with well-formed metadata and defaults.
+
+        What it says of its owners is left out: whoever wants that reads it before.
+        """
+        kind, obj = call.kind, owners.bare(obj)
         expected = kind.api_version(call.version)
         if obj.get("apiVersion", expected) != expected or obj.get("kind", kind.kind) != kind.kind:
             raise _of_another_kind(kind, expected, obj)
@@ -227,10 +290,11 @@ class ApiCore:
     async def update(self, call: Call, obj: Json) -> tuple[Json, bool]:
         """Replace an object; returns it and whether it was created."""
         part = self._subresource(call)
-        if isinstance(part, ActionSubresource):
+        if isinstance(part, ActionSubresource | StreamSubresource):
             raise errors.method_not_allowed()
         if isinstance(part, ViewSubresource):
             return await self._write_view(call, part, lambda _: obj)
+        asked = owners.asked(obj)
         sent = self._understood(call, obj)
         self._check_name(call, sent)
         uid = sent["metadata"].get("uid", "")
@@ -242,33 +306,83 @@ class ApiCore:
 
         if call.kind.creates_on_update and self.storage.get(call.kind.group_resource, call.key) is None:
             return await self.create(dataclasses.replace(call, subresource=""), obj), True
-        return await self._change(call, part, replaced), False
+        return await self._change(call, part, replaced, track=self._tracking(call, lambda: asked)), False
+
+    def _tracking(self, call: Call, asked: Callable[[], Sequence[Any] | None]) -> Track | None:
+        tracker = self.field_tracker
+        if tracker is None:
+            return None
+        return lambda held, old, made: tracker.changed(call, held, old, made, asked())
 
     async def patch(self, call: Call, content_type: str, body: bytes) -> tuple[Json, bool]:
         """Patch an object; returns it and whether it was created."""
         part = self._subresource(call)
-        if isinstance(part, ActionSubresource):
+        if isinstance(part, ActionSubresource | StreamSubresource):
             raise errors.method_not_allowed()
-        apply = patching.read(call.kind, call.version, content_type, body, self.patch_readers)
+        if self.apply_reader is not None and patching.media_type(content_type) == PatchType.APPLY:
+            if isinstance(part, ViewSubresource):
+                raise errors.unsupported_media_type([name for name in self.patch_readers if name != PatchType.APPLY])
+            return await self._apply(call, part, self.apply_reader(call, body))
+        applies = self.apply_reader is not None
+        apply = patching.read(call.kind, call.version, content_type, body, self.patch_readers, applies=applies)
         if isinstance(part, ViewSubresource):
             return await self._write_view(call, part, lambda obj: apply(part.read(obj)))
+        asked: Sequence[Any] | None = None
+        about_owners = owners.FIELD.encode() in body
 
         def patched(old: Json) -> Json:
+            nonlocal asked
+            if about_owners:
+                old = owners.plain(owners.owned(old, owners.held(self._existing(call))))
             result = apply(old)
             if not isinstance(result, dict):
                 raise errors.unprocessable()
+            asked = owners.asked(result) if about_owners else None
             result = self._understood(call, result)
             self._check_name(call, result)
             return result
 
-        return await self._change(call, part, patched), False
+        return await self._change(call, part, patched, track=self._tracking(call, lambda: asked)), False
+
+    async def _apply(
+        self,
+        call: Call,
+        part: ObjectSubresource | None,
+        apply: Callable[[Json | None, Any], tuple[Json, Any]],
+    ) -> tuple[Json, bool]:
+        """Merge what a manager wants into the object, or create it from that."""
+        made_owners: Any = None
+
+        def applied(old: Json | None) -> Json:
+            nonlocal made_owners
+            held = None if old is None else owners.held(self._existing(call))
+            result, made_owners = apply(old, held)
+            uid = (result.get("metadata") or {}).get("uid")
+            if old is None and uid:
+                text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                raise errors.conflict(call.kind.group, call.kind.plural, call.name, text)
+            understood = self._understood(call, result if call.kind.custom else patching.without_nulls(result))
+            self._check_name(call, understood)
+            # An apply is not read again as a request is: nulls in custom objects stay, to be judged by the schema.
+            return patching.with_nulls_of(result, understood) if call.kind.custom else understood
+
+        while True:
+            if part is not None or self.storage.get(call.kind.group_resource, call.key) is not None:
+                return await self._change(call, part, applied, track=lambda held, old, made: made_owners), False
+            try:
+                new = applied(None)
+                return await self._create(call, new, made_owners), True
+            except errors.StatusError as error:
+                # Somebody else created it in the meantime: there is something to merge into now.
+                if error.reason != "AlreadyExists" or call.dry_run:
+                    raise
 
     async def _write_view(self, call: Call, part: ViewSubresource, change: Callable[[Json], Json]) -> tuple[Json, bool]:
         def merged(old: Json) -> Json:
             return part.write(old, change(old))
 
-        plain = dataclasses.replace(call, subresource="")
-        return part.read(await self._change(plain, None, merged)), False
+        track = self._tracking(call, lambda: None)
+        return part.read(await self._change(call, None, merged, part, track=track)), False
 
     def _check_name(self, call: Call, obj: Json) -> None:
         name = obj["metadata"].get("name", "")
@@ -281,30 +395,56 @@ class ApiCore:
                 f"the name of the object ({name}) does not match the name on the URL ({call.name})"
             )
 
-    async def _change(self, call: Call, part: ObjectSubresource | None, make: Callable[[Json], Json]) -> Json:
-        """Store what `make` makes of the object; begins again when another write comes in between."""
+    async def _change(
+        self,
+        call: Call,
+        part: ObjectSubresource | None,
+        make: Callable[[Json], Json],
+        view: ViewSubresource | None = None,
+        *,
+        track: Track | None,
+    ) -> Json:
+        """Store what `make` makes of the object; begins again when another write comes in between.
+
+        Where the object is written through a `view`, admission sees the view. `track` tells the owners of the result.
+        """
         kind, resource = call.kind, call.kind.group_resource
         while True:
             existing = self._existing(call)
-            old = kind.in_version(existing, call.version)
-            new = await self._mutated(call, Operation.UPDATE, make(old), old)
+            held, unowned = owners.held(existing), owners.bare(existing)
+            old = await self.converted(kind, unowned, call.version)
+            made = make(old)
+            now_held = held if track is None else track(held, old, made)
+            new = await self._mutated_update(call, made, old, view)
             self._check_version(call, new, old)
             new = changed(kind, part, new, old)
             problems = metadata.problems_on_update(kind, new, old)
             problems.extend(kind.validate(new, old) if part is None else part.validate(new, old))
             if problems:
                 raise errors.invalid_object(kind.group, kind.kind, call.name, problems)
-            await self._validated(call, Operation.UPDATE, new, old)
+            if view is None:
+                await self._validated(call, Operation.UPDATE, new, old)
+            else:
+                await self._validated(call, Operation.UPDATE, view.read(new), view.read(old))
+            converted = None if kind.converter is None else await self.converted(kind, new, kind.stored_version)
             if self.storage.get(resource, call.key) is not existing:
                 continue
-            if deletion.is_over(new, old):
+            if kind.complete is not None and part is None:
+                new = kind.complete(self.storage, new, old, call.dry_run)
+            if deletion.is_over(kind, new, old):
                 if not call.dry_run:
                     self.storage.delete(resource, call.key)
-                return new
-            stored = kind.in_version(new, kind.stored_version)
-            if call.dry_run or same(stored, existing):
-                return new
-            return kind.in_version(self.storage.put(resource, call.key, stored).object, call.version)
+                return owners.owned(new, now_held)
+            stored = kind.in_version(new, kind.stored_version) if converted is None else converted
+            if same(stored, unowned) and self._agree(held, now_held):
+                return owners.owned(new, held)
+            if call.dry_run:
+                return owners.owned(new, now_held)
+            stored = owners.owned(stored, now_held)
+            return await self.converted(kind, self.storage.put(resource, call.key, stored).object, call.version)
+
+    def _agree(self, held: Any, other: Any) -> bool:
+        return held is other or self.field_tracker is None or self.field_tracker.agree(held, other)
 
     def _check_version(self, call: Call, new: Json, old: Json) -> None:
         kind = call.kind
@@ -330,16 +470,17 @@ class ApiCore:
             outcome = deletion.decide(kind, existing, options, self.clock.now())
             if outcome.fate is Fate.PENDING:
                 return self._farewell(call, existing)
-            old = kind.in_version(existing, call.version)
-            await self._mutated(call, Operation.DELETE, None, old)
-            await self._validated(call, Operation.DELETE, None, old)
+            old = await self.converted(kind, existing, call.version)
+            review = _review(dataclasses.replace(call, dry_run=dry_run), Operation.DELETE, None, old, options.as_json())
+            await self.admission.mutate(review)
+            await self.admission.validate(review)
             if self.storage.get(resource, call.key) is not existing:
                 continue
             final = outcome.object
             if not dry_run and not same(final, existing):
                 final = self.storage.put(resource, call.key, final).object
             if outcome.fate is Fate.MARK:
-                return kind.in_version(final, call.version)
+                return await self.converted(kind, final, call.version)
             if not dry_run:
                 final = self.storage.delete(resource, call.key).object
             return self._farewell(call, final)
@@ -353,7 +494,7 @@ class ApiCore:
 
     async def delete_collection(self, call: Call, selection: ListOptions, options: DeleteOptions) -> Json:
         """Delete what a list selects, one by one; returns that list."""
-        found = self.list(call, selection)
+        found = await self.read_list(call, selection)
         for item in found["items"]:
             about = item["metadata"]
             each = dataclasses.replace(call, namespace=about.get("namespace", ""), name=about["name"])
@@ -398,6 +539,15 @@ class ApiCore:
                 return metadata.checked(call.kind, request.object, call.namespace)
         return {} if new is None else new
 
+    async def _mutated_update(self, call: Call, new: Json, old: Json, view: ViewSubresource | None) -> Json:
+        if view is None:
+            return await self._mutated(call, Operation.UPDATE, new, old)
+        if not self.admission.mutating:
+            return new
+        shown = view.read(new)
+        request = await self.admission.mutate(_review(call, Operation.UPDATE, shown, view.read(old)))
+        return new if request.object is None or request.object is shown else view.write(new, request.object)
+
     async def _validated(self, call: Call, operation: Operation, new: Json | None, old: Json | None) -> None:
         if self.admission.validating:
             await self.admission.validate(_review(call, operation, new, old))
@@ -425,16 +575,29 @@ def _of_another_kind(kind: KindDescription, expected: str, obj: Json) -> errors.
     return errors.bad_request(f"{sent_kind} in version {go_quote(short)} cannot be handled as a {kind.kind}: {why}")
 
 
-def _review(call: Call, operation: Operation, new: Json | None, old: Json | None) -> AdmissionRequest:
+_OPTIONS_KIND = {Operation.CREATE: "CreateOptions", Operation.UPDATE: "UpdateOptions"}
+
+
+def _review(
+    call: Call, operation: Operation, new: Json | None, old: Json | None, options: Json | None = None
+) -> AdmissionRequest:
+    if options is None:
+        options = {"kind": _OPTIONS_KIND[operation], "apiVersion": "meta.k8s.io/v1"}
+        if call.dry_run:
+            options["dryRun"] = ["All"]
+        if call.manager:
+            options["fieldManager"] = call.manager
+    name = call.name or ((new or {}).get("metadata") or {}).get("name", "")
     return AdmissionRequest(
         operation=operation,
         kind=call.kind,
         version=call.version,
         namespace=call.namespace,
-        name=call.name,
+        name=name,
         subresource=call.subresource,
         object=new,
         old_object=old,
         dry_run=call.dry_run,
         user=call.user,
+        options=options,
     )

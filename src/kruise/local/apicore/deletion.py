@@ -56,6 +56,20 @@ class DeleteOptions:
             dry_run=bool(dry_run),
         )
 
+    def as_json(self) -> Json:
+        """As they were asked for, in the form that admission shows."""
+        asked: Json = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+        guards = {"uid": self.uid, "resourceVersion": self.resource_version}
+        fields: dict[str, Any] = {
+            "gracePeriodSeconds": self.grace_period_seconds,
+            "preconditions": {name: value for name, value in guards.items() if value is not None} or None,
+            "orphanDependents": self.orphan_dependents,
+            "propagationPolicy": self.propagation,
+            "dryRun": ["All"] if self.dry_run else None,
+        }
+        asked.update((name, value) for name, value in fields.items() if value is not None)
+        return asked
+
 
 def dry_run_problems(values: tuple[str, ...]) -> list[FieldError]:
     if all(value == "All" for value in values):
@@ -118,16 +132,18 @@ def decide(kind: KindDescription, obj: Json, options: DeleteOptions, now: dateti
     if set(finalizers) != set(before):
         obj = _with_metadata(obj, finalizers=finalizers or None)
         before = finalizers
-    if before:
-        return Deletion(Fate.MARK, obj if graceful else _marked(obj, now, 0))
+    if before or kind.held(obj):
+        return Deletion(Fate.MARK, kind.marked(obj if graceful else _marked(obj, now, 0)))
     if graceful and obj["metadata"]["deletionGracePeriodSeconds"] > 0:
         return Deletion(Fate.MARK, obj)
     return Deletion(Fate.REMOVE, obj)
 
 
-def is_over(new: Json, old: Json) -> bool:
+def is_over(kind: KindDescription, new: Json, old: Json) -> bool:
     """Whether an update takes away the last thing that kept a deleted object."""
     before = old["metadata"]
+    if kind.held(new):
+        return False
     if new["metadata"].get("finalizers") or "deletionTimestamp" not in before:
         return False
     return not before.get("deletionGracePeriodSeconds")

@@ -107,7 +107,7 @@ def forbidden(group: str, resource: str, name: str, text: str) -> StatusError:
 
 
 def invalid_object(group: str, kind: str, name: str, problems: Sequence[FieldError]) -> StatusError:
-    causes = [{"reason": item.type, "message": item.message, "field": item.path} for item in problems]
+    causes = [{"reason": item.type, "message": item.message, "field": str(item.path)} for item in problems]
     message = f"{qualified(kind, group)} {go_quote(name)} is invalid: {describe(problems)}"
     return failure(422, "Invalid", message, details_of(name, group, kind, causes=causes))
 

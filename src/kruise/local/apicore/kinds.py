@@ -19,6 +19,7 @@ from kruise.machinery.patches.schema import MergeSchema
 
 if TYPE_CHECKING:
     from kruise.local.apicore.core import ApiCore, Call
+    from kruise.local.apicore.storage import Storage
 
 Change = Callable[[Json, Json], Json]
 """(new, old) -> what is stored. Inputs are never changed."""
@@ -28,6 +29,10 @@ Check = Callable[[Json, Json | None], Sequence[FieldError]]
 
 def _same(obj: Json) -> Json:
     return obj
+
+
+def _not_held(obj: Json) -> bool:
+    return False
 
 
 def _nothing_wrong(new: Json, old: Json | None) -> Sequence[FieldError]:
@@ -61,7 +66,12 @@ class ActionSubresource:
     create: Callable[[ApiCore, Call, Json], Awaitable[Json]]
 
 
-Subresource = ObjectSubresource | ViewSubresource | ActionSubresource
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StreamSubresource:
+    """Something that is read as plain text, from elsewhere than the storage: `log`. The server in front answers it."""
+
+
+Subresource = ObjectSubresource | ViewSubresource | ActionSubresource | StreamSubresource
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +88,31 @@ class Column:
     """(object, now) -> what stands in the cell."""
 
 
+NAME_COLUMN = Column(
+    name="Name",
+    format="name",
+    description=(
+        "Name must be unique within a namespace. Is required when creating resources, although some resources may "
+        "allow a client to request the generation of an appropriate name automatically. Name is primarily intended "
+        "for creation idempotence and configuration definition. Cannot be updated. More info: "
+        "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names"
+    ),
+    cell=lambda obj, now: obj["metadata"].get("name", ""),
+)
+CREATED_DESCRIPTION = (
+    "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed "
+    "to be set in happens-before order across separate operations. Clients may not set this value. It is represented "
+    "in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: "
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata"
+)
+CREATED_COLUMN = Column(
+    name="Created At",
+    type="date",
+    description=CREATED_DESCRIPTION,
+    cell=lambda obj, now: obj["metadata"].get("creationTimestamp"),
+)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class KindDescription:
     """Everything that the core has to know about a kind."""
@@ -86,6 +121,8 @@ class KindDescription:
     versions: tuple[str, ...] = ("v1",)
     storage_version: str = ""
     """The version that objects are stored in; empty: the first one."""
+    unserved: tuple[str, ...] = ()
+    """Versions that objects may be stored in and nobody may ask for."""
     plural: str
     kind: str
     singular: str = ""
@@ -96,11 +133,15 @@ class KindDescription:
     carry their kind."""
 
     has_status: bool = False
+    keeps_status_on_create: bool = False
+    """New objects may come with a status, as nodes do."""
     status_keeps: tuple[str, ...] = ()
     """Fields of the metadata that a status write does not change; those of custom kinds change none."""
     subresources: Mapping[str, Subresource] = dataclasses.field(default_factory=dict)
 
     tracks_generation: bool = True
+    counted_metadata: tuple[str, ...] = ()
+    """Fields of the metadata whose change makes a new generation, besides everything outside of it."""
     allows_unconditional_update: bool = True
     creates_on_update: bool = False
     returns_deleted_object: bool = False
@@ -114,8 +155,21 @@ class KindDescription:
     """After the status was dropped: what the server itself writes into a new object."""
     prepare_update: Change | None = None
     """After the status was put back: which other fields a plain update may not change."""
+    complete: Callable[[Storage, Json, Json | None, bool], Json] | None = None
+    """(storage, new, old or None on create, dry run) -> what is stored. After validation: what depends on other
+    objects, such as an address that no one else has. May refuse with a `StatusError`."""
+    held: Callable[[Json], bool] = _not_held
+    """Whether something besides finalizers and grace keeps a deleted object, as the content of a namespace does."""
+    marked: Callable[[Json], Json] = _same
+    """What else changes in an object when a delete only marks it."""
     convert: Callable[[Json, str], Json] | None = None
     """(object, version) -> the object in that version. Without it only `apiVersion` differs between versions."""
+    converter: Callable[[Sequence[Json], str], Awaitable[list[Json]]] | None = None
+    """(objects, version) -> the objects in that version, for kinds whose conversion takes a webhook."""
+    refresh: Callable[[Json], Json] | None = None
+    """Brings a stored object into the form that it would have if it were stored now: the kind changed since."""
+    variants: Mapping[str, KindDescription] = dataclasses.field(default_factory=dict)
+    """By version: the description for those versions that differ in more than their name."""
     merge_schema: Callable[[str], MergeSchema | None] | None = None
     """Merge keys for strategic merge patches, by version."""
     grace_period: Callable[[Json, int | None], int] | None = None
@@ -126,12 +180,12 @@ class KindDescription:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
-    """After the name; none: the age alone."""
+    """After the name, unless one of them is the name (its format says so); none: the time of creation."""
     schema: Callable[[str], Mapping[str, Any] | None] | None = None
     """The OpenAPI v3 schema of an object, by version."""
 
     def __post_init__(self) -> None:
-        if self.stored_version not in self.versions:
+        if self.stored_version not in (*self.versions, *self.unserved):
             raise ValueError(f"{self.group_resource}: storage version {self.storage_version} is not among its versions")
 
     @property
@@ -151,11 +205,28 @@ class KindDescription:
         """Where a real server keeps the objects; it shows in the text of a failed precondition."""
         return f"/registry/{self.group}/{self.plural}" if self.custom else f"/registry/{self.plural}"
 
+    @property
+    def table_columns(self) -> tuple[Column, ...]:
+        """All columns of the table, with those that need not be spelled out."""
+        if any(column.format == "name" for column in self.columns):
+            return self.columns
+        return (NAME_COLUMN, *(self.columns or (CREATED_COLUMN,)))
+
     def api_version(self, version: str) -> str:
         return f"{self.group}/{version}" if self.group else version
 
+    def as_of(self, version: str) -> KindDescription:
+        """The description for one of the versions."""
+        return self.variants.get(version, self) if self.variants else self
+
     def in_version(self, obj: Json, version: str) -> Json:
-        """The object as a client of that version sees it."""
+        """The object as a client of that version sees it.
+
+        Where conversion takes a webhook only `apiVersion` changes here: whoever needs the object itself awaits
+        `ApiCore.converted`.
+        """
+        if self.refresh is not None:
+            obj = self.refresh(obj)
         wanted = self.api_version(version)
         if obj.get("apiVersion") == wanted:
             return obj
@@ -202,7 +273,9 @@ class Registry:
 
     def find(self, group: str, version: str, plural: str) -> KindDescription | None:
         kind = self._kinds.get((group, plural))
-        return kind if kind is not None and version in kind.versions else None
+        if kind is None or version not in kind.versions:
+            return None
+        return kind.as_of(version)
 
     def serves_natively(self, group: str, version: str) -> bool:
         return any(kind.group == group and version in kind.versions and not kind.custom for kind in self)

@@ -60,11 +60,11 @@ class ListOptions:
         options = cls(
             labels=values.get("labelSelector", ""),
             fields=values.get("fieldSelector", ""),
-            limit=_integer("limit", values.get("limit")) or 0,
+            limit=_integer(values.get("limit")) or 0,
             continue_token=values.get("continue", ""),
             resource_version=values.get("resourceVersion", ""),
             resource_version_match=values.get("resourceVersionMatch", ""),
-            timeout_seconds=_integer("timeoutSeconds", values.get("timeoutSeconds")),
+            timeout_seconds=_integer(values.get("timeoutSeconds")),
             bookmarks=parse_bool(values.get("allowWatchBookmarks", "false")),
             send_initial_events=(
                 parse_bool(values["sendInitialEvents"]) if values.get("sendInitialEvents") is not None else None
@@ -109,15 +109,13 @@ class ListOptions:
         return problems
 
 
-def _integer(name: str, text: str | None) -> int | None:
+def _integer(text: str | None) -> int | None:
     if text is None or text == "":
         return None
     try:
         return int(text)
     except ValueError:
-        raise errors.bad_request(
-            f'strconv.ParseInt: parsing {go_quote(text)}: invalid syntax (parameter "{name}")'
-        ) from None
+        raise errors.bad_request(f"strconv.ParseInt: parsing {go_quote(text)}: invalid syntax") from None
 
 
 def parse_bool(text: str) -> bool:
@@ -125,13 +123,15 @@ def parse_bool(text: str) -> bool:
     return text.lower() not in ("false", "0")
 
 
-def parse_version(text: str) -> int:
+def parse_version(text: str, *, watch: bool = False) -> int:
     """The number in a `resourceVersion`; 0 where none is asked for."""
     if text in ("", "0"):
         return 0
     if not (text.isascii() and text.isdecimal()):
         detail = f"strconv.ParseUint: parsing {go_quote(text)}: invalid syntax"
         problem = field_errors.invalid("resourceVersion", text, detail)
+        if watch:
+            raise errors.plain_failure(str(problem))
         raise errors.bad_request(f"invalid resource version: {problem}")
     return int(text)
 

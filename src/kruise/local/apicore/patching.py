@@ -89,6 +89,25 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
+def with_nulls_of(source: Any, target: Any) -> Any:
+    """`target` with the null members that `source` has and `target` lacks."""
+    if isinstance(source, dict) and isinstance(target, dict):
+        changes: dict[str, Any] = {}
+        for name, value in source.items():
+            if value is None:
+                if name not in target:
+                    changes[name] = None
+            elif name in target:
+                inner = with_nulls_of(value, target[name])
+                if inner is not target[name]:
+                    changes[name] = inner
+        return {**target, **changes} if changes else target
+    if isinstance(source, list) and isinstance(target, list) and len(source) == len(target):
+        items = [with_nulls_of(one, other) for one, other in zip(source, target, strict=True)]
+        return items if any(new is not old for new, old in zip(items, target, strict=True)) else target
+    return target
+
+
 _GO_TYPES: Mapping[type, str] = {
     bool: "bool",
     int: "number",
@@ -110,15 +129,28 @@ READERS: Mapping[str, PatchReader] = {
 }
 
 
+def media_type(content_type: str) -> str:
+    return content_type.partition(";")[0].strip()
+
+
 def read(
-    kind: KindDescription, version: str, content_type: str, body: bytes, readers: Mapping[str, PatchReader] = READERS
+    kind: KindDescription,
+    version: str,
+    content_type: str,
+    body: bytes,
+    readers: Mapping[str, PatchReader] = READERS,
+    *,
+    applies: bool = False,
 ) -> Patcher:
-    """The patcher for a request's body; raises `StatusError` for unknown types and unreadable bodies."""
-    media_type = content_type.partition(";")[0].strip()
+    """The patcher for a request's body; raises `StatusError` for unknown types and unreadable bodies.
+
+    `applies`: server-side apply is understood too, though not here.
+    """
+    wanted = media_type(content_type)
     accepted = [name for name in readers if not (kind.custom and name == PatchType.STRATEGIC)]
-    if media_type not in accepted:
-        raise errors.unsupported_media_type(accepted)
-    apply = readers[media_type](kind, version, body)
+    if wanted not in accepted:
+        raise errors.unsupported_media_type([*accepted, PatchType.APPLY.value] if applies else accepted)
+    apply = readers[wanted](kind, version, body)
     # Typed kinds know no null: a field that is set to it is absent. Only a patch that says null can bring one in.
     prune = not kind.custom and b"null" in body
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, Final
 
 from kruise.api.core import field_errors
-from kruise.local.apicore import errors
+from kruise.api.core.field_errors import FieldError
+from kruise.local.apicore import errors, owners, patching, warnings
 from kruise.local.apicore.core import ApiCore, Call
 from kruise.local.apicore.deletion import DeleteOptions, dry_run_problems
 from kruise.local.apicore.errors import Json, StatusError
 from kruise.local.apicore.listing import ListOptions, parse_bool
 from kruise.local.apicore.patching import without_nulls
 from kruise.local.apicore.watching import Watch
-from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.client.transport import Response
 from kruise.machinery.codec import DecodeError, decode, encode
 
 MAX_BODY: Final = 3 * 1024 * 1024
+LONGEST_MANAGER: Final = 128
 _JSON_HEADERS: Mapping[str, str] = {"content-type": "application/json"}
 _OPTIONS_KIND: Mapping[Verb, str] = {
     Verb.CREATE: "CreateOptions",
@@ -38,19 +41,28 @@ VERSION: Json = {
 }
 
 
-class _UnknownPathError(StatusError):
+class UnknownPathError(StatusError):
     """No handler for the path: a real server answers that with plain text unless the group is one of its own."""
 
 
-async def respond(core: ApiCore, request: Request) -> Response:
-    """The answer to anything but a watch."""
-    try:
-        code, answer = await _answer(core, request)
-    except _UnknownPathError:
-        return Response(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
-    except StatusError as error:
-        return refusal(error)
-    return Response(code, encode(answer) if isinstance(answer, dict) else answer, _JSON_HEADERS)
+async def respond(core: ApiCore, request: Request, *, with_owners: bool = True) -> Response:
+    """The answer to anything but a watch. `with_owners`: objects come with `managedFields`."""
+    with warnings.collect() as warned:
+        try:
+            code, found = await answer(core, request, with_owners=with_owners)
+        except UnknownPathError:
+            return Response(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
+        except StatusError as error:
+            return _with_warnings(refusal(error), warned)
+    return _with_warnings(Response(code, encode(found) if isinstance(found, dict) else found, _JSON_HEADERS), warned)
+
+
+def _with_warnings(response: Response, texts: list[str]) -> Response:
+    """With one `warning` header: its values may stand together, separated by commas."""
+    if not texts:
+        return response
+    combined = ", ".join(warnings.header_values(texts))
+    return dataclasses.replace(response, headers={**response.headers, "warning": combined})
 
 
 def refusal(error: StatusError) -> Response:
@@ -60,9 +72,20 @@ def refusal(error: StatusError) -> Response:
     return Response(error.code, encode(error.status), headers)
 
 
-def open_watch(core: ApiCore, request: Request) -> Watch:
+def open_watch(core: ApiCore, request: Request, *, with_owners: bool = True) -> Watch:
     """Raises `StatusError` where the watch is refused."""
-    return core.watch(_call(core, request), ListOptions.from_query(request.query, watch=True))
+    options = ListOptions.from_query(request.query, watch=True)
+    return core.watch(_call(core, request), options, with_owners=with_owners)
+
+
+async def answer(core: ApiCore, request: Request, *, with_owners: bool = True) -> tuple[int, Json | bytes]:
+    """The code and the object of an answer, before it is written. Raises `StatusError`."""
+    code, found = await _answer(core, request)
+    if not isinstance(found, dict):
+        return code, found
+    if "items" in found and request.verb in (Verb.LIST, Verb.DELETE_COLLECTION):
+        return code, {**found, "items": [owners.shown(item, owners=with_owners) for item in found["items"]]}
+    return code, owners.shown(found, owners=with_owners)
 
 
 async def _answer(core: ApiCore, request: Request) -> tuple[int, Json | bytes]:
@@ -73,17 +96,17 @@ async def _answer(core: ApiCore, request: Request) -> tuple[int, Json | bytes]:
     call = _call(core, request)
     match request.verb:
         case Verb.GET:
-            return 200, core.get(call)
+            return 200, await core.read(call)
         case Verb.LIST:
-            return 200, core.list(call, ListOptions.from_query(request.query))
+            return 200, await core.read_list(call, ListOptions.from_query(request.query))
         case Verb.CREATE:
             return 201, await core.create(call, _body(call, request))
         case Verb.UPDATE:
-            answer, created = await core.update(call, _body(call, request))
-            return (201 if created else 200), answer
+            updated, created = await core.update(call, _body(call, request))
+            return (201 if created else 200), updated
         case Verb.PATCH:
-            answer, created = await core.patch(call, request.content_type, request.body or b"")
-            return (201 if created else 200), answer
+            patched, created = await core.patch(call, request.content_type, request.body or b"")
+            return (201 if created else 200), patched
         case Verb.DELETE:
             return 200, await core.delete(call, _delete_options(request))
         case Verb.DELETE_COLLECTION:
@@ -110,12 +133,12 @@ def _call(core: ApiCore, request: Request) -> Call:
     if kind is None:
         refused = errors.no_such_resource()
         if not core.registry.serves_natively(resource.group, resource.version):
-            refused = _UnknownPathError(refused.status)
+            refused = UnknownPathError(refused.status)
         raise refused
     dry_run = tuple(value for name, value in request.query if name == "dryRun" and value)
     options = _OPTIONS_KIND.get(request.verb)
-    if dry_run and options is not None:
-        problems = dry_run_problems(dry_run)
+    if options is not None and (request.query or request.verb is Verb.PATCH):
+        problems = [*_manager_problems(core, request), *dry_run_problems(dry_run)]
         if problems:
             raise errors.invalid_object("meta.k8s.io", options, "", problems)
     return Call(
@@ -126,8 +149,31 @@ def _call(core: ApiCore, request: Request) -> Call:
         subresource=request.subresource,
         dry_run=bool(dry_run),
         user=request.impersonate,
-        manager=request.parameter("fieldManager") or request.user_agent.partition("/")[0],
+        manager=request.parameter("fieldManager") or _name_of(request.user_agent),
+        force=parse_bool(request.parameter("force")) if request.parameter("force") else None,
     )
+
+
+def _name_of(user_agent: str) -> str:
+    """The first part of what a client calls itself, as far as it can be shown."""
+    return "".join(sign for sign in user_agent.partition("/")[0] if sign.isprintable())[:LONGEST_MANAGER]
+
+
+def _manager_problems(core: ApiCore, request: Request) -> list[FieldError]:
+    manager = request.parameter("fieldManager")
+    problems: list[FieldError] = []
+    if request.verb is Verb.PATCH and patching.media_type(request.content_type) == PatchType.APPLY:
+        if not manager and core.apply_reader is not None:
+            problems.append(field_errors.required("fieldManager", "is required for apply patch"))
+    elif request.verb is Verb.PATCH and request.parameter("force"):
+        problems.append(field_errors.forbidden("force", "may not be specified for non-apply patch"))
+    if len(manager.encode()) > LONGEST_MANAGER:
+        problems.append(field_errors.too_long("fieldManager", LONGEST_MANAGER))
+    for position, sign in enumerate(manager):
+        if not sign.isprintable():
+            text = f"invalid character U+{ord(sign):04X} (at position {position})"
+            problems.append(field_errors.invalid("fieldManager", manager, text))
+    return problems
 
 
 def _body(call: Call, request: Request) -> Json:

@@ -47,7 +47,7 @@ class Event:
     object: Json
     previous: Json | None
     encoded: dict[tuple[str, str], bytes] = dataclasses.field(default_factory=dict, repr=False)
-    """Watch lines by event type and API version, so that all watchers share one encoding."""
+    """Watch lines by event type and form (API version, with or without owners), so that watchers share one encoding."""
 
 
 class Storage(Protocol):

@@ -14,7 +14,7 @@ def prepare_new(kind: KindDescription, obj: Json) -> Json:
     obj = dict(obj)
     if kind.tracks_generation:
         obj["metadata"] = {**obj["metadata"], "generation": 1}
-    if kind.has_status:
+    if kind.has_status and not kind.keeps_status_on_create:
         obj.pop("status", None)
     return kind.prepare_create(obj)
 
@@ -45,7 +45,11 @@ def changed(kind: KindDescription, part: ObjectSubresource | None, new: Json, ol
     new = metadata.for_update(new, old)
     about = new["metadata"]
     about["resourceVersion"] = old["metadata"]["resourceVersion"]
-    if kind.tracks_generation and _content(kind, new) != _content(kind, old):
+    counted = kind.counted_metadata if part is None else ()
+    if kind.tracks_generation and (
+        _content(kind, new) != _content(kind, old)
+        or any(about.get(name) != old["metadata"].get(name) for name in counted)
+    ):
         about["generation"] = about.get("generation", 0) + 1
     return new
 

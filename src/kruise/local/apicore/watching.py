@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import collections
-from collections.abc import AsyncIterator
+import dataclasses
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from kruise.local.apicore import errors
+from kruise.local.apicore import errors, owners
 from kruise.local.apicore.errors import Json, StatusError
 from kruise.local.apicore.kinds import KindDescription
 from kruise.local.apicore.listing import Filter, ListOptions, parse_version
@@ -31,6 +32,19 @@ def _line(event_type: str, obj: Json) -> bytes:
     return b'{"type":"%b","object":%b}' % (event_type.encode(), encode(obj))
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Unconverted:
+    """A line that needs a webhook before it can be written."""
+
+    type: str
+    object: Json
+    event: Event | None = None
+
+
+def _nothing(watch: Watch) -> None:
+    return None
+
+
 class Watch:
     """One open watch: an asynchronous iterator over lines. It ends in order at its timeout or when it is too slow."""
 
@@ -44,12 +58,17 @@ class Watch:
         *,
         bookmark_interval: float | None = 60.0,
         max_lag: int = 10_000,
+        with_owners: bool = False,
+        on_close: Callable[[Watch], None] = _nothing,
     ) -> None:
         self._storage = storage
         self._kind = kind
         self._version = version
+        self._with_owners = with_owners
+        self._form = version if with_owners else f"{version} without owners"
         self._selected = selected
-        self._ready: collections.deque[bytes] = collections.deque()
+        self._ready: collections.deque[bytes | _Unconverted] = collections.deque()
+        self._on_close = on_close
         self._in_a_row = 0
         self._max_lag = max_lag
         self._waiter: asyncio.Future[None] | None = None
@@ -64,7 +83,7 @@ class Watch:
 
     def _begin(self, options: ListOptions) -> int:
         """Queue the initial events where they are asked for; returns the version after which to go on."""
-        asked = parse_version(options.resource_version)
+        asked = parse_version(options.resource_version, watch=True)
         wants_state = options.send_initial_events is True
         if options.send_initial_events is None:
             wants_state = asked == 0
@@ -75,7 +94,7 @@ class Watch:
         at = self._storage.version
         for _, obj in self._storage.scan(self._kind.group_resource, self._selected.namespace, "", at):
             if self._selected.matches(obj):
-                self._ready.append(_line(ADDED, self._kind.in_version(obj, self._version)))
+                self._ready.append(self._written(ADDED, obj))
         if options.send_initial_events and options.bookmarks:
             self._ready.append(self._bookmark(at, {INITIAL_EVENTS_END: "true"}))
         return at
@@ -102,7 +121,8 @@ class Watch:
                     self._in_a_row = 0
                     await asyncio.sleep(0)
                     continue
-                return self._ready.popleft()
+                line = self._ready.popleft()
+                return line if isinstance(line, bytes) else await self._convert(line)
             if self._ended:
                 self.close()
                 raise StopAsyncIteration
@@ -127,7 +147,32 @@ class Watch:
             if line is not None:
                 self._ready.append(line)
 
-    def _line_for(self, event: Event) -> bytes | None:
+    def _written(self, event_type: str, obj: Json, event: Event | None = None) -> bytes | _Unconverted:
+        kind, obj = self._kind, owners.shown(obj, owners=self._with_owners)
+        if kind.converter is not None and obj.get("apiVersion") != kind.api_version(self._version):
+            return _Unconverted(event_type, obj, event)
+        line = _line(event_type, kind.in_version(obj, self._version))
+        if event is not None:
+            event.encoded[event_type, self._form] = line
+        return line
+
+    async def _convert(self, waiting: _Unconverted) -> bytes:
+        known = None if waiting.event is None else waiting.event.encoded.get((waiting.type, self._form))
+        if known is not None:
+            return known
+        assert self._kind.converter is not None
+        try:
+            (obj,) = await self._kind.converter([waiting.object], self._version)
+        except StatusError as error:
+            self._ready.clear()
+            self._ended = True
+            return _line(ERROR, error.status)
+        line = _line(waiting.type, obj)
+        if waiting.event is not None:
+            waiting.event.encoded[waiting.type, self._form] = line
+        return line
+
+    def _line_for(self, event: Event) -> bytes | _Unconverted | None:
         selected = self._selected
         if selected.namespace and event.key[0] != selected.namespace:
             return None
@@ -141,11 +186,8 @@ class Watch:
             event_type = DELETED if not is_in else MODIFIED if was_in else ADDED
             if event_type == DELETED and event.previous is not None:
                 obj = _stamped(event.previous, event.version)
-        known = event.encoded.get((event_type, self._version))
-        if known is None:
-            known = _line(event_type, self._kind.in_version(obj, self._version))
-            event.encoded[event_type, self._version] = known
-        return known
+        known = event.encoded.get((event_type, self._form))
+        return self._written(event_type, obj, event) if known is None else known
 
     async def _wait(self) -> None:
         """Until something changes, a bookmark is due or the watch is over."""
@@ -178,6 +220,12 @@ class Watch:
         self._ended = True
         self._wake()
 
+    def finish(self) -> None:
+        """Close the watch from the server's side after what has happened until now."""
+        if not self._ended:
+            self._read_on()
+            self.end()
+
     def tear(self, failure: Exception) -> None:
         """Break the connection: what was not read is lost, and the reader gets `failure`."""
         self._ready.clear()
@@ -188,6 +236,7 @@ class Watch:
         """The reader is gone."""
         self._ended = True
         self._unsubscribe()
+        self._on_close(self)
 
 
 def _stamped(obj: Json, version: int) -> Json:

@@ -1,0 +1,191 @@
+"""`kruise up`, `down`, `status` and `kubeconfig`: the local cluster on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kruise.local.cluster import ClusterOptions, LocalCluster
+from kruise.local.state import Running, State, StateError, directory, process_start
+from kruise.machinery.clock import RealClock
+from kruise.manager import logs
+
+DEFAULT_PORT = 7443
+OLDEST_KUBECTL = 28
+_READY_SECONDS = 30.0
+
+_output = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to answer.")
+
+
+@click.command()
+@click.option("--nodes", default=3, show_default=True, type=click.IntRange(0, 5000), help="Simulated nodes.")
+@click.option("--zones", default="a,b,c", show_default=True, help="Zones that the nodes are spread over.")
+@click.option(
+    "--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 65535), help="0: any free port."
+)
+@click.option("--detach", is_flag=True, help="Return when it is ready and leave it running.")
+def up(nodes: int, zones: str, port: int, detach: bool) -> None:
+    """Start a local Kubernetes in one process: no Docker, no root."""
+    state = State(directory())
+    try:
+        state.prepare()
+    except StateError as error:
+        raise click.ClickException(str(error)) from error
+    found = state.running()
+    if found is not None:
+        raise click.ClickException(
+            f"a local cluster is running already at {found.url} (pid {found.pid}): kruise down ends it"
+        )
+    names = tuple(part.strip() for part in zones.split(",") if part.strip())
+    if not names:
+        raise click.ClickException("--zones needs at least one name, for example --zones a,b,c")
+    if detach:
+        _detached(state, ["--nodes", str(nodes), "--zones", zones, "--port", str(port)])
+        return
+    try:
+        asyncio.run(_serve(state, ClusterOptions(nodes=nodes, zones=names), port))
+    except (StateError, OSError) as error:
+        raise click.ClickException(_explained(error, port)) from error
+    finally:
+        state.clear()
+
+
+async def _serve(state: State, options: ClusterOptions, port: int) -> None:
+    logs.set_up(as_json=False, verbosity=0, current=dict, stream=state.log.open("a", buffering=1))
+    began = time.monotonic()
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    cluster = LocalCluster(options, clock=RealClock())
+    async with cluster.serving(port=port) as served:
+        state.write(
+            Running(
+                pid=os.getpid(),
+                url=served.url,
+                started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+                process_start=process_start(os.getpid()),
+            ),
+            served.kubeconfig,
+        )
+        click.echo(f"local Kubernetes is up at {served.url} ({time.monotonic() - began:.1f} s)")
+        click.echo(_next_steps(state))
+        await _until(stop, cluster)
+    click.echo("local Kubernetes is down")
+
+
+async def _until(stop: asyncio.Event, cluster: LocalCluster) -> None:
+    if not sys.stdout.isatty():
+        await stop.wait()
+        return
+    from rich.live import Live
+    from rich.text import Text
+
+    with Live(refresh_per_second=4, transient=True) as live:
+        while not stop.is_set():
+            live.update(Text(f"{cluster.summary()}   (Ctrl-C ends it)"))
+            try:
+                async with asyncio.timeout(0.5):
+                    await stop.wait()
+            except TimeoutError:
+                continue
+
+
+def _next_steps(state: State) -> str:
+    lines = [f"  export KUBECONFIG={state.kubeconfig}", "  kubectl get nodes"]
+    trouble = kubectl_trouble()
+    if trouble:
+        lines.append(f"  note: {trouble}")
+    return "\n".join(lines)
+
+
+def kubectl_trouble() -> str:
+    """What is wrong with the kubectl on the PATH; empty where it will do."""
+    path = shutil.which("kubectl")
+    if path is None:
+        return (
+            "there is no kubectl on the PATH. Get one from your package manager "
+            "(for example `apt-get install kubernetes-client` or `brew install kubectl`) "
+            "or from https://kubernetes.io/docs/tasks/tools/"
+        )
+    try:
+        done = subprocess.run(
+            [path, "version", "--client", "-o", "json"], capture_output=True, text=True, timeout=5, check=False
+        )
+        minor = int(json.loads(done.stdout)["clientVersion"]["minor"].rstrip("+"))
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError):
+        return f"{path} does not tell its version; 1.{OLDEST_KUBECTL} or newer is needed"
+    if minor < OLDEST_KUBECTL:
+        return f"{path} is version 1.{minor}, too old for a 1.34 server: 1.{OLDEST_KUBECTL} or newer is needed"
+    return ""
+
+
+def _detached(state: State, flags: list[str]) -> None:
+    command = [sys.executable, "-m", "kruise.cli.main", "up", *flags]
+    with state.log.open("ab") as log:
+        start = log.tell()
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    deadline = time.monotonic() + _READY_SECONDS
+    while (found := state.running()) is None:
+        if process.poll() is not None:
+            with state.log.open("rb") as log:
+                log.seek(start)
+                said = log.read().decode(errors="replace").strip()
+            raise click.ClickException(said.removeprefix("Error: ") or f"it ended with code {process.returncode}")
+        if time.monotonic() > deadline:
+            process.terminate()
+            raise click.ClickException(f"not ready within {_READY_SECONDS:g} s; see {state.log}")
+        time.sleep(0.05)
+    click.echo(f"local Kubernetes is up at {found.url} (pid {found.pid})")
+    click.echo(_next_steps(state))
+
+
+def _explained(error: OSError | StateError, port: int) -> str:
+    if isinstance(error, OSError) and "address already in use" in str(error).lower():
+        return f"port {port} is taken by another program: choose another with --port, or --port 0 for any free one"
+    return str(error)
+
+
+@click.command()
+def down() -> None:
+    """End the local cluster."""
+    state = State(directory())
+    click.echo("local Kubernetes is down" if state.stop() else "no local cluster is running")
+
+
+@click.command()
+@_output
+def status(output: str) -> None:
+    """Tell whether the local cluster runs. Exit code 1: it does not."""
+    state = State(directory())
+    found = state.running()
+    if output == "json":
+        about: dict[str, Any] = {"running": found is not None}
+        if found is not None:
+            about |= {"url": found.url, "pid": found.pid, "started": found.started, "kubeconfig": str(state.kubeconfig)}
+        click.echo(json.dumps(about))
+    elif found is None:
+        click.echo("no local cluster is running: kruise up starts one")
+    else:
+        click.echo(f"running at {found.url} (pid {found.pid}, since {found.started})\nkubeconfig: {state.kubeconfig}")
+    if found is None:
+        sys.exit(1)
+
+
+@click.command()
+@click.option("--path", is_flag=True, help="Print where it is instead of what it says.")
+def kubeconfig(path: bool) -> None:
+    """Print the kubeconfig of the running local cluster."""
+    state = State(directory())
+    if state.running() is None:
+        raise click.ClickException("no local cluster is running: kruise up starts one")
+    click.echo(str(state.kubeconfig) if path else Path(state.kubeconfig).read_text(), nl=path)

@@ -1,0 +1,252 @@
+"""Ownership of fields for every write, worked out only when somebody looks.
+
+A write keeps a note: who wrote, when, what the object was before and what was asked for. The notes of an object form a
+chain from its last known owners; reading `managedFields`, or an apply, works the chain off and remembers the result
+with that version of the object. A chain that nobody reads is worked off when it gets long, so that it does not hold
+old states for ever.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from kruise.api.core.schema import kind_type
+from kruise.api.core.values import SERVER_FORM, normalise
+from kruise.local.apicore.core import Call
+from kruise.local.apicore.kinds import KindDescription
+from kruise.local.apicore.metadata import timestamp
+from kruise.local.apicore.owners import Json, Owners
+from kruise.local.fields import managers, merge, schema, sets
+from kruise.local.fields.managers import Entries
+from kruise.local.fields.merge import Rules
+from kruise.local.fields.schema import Type
+from kruise.local.fields.sets import FieldSet
+from kruise.local.fields.typed import TypedError
+from kruise.machinery.clock import Clock
+from kruise.machinery.codec import Raw, encode
+
+LONGEST_CHAIN: Final = 16
+
+
+class _Note(NamedTuple):
+    """What is known of a write before its effect on the owners is worked out."""
+
+    earlier: Ownership
+    rules: Rules
+    before: Json
+    after: Json
+    manager: str
+    moment: str | None
+    is_create: bool
+
+
+class Ownership(Owners):
+    """The owners of one version of an object."""
+
+    __slots__ = ("_entries", "_note", "_text", "length")
+
+    def __init__(self, entries: Entries | None = None, note: _Note | None = None) -> None:
+        self._entries = entries
+        self._note = note
+        self._text: Raw | None = None
+        self.length: int = 0 if note is None else note.earlier.length + 1
+        """How many notes have to be worked off."""
+
+    @property
+    def entries(self) -> Entries:
+        if self._entries is None:
+            waiting: list[Ownership] = []
+            at: Ownership = self
+            while at._entries is None:
+                assert at._note is not None
+                waiting.append(at)
+                at = at._note.earlier
+            for each in reversed(waiting):
+                assert each._note is not None
+                each._entries = _worked_off(each._note)
+                each._note, each.length = None, 0
+        assert self._entries is not None
+        return self._entries
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.entries
+
+    def written(self) -> Raw:
+        if self._text is None:
+            self._text = Raw(encode([entry.shown() for entry in self.entries]))
+        return self._text
+
+    def listed(self) -> list[Json]:
+        result: list[Json] = []
+        for entry in self.entries:
+            shown = entry.shown()
+            shown["fieldsV1"] = sets.from_json(entry.fields)
+            result.append(shown)
+        return result
+
+    def agrees_with(self, other: Ownership) -> bool:
+        """Whether the same managers own the same fields, whenever they got them."""
+        mine = {entry.owner: entry.timeless() for entry in self.entries}
+        return mine == {entry.owner: entry.timeless() for entry in other.entries}
+
+
+NOBODY: Final = Ownership(())
+
+
+def _worked_off(note: _Note) -> Entries:
+    known = note.earlier.entries
+    if not known and not note.is_create:
+        # Nothing is tracked until the first apply; only that one looks at what is there already.
+        return ()
+    managed = managers.unpacked(known)
+    try:
+        managed = merge.update(note.rules, note.before, note.after, managed, note.manager, note.moment)
+    except TypedError:
+        # As a real server does: no owners are better than wrong ones.
+        return ()
+    return managers.packed(managed)
+
+
+# What fields a write of a part does not change. Everything else follows from the kind's description.
+_STATUS_RESETS: Final = {
+    "customresourcedefinitions.apiextensions.k8s.io": sets.of_paths(("metadata",), ("spec",)),
+    "pods": sets.of_paths(("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences")),
+}
+_CONTAINER_SIZES: Final[FieldSet] = {"f:*": {"f:resources": {}, "f:resizePolicy": {}}}
+_ONLY: Final[dict[tuple[str, str], FieldSet]] = {
+    ("pods", "ephemeralcontainers"): sets.of_paths(("spec", "ephemeralContainers")),
+    ("pods", "resize"): {"f:spec": {"f:containers": _CONTAINER_SIZES, "f:initContainers": _CONTAINER_SIZES}},
+}
+
+
+class RuleBook:
+    """The rules of all kinds, made when they are first needed."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[KindDescription, dict[str, Rules], dict[str, Type | None]]] = {}
+
+    def rules(self, kind: KindDescription, version: str, subresource: str) -> Rules:
+        place = (kind.group_resource, version)
+        known = self._known.get(place)
+        # A definition that changed brings new descriptions.
+        if known is None or known[0] is not kind:
+            known = self._known[place] = (kind, {}, {})
+        _, by_part, types = known
+        found = by_part.get(subresource)
+        if found is None:
+            found = by_part[subresource] = _rules(kind, version, subresource, types)
+        return found
+
+
+def _rules(kind: KindDescription, version: str, subresource: str, types: dict[str, Type | None]) -> Rules:
+    def type_in(api_version: str) -> Type | None:
+        if api_version not in types:
+            types[api_version] = _type(kind, api_version)
+        return types[api_version]
+
+    def convert(obj: Json, api_version: str) -> Json:
+        return kind.in_version(obj, api_version.rpartition("/")[2])
+
+    return Rules(
+        api_version=kind.api_version(version),
+        type_in=type_in,
+        convert=convert,
+        reset=_reset(kind, subresource),
+        only=_ONLY.get((kind.group_resource, subresource)),
+        subresource=subresource,
+    )
+
+
+def _reset(kind: KindDescription, subresource: str) -> FieldSet:
+    if subresource == "status":
+        own = _STATUS_RESETS.get(kind.group_resource)
+        if own is not None:
+            return own
+        kept = () if kind.custom else kind.status_keeps
+        return sets.of_paths(("spec",), *(("metadata", name) for name in kept))
+    return sets.of_paths(("status",)) if kind.has_status and not subresource else {}
+
+
+def _type(kind: KindDescription, api_version: str) -> Type | None:
+    version = api_version.rpartition("/")[2]
+    if version not in kind.versions or kind.api_version(version) != api_version:
+        return None
+    if not kind.custom:
+        native = schema.native(api_version, kind.kind)
+        if native is not None:
+            return native
+    return schema.custom(None if kind.schema is None else kind.schema(version))
+
+
+def empty_object(kind: KindDescription, version: str) -> Json:
+    """An object of which nothing was said yet. Those of native kinds hold what Go writes in any case."""
+    about = {"apiVersion": kind.api_version(version), "kind": kind.kind}
+    struct = None if kind.custom else kind_type(about["apiVersion"], kind.kind)
+    return about if struct is None else {**normalise({}, struct, form=SERVER_FORM), **about}
+
+
+@dataclasses.dataclass(slots=True)
+class Tracker:
+    """Keeps the owners of a core's objects; `kruise.local.fields.install` puts it in place."""
+
+    clock: Clock
+    book: RuleBook = dataclasses.field(default_factory=RuleBook)
+    _empty: dict[tuple[str, str], Json] = dataclasses.field(default_factory=dict)
+
+    def empty(self, kind: KindDescription, version: str) -> Json:
+        key = (kind.group_resource, version)
+        if key not in self._empty:
+            self._empty[key] = empty_object(kind, version)
+        return self._empty[key]
+
+    def created(self, call: Call, sent: Json, asked: Sequence[Any] | None) -> Ownership:
+        earlier = NOBODY if asked is None else _asked(asked, NOBODY)
+        return self._noted(call, "", earlier, self.empty(call.kind, call.version), sent, is_create=True)
+
+    def changed(self, call: Call, held: Any, before: Json, after: Json, asked: Sequence[Any] | None) -> Ownership:
+        earlier = owners_of(held)
+        if asked is not None and not call.subresource:
+            earlier = _asked(asked, earlier)
+        if earlier._entries == ():
+            return NOBODY
+        return self._noted(call, call.subresource, earlier, before, after)
+
+    def agree(self, held: Any, other: Any) -> bool:
+        return owners_of(held).agrees_with(owners_of(other))
+
+    def _noted(
+        self, call: Call, subresource: str, earlier: Ownership, before: Json, after: Json, *, is_create: bool = False
+    ) -> Ownership:
+        rules = self.book.rules(call.kind, call.version, subresource)
+        # The server works out the owners of a size in the terms of its view, and loses the time on the way back.
+        moment = None if subresource == "scale" else timestamp(self.clock.now())
+        result = Ownership(note=_Note(earlier, rules, before, after, call.manager, moment, is_create))
+        if result.length >= LONGEST_CHAIN:
+            _ = result.entries
+        return result
+
+
+def owners_of(held: Any) -> Ownership:
+    """The owners as they stand in an object: tracked, imported from another cluster, or none."""
+    if isinstance(held, Ownership):
+        return held
+    if not isinstance(held, list):
+        return NOBODY
+    try:
+        return Ownership(managers.read(held))
+    except ValueError:
+        return NOBODY
+
+
+def _asked(asked: Sequence[Any], otherwise: Ownership) -> Ownership:
+    """The owners that a request sets itself; what is not understood is as good as not said."""
+    if managers.is_reset(asked):
+        return NOBODY
+    try:
+        entries = managers.read(asked)
+    except ValueError:
+        return otherwise
+    return Ownership(entries) if entries else otherwise

@@ -1,0 +1,124 @@
+"""What a container does: for how long it runs, how it ends, and what it prints.
+
+Nothing is executed. A command line that we understand is worked out by `shell`; everything else is a service that
+runs until it is stopped. Working it out again gives the same, so logs need not be kept: they are made when read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+
+from kruise.local.nodes import images
+from kruise.local.nodes.pods import Container, ExecAction, Handler, Pod
+from kruise.local.nodes.shell import EndlessError, Run, execute
+
+FOREVER = float("inf")
+SHORTEST = 0.05
+"""Even a command that does nothing takes as long as this."""
+SHELL_IMAGES = frozenset({"busybox", "alpine", "debian", "ubuntu"})
+"""Their own command is a shell, which ends at once where nobody types."""
+FAR = 10 * 365 * 86400.0
+
+Variables = tuple[tuple[str, str], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Program:
+    """A command line with its variables. Empty: the image's own command, of which nothing is known."""
+
+    argv: tuple[str, ...] = ()
+    variables: Variables = ()
+
+    def ending(self) -> tuple[float, int]:
+        """Seconds from the start and the exit code; for ever and 0 for a service."""
+        return _ending(self.argv, self.variables)
+
+    def output(self, seconds: float) -> list[tuple[float, str]]:
+        """The lines of the first so many seconds, with the moment of each."""
+        if not self.argv:
+            return []
+        run = Run(until=seconds)
+        with contextlib.suppress(EndlessError):  # what it printed until now is in the run
+            execute(self.argv, dict(self.variables), run)
+        return [line for line in run.lines if line[0] <= seconds]
+
+
+@functools.lru_cache(maxsize=2048)
+def _ending(argv: tuple[str, ...], variables: Variables) -> tuple[float, int]:
+    if not argv:
+        return FOREVER, 0
+    run = Run(until=FAR)
+    try:
+        code = execute(argv, dict(variables), run)
+    except EndlessError:
+        return FOREVER, 0
+    return max(SHORTEST, run.seconds), code
+
+
+def program(pod: Pod, container: Container) -> Program:
+    argv = (*container.command, *container.args)
+    base = images.repository(images.full_name(container.image)).rpartition("/")[2]
+    if not container.command:
+        if base == "hello-world":
+            argv = ("echo", "Hello from Docker!")
+        elif base not in SHELL_IMAGES:
+            return Program()
+        elif not argv and not container.stdin:
+            argv = ("true",)
+    if not argv:
+        return Program()
+    return Program(argv, _variables(pod, container))
+
+
+def hook_ending(action: ExecAction) -> tuple[float, int]:
+    """Seconds and exit code of a hook's or a probe's command: what is not known ends at once, and well."""
+    return _hook_ending(action.command)
+
+
+@functools.lru_cache(maxsize=1024)
+def _hook_ending(argv: tuple[str, ...]) -> tuple[float, int]:
+    run = Run(until=FAR)
+    try:
+        code = execute(argv, {}, run, unknown_ends=True) if argv else 0
+    except EndlessError:
+        return FOREVER, 0
+    return run.seconds, code
+
+
+def handler_ending(handler: Handler | None) -> tuple[float, int]:
+    if handler is None:
+        return 0.0, 0
+    if handler.sleep is not None:
+        return float(handler.sleep.seconds), 0
+    if handler.exec is not None:
+        return hook_ending(handler.exec)
+    return 0.0, 0
+
+
+def _variables(pod: Pod, container: Container) -> Variables:
+    found = {"HOSTNAME": pod.metadata.name, "HOME": "/root", "PWD": "/"}
+    for item in container.env:
+        if item.value_from is None:
+            found[item.name] = item.value
+        elif item.value_from.field_ref is not None:
+            found[item.name] = _field(pod, item.value_from.field_ref.field_path)
+    return tuple(sorted(found.items()))
+
+
+def _field(pod: Pod, path: str) -> str:
+    known = {
+        "metadata.name": pod.metadata.name,
+        "metadata.namespace": pod.metadata.namespace,
+        "metadata.uid": pod.metadata.uid,
+        "spec.nodeName": pod.spec.node_name,
+        "spec.serviceAccountName": pod.spec.service_account_name,
+        "status.podIP": pod.status.pod_ip,
+        "status.hostIP": pod.status.host_ip,
+    }
+    for kind, values in (("labels", pod.metadata.labels), ("annotations", pod.metadata.annotations)):
+        start = f"metadata.{kind}['"
+        if path.startswith(start):
+            return values.get(path[len(start) : -2], "")
+    return known.get(path, "")

@@ -1,0 +1,357 @@
+"""Where a pod goes: filters, then scores (pure).
+
+`Cluster` is the working copy of one decision: nodes with what is free on them. Pods of one kind (the same needs, labels
+and owner) are looked at together: what labels and taints say about the nodes is worked out once, and only what changes
+from pod to pod is asked again. `place` is the same for a single pod.
+
+Scores follow kube-scheduler's weights: taints to avoid (3), preferred affinity (2), an even spread of an owner's pods
+over zones and nodes (2), free CPU and memory (1). Equal nodes are taken by name, so a decision is the same each time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from kruise.api.meta import controller_of
+from kruise.api.native.nodes import Node
+from kruise.api.native.pod import Pod
+from kruise.local.scheduler import messages
+from kruise.local.scheduler import nodes as rules
+from kruise.local.scheduler.exclusion import Exclusions, Namespaces, Term, terms_of
+from kruise.local.scheduler.messages import Tally, Unschedulable
+from kruise.local.scheduler.requests import (
+    CPU,
+    MEMORY,
+    PODS,
+    Amounts,
+    HostPort,
+    amounts,
+    host_ports,
+    ports_conflict,
+    requests,
+    weight,
+)
+from kruise.local.scheduler.volumes import NO_NEEDS, Needs, Storage, needs_of, refusal
+from kruise.machinery.codec import canonical
+
+ZONE = "topology.kubernetes.io/zone"
+_TAINTS, _AFFINITY, _SPREAD = 3, 2, 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Placement:
+    node: str
+    waiting: tuple[str, ...] = ()
+    """Names of the claims that must be bound for this node before the pod can be."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Load:
+    """What a pod takes on its node."""
+
+    amounts: Amounts
+    cpu: int
+    memory: int
+    ports: tuple[HostPort, ...]
+
+    @classmethod
+    def of(cls, pod: Pod) -> Load:
+        return cls(requests(pod), *weight(pod), host_ports(pod))
+
+
+class Space:
+    """A node and what is left of it."""
+
+    __slots__ = ("allocatable", "count", "cpu", "free", "labels", "limit", "memory", "name", "node", "ports", "zone")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.name = node.metadata.name
+        self.labels = node.metadata.labels
+        self.zone = self.labels.get(ZONE, "")
+        self.allocatable = amounts(node.status.allocatable or node.status.capacity)
+        self.free = dict(self.allocatable)
+        self.limit = self.allocatable.get(PODS, 0)
+        self.count = 0
+        self.cpu = 0
+        self.memory = 0
+        self.ports: list[HostPort] = []
+
+    def take(self, load: Load) -> None:
+        free = self.free
+        for name, amount in load.amounts.items():
+            free[name] = free.get(name, 0) - amount
+        self.count += 1
+        self.cpu += load.cpu
+        self.memory += load.memory
+        self.ports += load.ports
+
+
+@dataclasses.dataclass(slots=True)
+class _Spread:
+    """The pods of one owner, by node and by zone."""
+
+    by_node: dict[str, int] = dataclasses.field(default_factory=dict)
+    by_zone: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    def add(self, space: Space) -> None:
+        self.by_node[space.name] = self.by_node.get(space.name, 0) + 1
+        self.by_zone[space.zone] = self.by_zone.get(space.zone, 0) + 1
+
+
+@dataclasses.dataclass(slots=True)
+class _Kind:
+    """Pods that are alike, and what is known about the nodes for them."""
+
+    load: Load
+    exclusions: Exclusions
+    candidates: list[tuple[Space, int]]
+    """Nodes that labels and taints allow, with the part of the score that does not change."""
+    tally: Tally
+    """Why the others are out."""
+    spread: _Spread
+    refused: Unschedulable | None = None
+    """Once one of them fits nowhere, no other does: placements only make it worse."""
+
+
+class Cluster:
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        pods_by_node: Mapping[str, Sequence[Pod]],
+        *,
+        storage: Storage | None = None,
+        namespaces: Namespaces | None = None,
+        load_of: Callable[[Pod], Load] = Load.of,
+    ) -> None:
+        self.spaces = sorted((Space(node) for node in nodes), key=lambda space: space.name)
+        self._by_name = {space.name: space for space in self.spaces}
+        self._storage = storage or Storage()
+        self._namespaces = namespaces or {}
+        self._load_of = load_of
+        self._placed: list[tuple[Pod, Space]] = []
+        self._strict: list[tuple[Pod, Space, tuple[Term, ...]]] = []
+        """Pods with anti-affinity of their own."""
+        self._kinds: dict[bytes, _Kind] = {}
+        self._choices: dict[bytes, tuple[list[tuple[Space, int]], Tally]] = {}
+        self._spreads: dict[str, _Spread] = {}
+        for space in self.spaces:
+            for pod in pods_by_node.get(space.name, ()):
+                self._put(pod, space)
+
+    def _put(self, pod: Pod, space: Space) -> tuple[Term, ...]:
+        space.take(self._load_of(pod))
+        self._placed.append((pod, space))
+        owner = _owner(pod)
+        if owner:
+            self._spread(owner).add(space)
+        if pod.spec.affinity is None:
+            return ()
+        terms = terms_of(pod, self._namespaces)
+        if terms:
+            self._strict.append((pod, space, terms))
+        return terms
+
+    def assume(self, pod: Pod, node: str) -> None:
+        """Count the pod as being on the node."""
+        space = self._by_name[node]
+        terms = self._put(pod, space)
+        for kind in self._kinds.values():
+            if terms or kind.exclusions.has_terms:
+                kind.exclusions.note(pod, terms, space.labels)
+
+    def _spread(self, owner: str) -> _Spread:
+        found = self._spreads.get(owner)
+        if found is None:
+            found = self._spreads[owner] = _Spread()
+        return found
+
+    def place(self, pod: Pod) -> Placement | Unschedulable:
+        if not self.spaces:
+            return Unschedulable(nodes=0)
+        needs = needs_of(pod, self._storage)
+        kind = self._kind(pod)
+        never = pod.spec.preemption_policy == "Never"
+        if needs.problem:
+            return Unschedulable(nodes=len(self.spaces), problem=needs.problem, never_preempts=never)
+        if needs is NO_NEEDS and kind.refused is not None:
+            return kind.refused
+        space = self._best(kind, needs)
+        if space is not None:
+            return Placement(space.name, tuple(claim.metadata.name for claim in needs.waiting))
+        tally = self._reasons(kind, needs)
+        refused = Unschedulable(
+            nodes=len(self.spaces),
+            reasons=tally.reasons,
+            resolvable=tally.resolvable,
+            never_preempts=never,
+        )
+        if needs is NO_NEEDS:
+            kind.refused = refused
+        return refused
+
+    # Kinds of pods
+
+    def _kind(self, pod: Pod) -> _Kind:
+        key = _likeness(pod)
+        found = self._kinds.get(key)
+        if found is None:
+            found = self._kinds[key] = self._new_kind(pod)
+        return found
+
+    def _new_kind(self, pod: Pod) -> _Kind:
+        exclusions = Exclusions(pod, terms_of(pod, self._namespaces))
+        if exclusions.has_terms:
+            for other, space in self._placed:
+                exclusions.note(other, (), space.labels)
+        for other, space, terms in self._strict:
+            exclusions.note(other, terms, space.labels)
+        spec = pod.spec
+        key = canonical((spec.node_selector, spec.affinity, spec.tolerations))
+        if key not in self._choices:
+            self._choices[key] = self._allowed(pod)
+        owner = _owner(pod)
+        spread = self._spread(owner) if owner else _Spread()
+        return _Kind(self._load_of(pod), exclusions, *self._choices[key], spread)
+
+    def _allowed(self, pod: Pod) -> tuple[list[tuple[Space, int]], Tally]:
+        spec, tally = pod.spec, Tally()
+        named = rules.named_only(pod)
+        ignores_cordon = rules.accepts_cordon(spec)
+        allowed: list[Space] = []
+        for space in self.spaces:
+            node = space.node
+            if named is not None and space.name not in named:
+                tally.add(messages.NOT_NAMED)
+            elif node.spec.unschedulable and not ignores_cordon:
+                tally.add(messages.CORDONED)
+            elif node.spec.taints and rules.untolerated(
+                node.spec.taints, spec.tolerations, (rules.NO_SCHEDULE, rules.NO_EXECUTE)
+            ):
+                tally.add(messages.TAINTED)
+            elif not rules.selected(spec, node):
+                tally.add(messages.NOT_SELECTED)
+            else:
+                allowed.append(space)
+        wishes = [rules.preference(spec, space.node) for space in allowed]
+        doubts = [rules.unloved_taints(spec, space.node) for space in allowed]
+        most_wished, most_doubted = max(wishes, default=0) or 1, max(doubts, default=0) or 1
+        scored = [
+            (space, _AFFINITY * (100 * wish // most_wished) - _TAINTS * (100 * doubt // most_doubted))
+            for space, wish, doubt in zip(allowed, wishes, doubts, strict=True)
+        ]
+        return scored, tally
+
+    # One pod
+
+    def _best(self, kind: _Kind, needs: Needs) -> Space | None:
+        load, exclusions = kind.load, kind.exclusions
+        wanted = [(name, amount) for name, amount in load.amounts.items() if amount > 0]
+        excluded = bool(exclusions.own or exclusions.theirs)
+        by_node, by_zone = kind.spread.by_node, kind.spread.by_zone
+        per_node = 100 * _SPREAD / (2 * (1 + max(by_node.values(), default=0)))
+        per_zone = 100 * _SPREAD / (2 * (1 + max(by_zone.values(), default=0)))
+        chosen_already = needs.chosen_node
+        best: Space | None = None
+        best_score = 0.0
+        for space, fixed in kind.candidates:
+            if space.count >= space.limit:
+                continue
+            free = space.free
+            fits = True
+            for name, amount in wanted:
+                if amount > free.get(name, 0):
+                    fits = False
+                    break
+            if not fits:
+                continue
+            if load.ports and ports_conflict(load.ports, space.ports):
+                continue
+            if excluded and (exclusions.closed_by_own(space.labels) or exclusions.closed_by_theirs(space.labels)):
+                continue
+            if needs is not NO_NEEDS and refusal(needs, space.node, self._storage):
+                continue
+            if space.name == chosen_already:
+                return space
+            score = fixed + _idle(space, load)
+            if by_node:
+                score -= per_node * by_node.get(space.name, 0) + per_zone * by_zone.get(space.zone, 0)
+            if best is None or score > best_score:
+                best, best_score = space, score
+        return best
+
+    def _reasons(self, kind: _Kind, needs: Needs) -> Tally:
+        """What rules out each node, in the order in which kube-scheduler asks."""
+        tally = Tally()
+        tally.reasons.update(kind.tally.reasons)
+        for space, _ in kind.candidates:
+            if kind.load.ports and ports_conflict(kind.load.ports, space.ports):
+                tally.add(messages.PORTS_TAKEN, resolvable=True)
+                continue
+            short = self._shortages(kind.load, space)
+            if short:
+                hopeless = any(amount > space.allocatable.get(name, 0) for name, amount in kind.load.amounts.items())
+                tally.add(*short, resolvable=not hopeless)
+                continue
+            because = refusal(needs, space.node, self._storage) if needs is not NO_NEEDS else ""
+            if because:
+                tally.add(because)
+            elif kind.exclusions.closed_by_own(space.labels):
+                tally.add(messages.OWN_ANTI_AFFINITY, resolvable=True)
+            elif kind.exclusions.closed_by_theirs(space.labels):
+                tally.add(messages.THEIR_ANTI_AFFINITY, resolvable=True)
+        return tally
+
+    def _shortages(self, load: Load, space: Space) -> list[str]:
+        short = [messages.TOO_MANY_PODS] if space.count >= space.limit else []
+        return short + [
+            messages.insufficient(name)
+            for name, amount in load.amounts.items()
+            if amount > 0 and amount > space.free.get(name, 0)
+        ]
+
+
+def _idle(space: Space, load: Load) -> float:
+    """How free the node is with the pod on it: the mean of CPU and memory, in percent."""
+    total_cpu, total_memory = space.allocatable.get(CPU, 0), space.allocatable.get(MEMORY, 0)
+    cpu = max(0, total_cpu - space.cpu - load.cpu) * 100 / total_cpu if total_cpu else 0
+    memory = max(0, total_memory - space.memory - load.memory) * 100 / total_memory if total_memory else 0
+    return (cpu + memory) / 2
+
+
+def _owner(pod: Pod) -> str:
+    reference = controller_of(pod)
+    return reference.uid if reference is not None else ""
+
+
+def _likeness(pod: Pod) -> bytes:
+    """Equal for pods that the scheduler need not tell apart."""
+    spec = pod.spec
+    return canonical(
+        (
+            pod.metadata.namespace,
+            _owner(pod),
+            pod.metadata.labels,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.containers,
+            spec.init_containers,
+            spec.overhead,
+            spec.resources,
+            spec.preemption_policy,
+        )
+    )
+
+
+def place(
+    pod: Pod,
+    nodes: Iterable[Node],
+    pods_by_node: Mapping[str, Sequence[Pod]],
+    *,
+    storage: Storage | None = None,
+    namespaces: Namespaces | None = None,
+) -> Placement | Unschedulable:
+    """The node for one pod, or why there is none."""
+    return Cluster(nodes, pods_by_node, storage=storage, namespaces=namespaces).place(pod)

@@ -1,0 +1,124 @@
+"""Where a running local cluster leaves its traces: kubeconfig, pid and address, under the user's state directory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from kruise.machinery.codec import DecodeError, Struct, decode, encode
+
+_POLL_SECONDS = 0.05
+
+
+class StateError(RuntimeError):
+    """The state directory cannot be used; the text says why and what to do."""
+
+
+class Running(Struct):
+    """A cluster that was started and has not said that it ended."""
+
+    pid: int
+    url: str
+    started: str
+    process_start: str = ""
+    """When the kernel started the process, in its own count: a pid alone may have been given to another since."""
+
+
+def directory(environment: Mapping[str, str] = os.environ) -> Path:
+    base = environment.get("KRUISE_STATE") or ""
+    if base:
+        return Path(base)
+    state = environment.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(state) / "kruise"
+
+
+class State:
+    """The traces of one cluster."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.kubeconfig = path / "kubeconfig"
+        self.log = path / "cluster.log"
+        self._record = path / "cluster.json"
+
+    def prepare(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            raise StateError(
+                f"{self.path} cannot be made: {error.strerror}. Set KRUISE_STATE to another place."
+            ) from error
+
+    def write(self, running: Running, kubeconfig: str) -> None:
+        """Leave the traces. Nothing half-written stays behind when the disk is full."""
+        for path, content in ((self.kubeconfig, kubeconfig.encode()), (self._record, encode(running))):
+            fresh = path.with_name(path.name + ".new")
+            try:
+                with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                    file.write(content)
+                fresh.replace(path)
+            except OSError as error:
+                fresh.unlink(missing_ok=True)
+                raise StateError(
+                    f"{path} cannot be written: {error.strerror}. Make room or set KRUISE_STATE."
+                ) from error
+
+    def running(self) -> Running | None:
+        """The cluster that runs right now, if any. Traces of one that died are no answer."""
+        try:
+            found = decode(self._record.read_bytes(), Running)
+        except (OSError, DecodeError):
+            return None
+        return found if process_start(found.pid) == found.process_start else None
+
+    def clear(self) -> None:
+        for path in (self._record, self.kubeconfig):
+            path.unlink(missing_ok=True)
+
+    def stop(self, timeout: float = 10.0) -> bool:
+        """End the running cluster in order, by force where it does not listen. False: none was running."""
+        found = self.running()
+        if found is None:
+            self.clear()
+            return False
+        for number, patience in ((signal.SIGTERM, timeout), (signal.SIGKILL, timeout)):
+            try:
+                os.kill(found.pid, number)
+            except ProcessLookupError:
+                break
+            if _gone(found, time.monotonic() + patience):
+                break
+        self.clear()
+        return True
+
+
+def _gone(running: Running, deadline: float) -> bool:
+    while time.monotonic() < deadline:
+        if process_start(running.pid) != running.process_start:
+            return True
+        time.sleep(_POLL_SECONDS)
+    return False
+
+
+def process_start(pid: int) -> str:
+    """Empty where there is no such process (or it has ended and only waits to be noticed)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return "" if Path("/proc/self").exists() else _alive(pid)
+    except OSError:
+        return ""
+    fields = text.rpartition(")")[2].split()
+    return "" if fields[0] == "Z" else fields[19]
+
+
+def _alive(pid: int) -> str:
+    """Without /proc the pid has to do."""
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return ""
+    return "alive"

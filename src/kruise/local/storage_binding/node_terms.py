@@ -1,0 +1,47 @@
+"""Node selector terms: which nodes a volume reaches, and which nodes a pod asks for (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kruise.api.native.nodes import Node
+from kruise.api.native.pod import NodeSelectorRequirement, NodeSelectorTerm
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def requirement_matches(requirement: NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case "In":
+            return value is not None and value in requirement.values
+        case "NotIn":
+            return value is None or value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            if value is None or len(requirement.values) != 1:
+                return False
+            has, bound = _integer(value), _integer(requirement.values[0])
+            if has is None or bound is None:
+                return False
+            return has > bound if requirement.operator == "Gt" else has < bound
+    return False
+
+
+def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
+    """A term without any requirement matches nothing."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    labels = node.metadata.labels
+    fields = {"metadata.name": node.metadata.name}
+    return all(requirement_matches(item, labels) for item in term.match_expressions) and all(
+        requirement_matches(item, fields) for item in term.match_fields
+    )

@@ -1,0 +1,255 @@
+"""How the workload controllers are watched and wired: what their snapshots are made of, and which changes matter.
+
+An orphan says nothing about who may want it, so the sources of orphans look at the selectors of the workloads in its
+namespace: that is why the specs are made for a cache. Each spec's name is the component of its events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kruise.api.meta import Key, Object, controller_of, key_of
+from kruise.api.native.pod import PODS, Pod
+from kruise.api.resource import Resource
+from kruise.local.workloads import deployment, job, replicaset, rollout
+from kruise.local.workloads.objects import DEPLOYMENTS, JOBS, REPLICA_SETS, Deployment, Job, ReplicaSet
+from kruise.local.workloads.pods import (
+    FINISHED,
+    ORPHAN_INDEX,
+    ORPHANS,
+    active_pods,
+    by_orphanage,
+    concerns_owner,
+    matcher,
+    owner_of,
+    restarts,
+)
+from kruise.machinery.cache import Cache
+from kruise.machinery.controller import OWNER, OWNER_INDEX, ControllerSpec, Source, View, own_key, owner_keys
+
+REPLICA_SET_CONTROLLER = "replicaset-controller"
+DEPLOYMENT_CONTROLLER = "deployment-controller"
+JOB_CONTROLLER = "job-controller"
+
+JOB_PODS = "job-pods"
+"""Index of the pods that Jobs still have to count, by namespace and name of the Job, which may be gone."""
+
+_REPLICA_SET_ORPHANS = "orphan-replica-sets"
+
+
+def specs(cache: Cache) -> tuple[ControllerSpec[Any], ...]:
+    """The controllers of ReplicaSets, Deployments and Jobs. They share the cache, and need it to themselves."""
+    return (replica_set_spec(cache), deployment_spec(cache), job_spec(cache))
+
+
+def _wanting(cache: Cache, workloads: Resource[Any]) -> Callable[[Object], Iterable[Key]]:
+    """The workloads whose selector matches an orphan."""
+
+    def keys(orphan: Object) -> Iterable[Key]:
+        labels = orphan.metadata.labels
+        if not labels or orphan.metadata.deletion_timestamp is not None:
+            return
+        for workload in cache.store(workloads).list(orphan.metadata.namespace):
+            if matcher(workload.spec.selector)(labels):
+                yield key_of(workload)
+
+    return keys
+
+
+# ReplicaSets
+
+
+def replica_set_spec(cache: Cache) -> ControllerSpec[replicaset.Snapshot]:
+    wanting = _wanting(cache, REPLICA_SETS)
+
+    def pod_keys(old: Pod | None, new: Pod | None) -> Iterable[Key]:
+        if not concerns_owner(old, new):
+            return
+        for pod in (old, new):
+            if pod is not None and (key := owner_of(pod, REPLICA_SETS)) is not None:
+                yield key
+        if new is not None and controller_of(new) is None:
+            yield from wanting(new)
+
+    return ControllerSpec(
+        name=REPLICA_SET_CONTROLLER,
+        subject=REPLICA_SETS,
+        sources=(
+            Source(REPLICA_SETS, _spec_keys, indexes=OWNER_INDEX),
+            Source(PODS, pod_keys, indexes={**OWNER_INDEX, **ORPHAN_INDEX}),
+        ),
+        snapshot=_replica_set_snapshot,
+        decide=replicaset.decide,
+        conclude=replicaset.conclude,
+        snapshot_type=replicaset.Snapshot,
+        workers=5,
+    )
+
+
+def _spec_keys(old: ReplicaSet | None, new: ReplicaSet | None) -> Iterable[Key]:
+    """A ReplicaSet's own status is no news to it."""
+    if old is not None and new is not None:
+        before, after = old.metadata, new.metadata
+        if before.generation == after.generation and before.deletion_timestamp == after.deletion_timestamp:
+            return ()
+    return own_key(old, new)
+
+
+def _replica_set_snapshot(view: View, key: Key) -> replicaset.Snapshot | None:
+    replica_set = view.store(REPLICA_SETS).get(*key)
+    if replica_set is None:
+        return None
+    store = view.store(PODS)
+    pods = active_pods(store, store.by_index(OWNER, replica_set.metadata.uid))
+    matches = matcher(replica_set.spec.selector)
+    orphans = [pod for pod in store.by_index(ORPHANS, key.namespace) if matches(pod.metadata.labels)]
+    has_surplus = len(pods) + len(orphans) > replicaset.size(replica_set)
+    return replicaset.Snapshot(
+        replica_set=replica_set,
+        pods=pods,
+        orphans=active_pods(store, orphans),
+        beside=_related_by_node(view, replica_set) if has_surplus else {},
+        now=view.now,
+        seed=view.seed,
+    )
+
+
+def _related_by_node(view: View, replica_set: ReplicaSet) -> dict[str, int]:
+    owner = controller_of(replica_set)
+    family: Iterable[ReplicaSet] = (replica_set,)
+    if owner is not None:
+        family = view.store(REPLICA_SETS).by_index(OWNER, owner.uid)
+    store = view.store(PODS)
+    counts: dict[str, int] = {}
+    for member in family:
+        for pod in active_pods(store, store.by_index(OWNER, member.metadata.uid)):
+            counts[pod.spec.node_name] = counts.get(pod.spec.node_name, 0) + 1
+    return counts
+
+
+# Deployments
+
+
+def deployment_spec(cache: Cache) -> ControllerSpec[deployment.Snapshot]:
+    wanting = _wanting(cache, DEPLOYMENTS)
+    of_owner = owner_keys(DEPLOYMENTS)
+
+    def replica_set_keys(old: ReplicaSet | None, new: ReplicaSet | None) -> Iterable[Key]:
+        yield from of_owner(old, new)
+        if new is not None and controller_of(new) is None:
+            yield from wanting(new)
+
+    def pod_keys(old: Pod | None, new: Pod | None) -> Iterable[Key]:
+        """Only a pod that has ended can matter here: a Recreate waits for the last of the old."""
+        if old is None or (new is not None and new.status.phase not in FINISHED):
+            return
+        reference = owner_of(old, REPLICA_SETS)
+        replica_set = cache.store(REPLICA_SETS).get(*reference) if reference is not None else None
+        owner = controller_of(replica_set) if replica_set is not None else None
+        if owner is None:
+            return
+        found = cache.store(DEPLOYMENTS).get(old.metadata.namespace, owner.name)
+        if found is not None and not rollout.is_rolling(found):
+            yield key_of(found)
+
+    return ControllerSpec(
+        name=DEPLOYMENT_CONTROLLER,
+        subject=DEPLOYMENTS,
+        sources=(
+            Source(DEPLOYMENTS, own_key),
+            Source(REPLICA_SETS, replica_set_keys, indexes={**OWNER_INDEX, _REPLICA_SET_ORPHANS: _orphan_replica_sets}),
+            Source(PODS, pod_keys, indexes=OWNER_INDEX),
+        ),
+        snapshot=_deployment_snapshot,
+        decide=deployment.decide,
+        conclude=deployment.conclude,
+        snapshot_type=deployment.Snapshot,
+        workers=5,
+    )
+
+
+def _orphan_replica_sets(replica_set: ReplicaSet) -> tuple[str, ...]:
+    return (replica_set.metadata.namespace,) if controller_of(replica_set) is None else ()
+
+
+def _deployment_snapshot(view: View, key: Key) -> deployment.Snapshot | None:
+    found: Deployment | None = view.store(DEPLOYMENTS).get(*key)
+    if found is None:
+        return None
+    store = view.store(REPLICA_SETS)
+    owned = store.by_index(OWNER, found.metadata.uid)
+    matches = matcher(found.spec.selector)
+    orphans = store.by_index(_REPLICA_SET_ORPHANS, key.namespace)
+    return deployment.Snapshot(
+        deployment=found,
+        replica_sets=owned,
+        orphans=tuple(item for item in orphans if matches(item.metadata.labels)),
+        busy=() if rollout.is_rolling(found) else _busy(view, owned),
+        now=view.now,
+    )
+
+
+def _busy(view: View, replica_sets: Iterable[ReplicaSet]) -> tuple[str, ...]:
+    pods = view.store(PODS)
+    uids = (item.metadata.uid for item in replica_sets)
+    return tuple(uid for uid in uids if any(pod.status.phase not in FINISHED for pod in pods.by_index(OWNER, uid)))
+
+
+# Jobs
+
+
+def job_spec(cache: Cache) -> ControllerSpec[job.Snapshot]:
+    wanting = _wanting(cache, JOBS)
+
+    def pod_keys(old: Pod | None, new: Pod | None) -> Iterable[Key]:
+        if not concerns_owner(old, new) and old is not None and new is not None and restarts(old) == restarts(new):
+            return
+        for pod in (old, new):
+            if pod is not None and (key := owner_of(pod, JOBS)) is not None:
+                yield key
+        if new is not None and controller_of(new) is None:
+            yield from wanting(new)
+
+    return ControllerSpec(
+        name=JOB_CONTROLLER,
+        subject=JOBS,
+        sources=(
+            Source(JOBS, own_key),
+            Source(PODS, pod_keys, indexes={**OWNER_INDEX, ORPHANS: by_orphanage, JOB_PODS: _uncounted}),
+        ),
+        snapshot=_job_snapshot,
+        decide=job.decide,
+        conclude=job.conclude,
+        snapshot_type=job.Snapshot,
+        workers=5,
+    )
+
+
+def _uncounted(pod: Pod) -> tuple[str, ...]:
+    if job.FINALIZER not in pod.metadata.finalizers:
+        return ()
+    key = owner_of(pod, JOBS)
+    return (str(key),) if key is not None else ()
+
+
+def _job_snapshot(view: View, key: Key) -> job.Snapshot | None:
+    found: Job | None = view.store(JOBS).get(*key)
+    store = view.store(PODS)
+    uid = found.metadata.uid if found is not None else ""
+    uncounted = store.by_index(JOB_PODS, str(key))
+    lost = tuple(pod for pod in uncounted if (owner := controller_of(pod)) is not None and owner.uid != uid)
+    if found is None:
+        return job.Snapshot(job=None, pods=(), orphans=(), lost=lost, now=view.now, seed=view.seed) if lost else None
+    matches = matcher(found.spec.selector)
+    orphans = [pod for pod in store.by_index(ORPHANS, key.namespace) if matches(pod.metadata.labels)]
+    pods = store.by_index(OWNER, uid)
+    return job.Snapshot(
+        job=found,
+        pods=pods,
+        orphans=active_pods(store, orphans),
+        lost=lost,
+        deleted=tuple(pod.metadata.uid for pod in pods if store.is_terminating(pod)),
+        now=view.now,
+        seed=view.seed,
+    )
