@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 REAL := $(RUN) -m pytest tests/real -o addopts="--strict-markers --strict-config -ra --import-mode=importlib --durations=10"
 
-.PHONY: help test test-real test-real-all check format bench cluster-build cluster-up cluster-down lock clean
+.PHONY: help up down test test-real test-real-all check format bench cluster-build cluster-up cluster-down lock clean
 
 help:  ## Show the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -17,6 +17,12 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
+
+up: $(STAMP)  ## Start the local Kubernetes and leave it running
+	$(VENV)/bin/kruise up --detach
+
+down: $(STAMP)  ## End it
+	$(VENV)/bin/kruise down
 
 test: $(STAMP)  ## Every test that needs no root, no Go and no cluster
 	$(RUN) -m pytest -n 2 --dist loadfile

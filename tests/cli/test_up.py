@@ -129,11 +129,16 @@ def test_where_the_traces_are() -> None:
 
 @pytest.mark.parametrize(
     ("version", "trouble"),
-    [("34", ""), ("28+", ""), ("20", "too old for a 1.34 server"), ("oops", "does not tell its version")],
+    [
+        ("v1.34.4", ""),
+        ("v1.28.3-eks-1", ""),
+        ("v1.20.1", "too old for a 1.34 server"),
+        ("oops", "does not tell its version"),
+    ],
 )
 def test_an_old_kubectl_is_noticed(version: str, trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = tmp_path / "kubectl"
-    tool.write_text(f'#!/bin/sh\necho \'{{"clientVersion": {{"minor": "{version}"}}}}\'\n')
+    tool.write_text(f'#!/bin/sh\necho \'{{"clientVersion": {{"gitVersion": "{version}"}}}}\'\n')
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     assert trouble in kubectl_trouble()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -11,14 +12,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kruise.local.cluster import ClusterOptions, LocalCluster
 from kruise.local.state import Running, State, StateError, directory, process_start
-from kruise.machinery.clock import RealClock
-from kruise.manager import logs
+
+if TYPE_CHECKING:
+    from kruise.local.cluster import LocalCluster
 
 DEFAULT_PORT = 7443
 OLDEST_KUBECTL = 28
@@ -53,21 +54,30 @@ def up(nodes: int, zones: str, port: int, detach: bool) -> None:
         _detached(state, ["--nodes", str(nodes), "--zones", zones, "--port", str(port)])
         return
     try:
-        asyncio.run(_serve(state, ClusterOptions(nodes=nodes, zones=names), port))
+        asyncio.run(_serve(state, nodes, names, port))
     except (StateError, OSError) as error:
         raise click.ClickException(_explained(error, port)) from error
     finally:
         state.clear()
 
 
-async def _serve(state: State, options: ClusterOptions, port: int) -> None:
-    logs.set_up(as_json=False, verbosity=0, current=dict, stream=state.log.open("a", buffering=1))
+async def _serve(state: State, nodes: int, zones: tuple[str, ...], port: int) -> None:
     began = time.monotonic()
+    # The cluster is large, and whoever detaches or only asks for help need not load it.
+    from kruise.local.cluster import ClusterOptions, LocalCluster
+    from kruise.local.webhooks.https import HttpsCaller
+    from kruise.machinery.clock import RealClock
+    from kruise.manager import logs
+
+    logs.set_up(as_json=False, verbosity=0, current=dict, stream=state.log.open("a", buffering=1))
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    cluster = LocalCluster(options, clock=RealClock())
-    async with cluster.serving(port=port) as served:
+    caller = HttpsCaller()
+    cluster = LocalCluster(ClusterOptions(nodes=nodes, zones=zones), clock=RealClock(), caller=caller)
+    async with contextlib.AsyncExitStack() as ends:
+        ends.push_async_callback(caller.close)
+        served = await ends.enter_async_context(cluster.serving(port=port))
         state.write(
             Running(
                 pid=os.getpid(),
@@ -121,8 +131,8 @@ def kubectl_trouble() -> str:
         done = subprocess.run(
             [path, "version", "--client", "-o", "json"], capture_output=True, text=True, timeout=5, check=False
         )
-        minor = int(json.loads(done.stdout)["clientVersion"]["minor"].rstrip("+"))
-    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError):
+        minor = int(json.loads(done.stdout)["clientVersion"]["gitVersion"].split(".")[1])
+    except (OSError, subprocess.TimeoutExpired, ValueError, KeyError, IndexError):
         return f"{path} does not tell its version; 1.{OLDEST_KUBECTL} or newer is needed"
     if minor < OLDEST_KUBECTL:
         return f"{path} is version 1.{minor}, too old for a 1.34 server: 1.{OLDEST_KUBECTL} or newer is needed"

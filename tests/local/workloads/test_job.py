@@ -135,7 +135,7 @@ def test_a_deadline_ends_a_job() -> None:
     play(scenario, Habits())
 
 
-def test_a_suspended_job_has_no_pods() -> None:
+def test_a_job_that_begins_suspended_runs_when_it_is_resumed() -> None:
     async def scenario(world: World) -> None:
         await world.create(JOBS, bodies.job("later", suspend=True))
         await asyncio.sleep(5)
@@ -144,29 +144,27 @@ def test_a_suspended_job_has_no_pods() -> None:
         assert job.status.start_time is None
         assert await world.pods() == {}
         await world.patch(JOBS, "later", {"spec": {"suspend": False}})
-        await asyncio.sleep(4)
-        assert len(await world.pods()) == 1
-        await world.patch(JOBS, "later", {"spec": {"suspend": True}})
-        await asyncio.sleep(4)
-        job = await world.get(JOBS, "later")
-        assert await world.pods() == {}
-        assert (job.status.failed, job.status.active) == (0, 0)
-        await world.patch(JOBS, "later", {"spec": {"suspend": False}})
         await asyncio.sleep(30)
         job = await world.get(JOBS, "later")
         assert conditions(job)["Complete"][0] == "True"
         assert conditions(job)["Suspended"] == ("False", "JobResumed")
         reasons = [reason for reason, _ in await world.messages("job-controller")]
-        assert reasons == [
-            "Suspended",
-            "SuccessfulCreate",
-            "Resumed",
-            "SuccessfulDelete",
-            "Suspended",
-            "SuccessfulCreate",
-            "Resumed",
-            "Completed",
-        ]
+        assert reasons == ["Suspended", "SuccessfulCreate", "Resumed", "Completed"]
+
+    play(scenario)
+
+
+def test_a_suspension_removes_pods_without_counting_them() -> None:
+    async def scenario(world: World) -> None:
+        await world.create(JOBS, bodies.job("later", parallelism=2, completions=2))
+        await asyncio.sleep(4)
+        assert len(await world.pods()) == 2
+        await world.patch(JOBS, "later", {"spec": {"suspend": True}})
+        await asyncio.sleep(4)
+        job = await world.get(JOBS, "later")
+        assert await world.pods() == {}
+        assert (job.status.failed, job.status.active, job.status.terminating) == (0, 0, 0)
+        assert conditions(job) == {"Suspended": ("True", "JobSuspended")}
 
     play(scenario)
 

@@ -25,9 +25,8 @@ from kruise.local.fields.schema import Type
 from kruise.local.fields.sets import FieldSet
 from kruise.local.fields.typed import TypedError
 from kruise.machinery.clock import Clock
-from kruise.machinery.codec import Raw, encode
 
-LONGEST_CHAIN: Final = 16
+LONGEST_CHAIN: Final = 8
 
 
 class _Note(NamedTuple):
@@ -45,12 +44,11 @@ class _Note(NamedTuple):
 class Ownership(Owners):
     """The owners of one version of an object."""
 
-    __slots__ = ("_entries", "_note", "_text", "length")
+    __slots__ = ("_entries", "_note", "length")
 
     def __init__(self, entries: Entries | None = None, note: _Note | None = None) -> None:
         self._entries = entries
         self._note = note
-        self._text: Raw | None = None
         self.length: int = 0 if note is None else note.earlier.length + 1
         """How many notes have to be worked off."""
 
@@ -74,10 +72,8 @@ class Ownership(Owners):
     def is_empty(self) -> bool:
         return not self.entries
 
-    def written(self) -> Raw:
-        if self._text is None:
-            self._text = Raw(encode([entry.shown() for entry in self.entries]))
-        return self._text
+    def written(self) -> list[Json]:
+        return [entry.shown() for entry in self.entries]
 
     def listed(self) -> list[Json]:
         result: list[Json] = []

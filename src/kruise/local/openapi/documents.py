@@ -91,8 +91,9 @@ def _make(name: str, kinds: tuple[KindDescription, ...]) -> bytes:
         security = native["securitySchemes"]
     for kind in kinds:
         if kind.custom:
-            paths |= custom.paths(kind, version)
-            schemas |= custom.schemas(kind, version)
+            served_as = kind.as_of(version)
+            paths |= custom.paths(served_as, version)
+            schemas |= custom.schemas(served_as, version)
     missing = _referenced(schemas.values(), schemas) | _referenced(paths.values(), schemas)
     while missing:
         schemas |= {name: _native()["schemas"].get(name, {"type": "object"}) for name in missing}
