@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
@@ -41,7 +40,7 @@ class Field:
 
     def template(self, name: str, container: Json, **spec: Any) -> Json:
         """Bound to the test's own nodes, of which other tests know nothing."""
-        inside = {"nodeSelector": {"test": self.prefix}, "containers": [container], **spec}
+        inside = {"nodeSelector": {"test": self.prefix[:-1]}, "containers": [container], **spec}
         return {"metadata": {"labels": {"app": name}}, "spec": inside}
 
     async def pod(self, name: str) -> Json:
@@ -95,18 +94,27 @@ async def field(cluster: ControlPlane, namespace: str) -> AsyncIterator[Field]:
     clock = RealClock()
     client = Client(HttpTransport(load(cluster.kubeconfig), user_agent="kruise-nodes"), clock=clock)
     cache = Cache(client, clock=clock)
-    specs = make_nodes(3, zones=["a", "b", "c"], prefix=prefix, pods=500, labels={"test": prefix})
+    specs = make_nodes(3, zones=["a", "b", "c"], prefix=prefix, pods=500, labels={"test": prefix[:-1]})
     model = NodeModel(client, cache, clock=clock, nodes=specs, heartbeat=True)
     tasks = [asyncio.create_task(cache.run()), asyncio.create_task(model.run())]
     try:
-        async with asyncio.timeout(20):
-            await model.ready.wait()
+        ready = asyncio.create_task(model.ready.wait())
+        done, _ = await asyncio.wait([ready, *tasks], timeout=20, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+        async def untainted() -> bool:
+            # A control plane keeps pods off a new node until it has seen it ready.
+            found = (await client.list(NODES, labels=f"test={prefix[:-1]}")).items
+            return len(found) == 3 and not any(node.spec.taints for node in found)
+
+        await _poll(untainted, 20)
         yield Field(client, model, namespace, prefix)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await client.delete_collection(NODES, labels=f"test={prefix}")
+        await client.delete_collection(NODES, labels=f"test={prefix[:-1]}")
         await client.close()
 
 
@@ -190,47 +198,58 @@ async def test_a_pod_is_resized_in_place(field: Field) -> None:
 
 
 async def test_how_many_pods_a_second(field: Field, record_property: Callable[[str, object], None]) -> None:
-    """Not a race: the figure is for people, the limit only catches what is broken."""
+    """Bound by hand, since a scheduler and its controllers are slower than nodes. The limit only catches what is
+    broken; the figure is for people."""
     count = 600
     began = time.monotonic()
-    await field.deploy("many", count)
-    await field.available("many", count, 120)
+    limit = asyncio.Semaphore(32)
+
+    async def create(number: int) -> None:
+        spec = {"nodeName": f"{field.prefix}{number % 3 + 1}", "containers": [{"name": "app", "image": "nginx:1.25"}]}
+        async with limit:
+            await field.client.create(PODS, {"metadata": {"name": f"p{number}"}, "spec": spec}, field.namespace)
+
+    await asyncio.gather(*(create(number) for number in range(count)))
+
+    async def all_ready() -> bool:
+        return sum(is_ready(pod) for pod in (await field.client.list(PODS, field.namespace)).items) == count
+
+    await _poll(all_ready, 120)
     rate = count / (time.monotonic() - began)
     record_property("pods_per_second", rate)
-    print(f"{rate:.0f} pods/s from the Deployment to available")
-    assert rate > 5
+    print(f"{rate:.0f} pods/s from nothing to ready")
+    assert rate > 10
 
 
 async def test_the_command(cluster: ControlPlane, field: Field) -> None:
     """`kruise nodes` ends in order on a signal."""
     prefix = f"cmd-{field.prefix}"
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "from kruise.cli.nodes import nodes; nodes()",
-            "--count=2",
-            "--zones=x,y",
-            f"--prefix={prefix}",
-            f"--kubeconfig={cluster.kubeconfig}",
-        ],
-        stdout=subprocess.PIPE,
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        "from kruise.cli.nodes import nodes; nodes()",
+        "--count=2",
+        "--zones=x,y",
+        f"--prefix={prefix}",
+        f"--kubeconfig={cluster.kubeconfig}",
+        stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        text=True,
     )
+    assert process.stdout is not None
     try:
-        assert process.stdout is not None
-        first = await asyncio.to_thread(process.stdout.readline)
-        assert first.startswith("2 simulated nodes ready")
+        first = await process.stdout.readline()
+        assert first.startswith(b"2 simulated nodes ready")
         node = await field.client.get(NODES, f"{prefix}2")
         assert node.metadata.labels["topology.kubernetes.io/zone"] == "y"
         process.send_signal(signal.SIGINT)
-        rest, _ = await asyncio.to_thread(process.communicate, timeout=10)
+        async with asyncio.timeout(10):
+            rest, _ = await process.communicate()
         assert process.returncode == 0
-        assert "kubectl delete nodes -l" in rest
+        assert b"kubectl delete nodes -l" in rest
     finally:
-        process.kill()
-        process.wait()
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
         for number in (1, 2):
             await field.client.delete(NODES, f"{prefix}{number}")
 

@@ -1,8 +1,8 @@
 """The local server and a real one answer the same HTTP requests in the same way.
 
 Requests are sent as they are, in order, to both; compared are the code, the content type, the warnings and the body,
-after uids, versions, times and ages were replaced. Where the answers differ on purpose, the case says why: `KNOWN` lists
-them, and a difference that has gone is an error, too.
+after uids, versions, times and ages were replaced. Where the answers differ on purpose, the case says why (`KNOWN`
+lists the reasons); a difference that has gone is an error, too.
 """
 
 from __future__ import annotations

@@ -136,4 +136,4 @@ async def test_tokens_that_nobody_made() -> None:
         assert refused["message"].startswith("invalid continue token: continue key is not valid")
     code, refused = await api.list(CONFIG_MAPS, ("limit", "many"))
     assert code == 400
-    assert "limit" in refused["message"]
+    assert refused["message"] == 'strconv.ParseInt: parsing "many": invalid syntax'

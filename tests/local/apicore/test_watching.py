@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kruise.local.apicore import MemoryStorage
-from kruise.machinery.client.errors import BadRequestError, TransportError
+from kruise.machinery.client.errors import InternalError, TransportError
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.clock import VirtualClock, run_virtual
 from tests.local.harness import CONFIG_MAPS, PODS, Api, cm, pod
@@ -111,7 +111,7 @@ async def test_compacted_version_is_told_in_the_stream() -> None:
 
 async def test_refused_before_it_opens() -> None:
     api = Api()
-    with pytest.raises(BadRequestError, match="invalid resource version"):
+    with pytest.raises(InternalError, match="resourceVersion: Invalid value"):
         await api.events_since(CONFIG_MAPS, "words")
 
 

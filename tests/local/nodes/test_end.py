@@ -15,7 +15,8 @@ def test_a_job_succeeds() -> None:
         found = await world.until(lambda found: found["status"]["phase"] == "Succeeded")
         ended = status(found)["state"]["terminated"]
         assert (ended["exitCode"], ended["reason"]) == (0, "Completed")
-        assert not status(found)["ready"] and not status(found)["started"]
+        assert not status(found)["ready"]
+        assert not status(found)["started"]
         assert {condition(found, kind)["reason"] for kind in ("Ready", "ContainersReady", "Initialized")} == {
             "PodCompleted"
         }
@@ -147,7 +148,8 @@ def test_sidecars_stop_after_the_main_containers_in_reverse() -> None:
         await world.client.delete(PODS, "web", "default")
         found = await world.until(lambda found: found["status"]["phase"] == "Succeeded")
         ends = [status(found, name)["state"]["terminated"]["finishedAt"] for name in ("app", "second", "first")]
-        assert ends == sorted(ends) and len(set(ends)) == 3
+        assert ends == sorted(ends)
+        assert len(set(ends)) == 3
 
     virtually(scenario)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from datetime import datetime
 
 from tests.local.nodes.world import World, condition, container, is_ready, script, status, virtually, waiting
@@ -78,7 +79,7 @@ def test_a_crash_loop_backs_off_and_doubles() -> None:
                 seconds=1000,
             )
             starts.append(world.clock.monotonic())
-        gaps = [round(later - sooner) for sooner, later in zip(starts, starts[1:], strict=False)]
+        gaps = [round(later - sooner) for sooner, later in itertools.pairwise(starts)]
         assert [gap // 10 * 10 for gap in gaps] == [20, 40, 80, 160, 300, 300]
 
     virtually(scenario)
@@ -112,7 +113,8 @@ def test_readiness_follows_the_settings_of_its_probe() -> None:
         await asyncio.sleep(15)
         found = await world.pod()
         assert found["status"]["phase"] == "Running"
-        assert status(found)["started"] and not status(found)["ready"]
+        assert status(found)["started"]
+        assert not status(found)["ready"]
         await world.until_ready()
         assert 30 <= world.clock.monotonic() <= 36
 
@@ -192,7 +194,8 @@ def test_a_knob_for_one_container_leaves_the_others() -> None:
         )
         await asyncio.sleep(60)
         found = await world.pod()
-        assert status(found)["ready"] and not status(found, "side")["ready"]
+        assert status(found)["ready"]
+        assert not status(found, "side")["ready"]
         assert condition(found, "Ready")["message"] == "containers with unready status: [side]"
 
     virtually(scenario)

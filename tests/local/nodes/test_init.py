@@ -69,7 +69,8 @@ def test_sidecars_start_before_and_count_for_readiness() -> None:
         assert not status(found, "proxy")["started"]
         assert waiting(found, "setup") == "PodInitializing"
         found = await world.until_ready()
-        assert status(found, "proxy")["ready"] and status(found, "setup")["ready"]
+        assert status(found, "proxy")["ready"]
+        assert status(found, "setup")["ready"]
 
         await world.patch({"metadata": {"annotations": {"sim.kruise.io/never-ready.proxy": "true"}}})
         await asyncio.sleep(1)

@@ -44,7 +44,8 @@ def test_with_heartbeats_leases_are_renewed() -> None:
         assert first.spec.lease_duration_seconds == 40
         await asyncio.sleep(15)
         second = await world.client.get(LEASES, "node-3", "kube-node-lease")
-        assert second.spec.renew_time is not None and first.spec.renew_time is not None
+        assert second.spec.renew_time is not None
+        assert first.spec.renew_time is not None
         assert second.spec.renew_time > first.spec.renew_time
         before = condition(await node(world), "Ready")["lastHeartbeatTime"]
         await asyncio.sleep(400)
@@ -311,7 +312,8 @@ def test_logs_are_what_the_command_printed() -> None:
         assert await world.logs.read("default", "web", "app", tail=1) == b"line 2\n"
         assert await world.logs.read("default", "web", "app", limit=4) == b"line"
         stamped = await world.logs.read("default", "web", "app", tail=1, timestamps=True)
-        assert stamped.startswith(b"2030-01-01T00:00:") and stamped.endswith(b"Z line 2\n")
+        assert stamped.startswith(b"2030-01-01T00:00:")
+        assert stamped.endswith(b"Z line 2\n")
         with pytest.raises(StatusError) as refused:
             await world.logs.read("default", "web", "app", previous=True)
         assert 'previous terminated container "app" in pod "web" not found' in str(refused.value.status)

@@ -116,7 +116,8 @@ def check(found: Json) -> None:
         assert len(item["state"]) == 1, item
         assert not (item["ready"] and "waiting" in item["state"]), item
         if "running" in item["state"]:
-            assert item["containerID"] and item["imageID"]
+            assert item["containerID"]
+            assert item["imageID"]
         last = item["lastState"].get("terminated")
         now = item["state"].get("terminated")
         assert not (last and now and last["containerID"] == now.get("containerID")), item
@@ -128,7 +129,9 @@ def check(found: Json) -> None:
     )
     ready = condition(found, "Ready")["status"] == "True"
     if ready:
-        assert all_ready and told["phase"] == "Running" and told["podIP"]
+        assert all_ready
+        assert told["phase"] == "Running"
+        assert told["podIP"]
     if told["phase"] in ("Succeeded", "Failed"):
         assert not ready
         assert not any("running" in item["state"] for item in every), told

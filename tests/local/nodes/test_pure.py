@@ -29,20 +29,23 @@ def test_full_names(image: str, name: str) -> None:
 
 def test_an_image_is_what_its_name_says() -> None:
     one, again, other = find("nginx:1"), find("docker.io/library/nginx:1"), find("nginx:2")
-    assert isinstance(one, Image) and isinstance(other, Image)
+    assert isinstance(one, Image)
+    assert isinstance(other, Image)
     assert one == again
     assert one.id != other.id
     assert one.id.startswith("docker.io/library/nginx@sha256:")
     assert images.SMALLEST <= one.size <= images.LARGEST
     pinned = find("nginx@sha256:" + "a" * 64)
-    assert isinstance(pinned, Image) and pinned.id.endswith("a" * 64)
+    assert isinstance(pinned, Image)
+    assert pinned.id.endswith("a" * 64)
 
 
 def test_tables_change_what_a_name_means() -> None:
     tables = [{"nginx:2": {"same-as": "nginx:1", "size": "10M"}}, {"nginx:3": {"error": "no"}, "nginx:2": {"error": 1}}]
     same = find("nginx:2", tables)
     plain = find("nginx:1")
-    assert isinstance(same, Image) and isinstance(plain, Image)
+    assert isinstance(same, Image)
+    assert isinstance(plain, Image)
     assert (same.id, same.size) == (plain.id, 10_000_000)
     assert find("nginx:3", tables) == Refusal("no")
     assert isinstance(find("nginx:missing"), Refusal)
@@ -59,7 +62,8 @@ def test_pulls_wait_for_each_other() -> None:
     assert (first.begins, first.ends) == (100.0, 102.25)
     assert (second.begins, second.ends) == (102.25, 103.5)
     assert third.ends - third.begins == images.RESOLVE_SECONDS
-    assert node.arrived(one) and not node.arrived(one)
+    assert node.arrived(one)
+    assert not node.arrived(one)
     assert node.begin(one, 200.0).ends == 200.0 + images.RESOLVE_SECONDS
 
 
@@ -77,7 +81,8 @@ def test_knobs() -> None:
     assert knobs.ending("app") == Ending(3, 10.0)
     assert knobs.seconds("slow-start", "app") == 60.0
     assert knobs.seconds("slow-start", "side") == 5.0
-    assert knobs.flag("never-ready", "side") and not knobs.flag("never-ready", "app")
+    assert knobs.flag("never-ready", "side")
+    assert not knobs.flag("never-ready", "app")
     assert knobs.size("image-size", "app") == 5 * 1024 * 1024
     assert knobs.images() == {}
     assert not Knobs({"other": "x"})

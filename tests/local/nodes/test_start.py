@@ -31,7 +31,9 @@ def test_a_pod_is_pulled_started_and_ready() -> None:
             ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"), 1
         )
         app = status(found)
-        assert app["started"] and app["ready"] and app["restartCount"] == 0
+        assert app["started"]
+        assert app["ready"]
+        assert app["restartCount"] == 0
         assert app["image"] == "docker.io/library/nginx:1.25"
         assert app["imageID"].startswith("docker.io/library/nginx@sha256:")
         assert app["containerID"].startswith("containerd://")

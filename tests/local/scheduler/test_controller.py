@@ -37,9 +37,7 @@ def test_a_pod_is_bound_and_the_event_says_where() -> None:
         shown = condition(pod, "PodScheduled")
         assert shown is not None
         assert shown.status == "True"
-        assert await world.messages("default-scheduler") == [
-            ("Scheduled", "Successfully assigned default/p to n0")
-        ]
+        assert await world.messages("default-scheduler") == [("Scheduled", "Successfully assigned default/p to n0")]
 
     play(scenario)
 

@@ -214,7 +214,8 @@ def storage(claim: dict[str, Any] | None, *volumes: dict[str, Any], mode: str = 
     classes = {"fast": StorageClass(metadata=ObjectMeta(name="fast"), provisioner="x/y", volume_binding_mode=mode)}
     claims = {}
     if claim is not None:
-        body = {"metadata": {"name": "data", "namespace": "default", **claim.pop("metadata", {})}, **claim}
+        metadata = {"name": "data", "namespace": "default", **claim.get("metadata", {})}
+        body = {**claim, "metadata": metadata}
         claims[Key("default", "data")] = convert(body, Claim)
     return Storage(claims, {item["metadata"]["name"]: convert(item, Volume) for item in volumes}, classes)
 
@@ -248,7 +249,7 @@ def test_a_bound_claim_ties_a_pod_to_its_volume() -> None:
     nodes = [make_node("a"), make_node("b")]
     assert where(with_claim(), *nodes, storage=storage(bound, volume)) == "b"
     assert "1 node(s) didn't match PersistentVolume's node affinity" in why(
-        with_claim(), nodes[0], storage=storage(dict(bound), volume)
+        with_claim(), nodes[0], storage=storage(bound, volume)
     )
 
 

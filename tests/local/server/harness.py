@@ -81,7 +81,9 @@ class Api:
         if body is not None:
             known["Content-Type"] = sent_as
         session = self.session if login else self.stranger
-        async with session.request(method, self.url(path), data=None if body is None else io.BytesIO(body), headers=known) as response:
+        async with session.request(
+            method, self.url(path), data=None if body is None else io.BytesIO(body), headers=known
+        ) as response:
             return Answer(response.status, response.headers, await response.read())
 
     async def get(self, path: str, accept: str = "application/json", **more: Any) -> Answer:

@@ -6,11 +6,13 @@ import asyncio
 import gzip
 import json
 from datetime import timedelta
+from pathlib import Path
 
 import aiohttp
 import pytest
 import yaml
 
+from kruise.api.native.config import CONFIG_MAPS
 from kruise.local.apicore import warnings
 from kruise.local.apicore.admission import AdmissionRequest
 from kruise.local.apicore.serving import MAX_BODY
@@ -286,14 +288,21 @@ async def test_many_watches() -> None:
 # The rest
 
 
-async def test_our_own_client_works_with_the_kubeconfig() -> None:
+async def test_our_own_client_works_with_the_kubeconfig(tmp_path: Path) -> None:
     async with serving() as api:
         await api.post(CMS, cm("a"))
-        text = kubeconfig(identity(), api.server.url)
-        assert yaml.safe_load(text)["current-context"] == "kruise"
-        assert client_config is not None
-        assert HttpTransport is not None
-        assert Client is not None
+        file = tmp_path / "config"
+        file.write_text(kubeconfig(identity(), api.server.url))
+        transport = HttpTransport(client_config.load(file, env={}))
+        client = Client(transport)
+        try:
+            page = await client.list(CONFIG_MAPS, "default")
+            assert [item.metadata.name for item in page.items] == ["a"]
+            async with client.watch(CONFIG_MAPS, "default", resource_version=page.resource_version) as events:
+                await api.post(CMS, cm("b"))
+                assert (await anext(events)).object.metadata.name == "b"
+        finally:
+            await client.close()
 
 
 async def test_a_taken_port_is_said() -> None:

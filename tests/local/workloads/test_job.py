@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import given
@@ -92,7 +93,7 @@ def test_failures_are_tried_again_with_longer_and_longer_delays() -> None:
         }
         assert (job.status.failed, job.status.active) == (4, 0)
         made = sorted(pod.metadata.creation_timestamp for pod in (await world.pods()).values())
-        gaps = [(after - before).total_seconds() for before, after in zip(made, made[1:], strict=False)]
+        gaps = [(after - before).total_seconds() for before, after in pairwise(made)]
         assert [round(gap / 10) for gap in gaps] == [1, 2, 4]
         assert (await world.messages())[-1] == ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 

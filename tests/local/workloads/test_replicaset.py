@@ -18,9 +18,9 @@ from kruise.local.apicore.errors import Json
 from kruise.local.workloads import replicaset, specs
 from kruise.local.workloads.objects import REPLICA_SETS, ReplicaSet
 from kruise.local.workloads.pods import DELETION_COST, first_to_go
+from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.codec import convert
-from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Outcomes
 from tests.local.workloads import bodies
 from tests.local.workloads.world import World
@@ -265,17 +265,11 @@ def test_a_decision_leads_to_the_wanted_size(snapshot: replicaset.Snapshot) -> N
     """Creates and deletes make up the difference exactly, no pod twice, never both, and the same each time."""
     plan = replicaset.decide(snapshot)
     assert plan == replicaset.decide(snapshot)
-    matching = {
-        pod.metadata.uid for pod in (*snapshot.pods, *snapshot.orphans) if pod.metadata.labels["app"] == "web"
-    }
+    matching = {pod.metadata.uid for pod in (*snapshot.pods, *snapshot.orphans) if pod.metadata.labels["app"] == "web"}
     strangers = {pod.metadata.uid for pod in snapshot.pods} - matching
     creates = [action for action in plan.actions() if action.verb is Verb.CREATE]
     deletes = {action.uid for action in plan.actions() if action.verb is Verb.DELETE}
-    released = {
-        action.uid
-        for action in plan.actions()
-        if action.verb is Verb.PATCH and "$patch" in str(action.body)
-    }
+    released = {action.uid for action in plan.actions() if action.verb is Verb.PATCH and "$patch" in str(action.body)}
     assert not (creates and deletes)
     assert deletes <= matching
     assert released == strangers

@@ -60,7 +60,7 @@ def test_something_can_always_move(limits: Limits) -> None:
 def test_a_rollout_ends_and_keeps_its_bounds(limits: Limits, olds: int, seed: int, stale: bool) -> None:
     """From any number of old groups: pods get available in random order, some old ones break, counts may be stale."""
     random = Random(seed)
-    sizes = {number: 0 for number in range(olds + 1)}
+    sizes = dict.fromkeys(range(olds + 1), 0)
     for _ in range(limits.replicas):
         sizes[random.randrange(olds)] += 1
     available = dict(sizes)

@@ -181,9 +181,7 @@ class World:
 
     def __init__(self, *makers: MakeSpecs, seed: int = 0, habits: Habits | None = None) -> None:
         self.clock = VirtualClock(asyncio.get_running_loop())
-        self.core = ApiCore(
-            native_registry(), clock=self.clock, storage=MemoryStorage(start_version=100), seed=seed
-        )
+        self.core = ApiCore(native_registry(), clock=self.clock, storage=MemoryStorage(start_version=100), seed=seed)
         self.client = Client(InProcessTransport(self.core), clock=self.clock)
         self.controllers = Controllers(self.client, self.clock, makers, seed=seed)
         self.kubelet = Kubelet(self.client, self.clock, habits)

@@ -72,7 +72,7 @@ class ApplyReader:
             owners = owners_of(held)
             _check(call, rules, config)
             try:
-                managed = managers.unpacked(owners.entries)
+                managed = owners.managed
                 applied = _applied(rules, empty, live, config, managed, call.manager, moment, force=bool(call.force))
             except ConflictsError as error:
                 raise refused(error) from error

@@ -8,7 +8,7 @@ manager wanted before and nobody else owns.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kruise.local.fields import sets, typed
@@ -114,7 +114,7 @@ def described(owner: Owner) -> str:
 # What both have in common
 
 
-def _fitted(rules: Rules, owned: dict[Owner, Owned]) -> dict[Owner, Owned]:
+def _fitted(rules: Rules, owned: Mapping[Owner, Owned]) -> dict[Owner, Owned]:
     """By today's schema, and without versions that are gone."""
     result: dict[Owner, Owned] = {}
     for owner, mine in owned.items():
@@ -125,7 +125,7 @@ def _fitted(rules: Rules, owned: dict[Owner, Owned]) -> dict[Owner, Owned]:
 
 
 def _taken(
-    rules: Rules, before: Json, after: Json, owned: dict[Owner, Owned], taker: Owner, *, force: bool
+    rules: Rules, before: Json, after: Json, owned: Mapping[Owner, Owned], taker: Owner, *, force: bool
 ) -> tuple[dict[Owner, Owned], Comparison]:
     """Take what changed from everybody but the taker; what is gone has no owner any more."""
     comparisons = {rules.api_version: rules.compared(before, after, rules.api_version)}
@@ -152,13 +152,17 @@ def _taken(
 # Update
 
 
-def update(rules: Rules, before: Json, after: Json, managed: Managed, manager: str, moment: str | None) -> Managed:
+def update(
+    rules: Rules, before: Json, after: Json, managed: Managed, manager: str, moment: str | None, *, fit: bool = True
+) -> Managed:
     """The owners after a create, update or patch. `after` is what was asked for, before the server changed it.
 
-    Raises `TypedError` where an object has elements that cannot be known.
+    `fit`: the schema may have changed since `managed` was made. Raises `TypedError` where an object has elements that
+    cannot be known.
     """
     owner = Owner.of(manager or "unknown", UPDATE, rules.api_version, rules.subresource)
-    owned, change = _taken(rules, before, after, _fitted(rules, dict(managed.owned)), _CURRENT, force=True)
+    known = _fitted(rules, managed.owned) if fit else managed.owned
+    owned, change = _taken(rules, before, after, known, _CURRENT, force=True)
     gained = sets.difference(rules.kept(sets.union(change.modified, change.added)), _NEVER_OWNED)
     times = dict(managed.times)
     if gained:
@@ -189,7 +193,7 @@ def apply(
         managed = update(rules, empty, live, NOBODY, BEFORE_FIRST_APPLY, moment)
     kind = rules.type
     owner = Owner.of(manager, APPLY, rules.api_version, rules.subresource)
-    owned = _fitted(rules, dict(managed.owned))
+    owned = _fitted(rules, managed.owned)
     merged = typed.merge(live, config, kind)
     last = owned.get(owner)
     owned[owner] = Owned(rules.kept(typed.field_set(config, kind)), rules.api_version, True)

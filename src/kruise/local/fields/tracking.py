@@ -9,7 +9,7 @@ old states for ever.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from kruise.api.core.schema import kind_type
@@ -19,12 +19,13 @@ from kruise.local.apicore.kinds import KindDescription
 from kruise.local.apicore.metadata import timestamp
 from kruise.local.apicore.owners import Json, Owners
 from kruise.local.fields import managers, merge, schema, sets
-from kruise.local.fields.managers import Entries
+from kruise.local.fields.managers import Entries, Managed
 from kruise.local.fields.merge import Rules
 from kruise.local.fields.schema import Type
 from kruise.local.fields.sets import FieldSet
 from kruise.local.fields.typed import TypedError
 from kruise.machinery.clock import Clock
+from kruise.machinery.patches.values import same
 
 LONGEST_CHAIN: Final = 8
 
@@ -42,31 +43,52 @@ class _Note(NamedTuple):
 
 
 class Ownership(Owners):
-    """The owners of one version of an object."""
+    """The owners of one version of an object: as a note, as sets of fields, or as the entries that answers show."""
 
-    __slots__ = ("_entries", "_note", "length")
+    __slots__ = ("_entries", "_fits", "_managed", "_note", "length")
 
     def __init__(self, entries: Entries | None = None, note: _Note | None = None) -> None:
         self._entries = entries
+        self._managed: Managed | None = None
         self._note = note
+        self._fits: _TypeIn | None = None
+        """The types by which the sets were last made; others mean that the schema has changed."""
         self.length: int = 0 if note is None else note.earlier.length + 1
         """How many notes have to be worked off."""
 
     @property
     def entries(self) -> Entries:
         if self._entries is None:
-            waiting: list[Ownership] = []
-            at: Ownership = self
-            while at._entries is None:
-                assert at._note is not None
-                waiting.append(at)
-                at = at._note.earlier
-            for each in reversed(waiting):
-                assert each._note is not None
-                each._entries = _worked_off(each._note)
-                each._note, each.length = None, 0
-        assert self._entries is not None
+            self._entries = managers.packed(self.managed)
+            # Texts are shared between objects, sets are not.
+            self._managed = None
         return self._entries
+
+    @property
+    def managed(self) -> Managed:
+        if self._entries is not None:
+            return managers.unpacked(self._entries)
+        waiting: list[Ownership] = []
+        at = self
+        while at._note is not None:
+            waiting.append(at)
+            at = at._note.earlier
+        managed, fits = at._managed, at._fits
+        if managed is None:
+            managed = managers.unpacked(at._entries or ())
+        for each in reversed(waiting):
+            note = each._note
+            assert note is not None
+            managed = _worked_off(note, managed, fit=note.rules.type_in is not fits)
+            each._managed, each._fits = managed, note.rules.type_in
+            each._note, each.length = None, 0
+            fits = each._fits
+        return managed
+
+    @property
+    def is_known_empty(self) -> bool:
+        """Whether there are no owners, as far as that is seen without work."""
+        return self._entries == ()
 
     @property
     def is_empty(self) -> bool:
@@ -85,25 +107,24 @@ class Ownership(Owners):
 
     def agrees_with(self, other: Ownership) -> bool:
         """Whether the same managers own the same fields, whenever they got them."""
-        mine = {entry.owner: entry.timeless() for entry in self.entries}
-        return mine == {entry.owner: entry.timeless() for entry in other.entries}
+        note = other._note
+        if note is not None and note.earlier is self and same(note.before, note.after):
+            return True
+        return self.managed.owned == other.managed.owned
 
 
 NOBODY: Final = Ownership(())
 
 
-def _worked_off(note: _Note) -> Entries:
-    known = note.earlier.entries
-    if not known and not note.is_create:
+def _worked_off(note: _Note, managed: Managed, *, fit: bool) -> Managed:
+    if not managed.owned and not note.is_create:
         # Nothing is tracked until the first apply; only that one looks at what is there already.
-        return ()
-    managed = managers.unpacked(known)
+        return managed
     try:
-        managed = merge.update(note.rules, note.before, note.after, managed, note.manager, note.moment)
+        return merge.update(note.rules, note.before, note.after, managed, note.manager, note.moment, fit=fit)
     except TypedError:
         # As a real server does: no owners are better than wrong ones.
-        return ()
-    return managers.packed(managed)
+        return managers.NOBODY
 
 
 # What fields a write of a part does not change. Everything else follows from the kind's description.
@@ -118,31 +139,40 @@ _ONLY: Final[dict[tuple[str, str], FieldSet]] = {
 }
 
 
+_TypeIn = Callable[[str], Type | None]
+
+
 class RuleBook:
     """The rules of all kinds, made when they are first needed."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], tuple[KindDescription, dict[str, Rules], dict[str, Type | None]]] = {}
+        self._known: dict[tuple[str, str], tuple[KindDescription, dict[str, Rules], _TypeIn]] = {}
 
     def rules(self, kind: KindDescription, version: str, subresource: str) -> Rules:
         place = (kind.group_resource, version)
         known = self._known.get(place)
         # A definition that changed brings new descriptions.
         if known is None or known[0] is not kind:
-            known = self._known[place] = (kind, {}, {})
-        _, by_part, types = known
+            known = self._known[place] = (kind, {}, _types(kind))
+        _, by_part, type_in = known
         found = by_part.get(subresource)
         if found is None:
-            found = by_part[subresource] = _rules(kind, version, subresource, types)
+            found = by_part[subresource] = _rules(kind, version, subresource, type_in)
         return found
 
 
-def _rules(kind: KindDescription, version: str, subresource: str, types: dict[str, Type | None]) -> Rules:
-    def type_in(api_version: str) -> Type | None:
-        if api_version not in types:
-            types[api_version] = _type(kind, api_version)
-        return types[api_version]
+def _types(kind: KindDescription) -> _TypeIn:
+    known: dict[str, Type | None] = {}
 
+    def type_in(api_version: str) -> Type | None:
+        if api_version not in known:
+            known[api_version] = _type(kind, api_version)
+        return known[api_version]
+
+    return type_in
+
+
+def _rules(kind: KindDescription, version: str, subresource: str, type_in: _TypeIn) -> Rules:
     def convert(obj: Json, api_version: str) -> Json:
         return kind.in_version(obj, api_version.rpartition("/")[2])
 
@@ -206,7 +236,7 @@ class Tracker:
         earlier = owners_of(held)
         if asked is not None and not call.subresource:
             earlier = _asked(asked, earlier)
-        if earlier._entries == ():
+        if earlier.is_known_empty:
             return NOBODY
         return self._noted(call, call.subresource, earlier, before, after)
 

@@ -36,6 +36,16 @@ def check(function: Check) -> Callable[[Any, Any], Sequence[FieldError]]:
     return validate
 
 
+def check_changes(function: Check) -> Callable[[Any, Any], Sequence[FieldError]]:
+    """The same for kinds that are looked at by their spec alone: one that did not change is not looked at again."""
+    validate = check(function)
+
+    def validate_changes(new: Any, old: Any) -> Sequence[FieldError]:
+        return () if old is not None and new["spec"] == old["spec"] else validate(new, old)
+
+    return validate_changes
+
+
 def immutable(path: str, new: Any, old: Any) -> Errors:
     if new != old:
         yield invalid(path, new, IMMUTABLE)

@@ -70,7 +70,7 @@ def native(
         "subresources": parts,
     }
     if check is not None:
-        described["validate"] = checks.check(check)
+        described["validate"] = checks.check_changes(check) if template else checks.check(check)
     return KindDescription(group=group, versions=(version,), plural=plural, kind=kind, **{**described, **more})
 
 

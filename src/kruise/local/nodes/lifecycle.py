@@ -124,11 +124,6 @@ class PodMachine:
             elif key != "conditions":
                 self._reported[key] = value
 
-    @property
-    def requests_hold(self) -> bool:
-        """Whether the node has to keep room for this pod."""
-        return not self.finished
-
     # What comes from outside
 
     def _notice(self, pod: Pod) -> None:
@@ -689,6 +684,8 @@ class PodMachine:
         self._show()
         # The status is there already: only what changes from now on has to be written.
         self._reported = self._status()
+        if pod.metadata.generation and not self.finished:
+            self._reported["observedGeneration"] = pod.status.observed_generation
 
 
 def record_attempts(record: Record) -> int:

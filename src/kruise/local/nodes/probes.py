@@ -7,7 +7,6 @@ probe. A worker sleeps while nothing can change, so that a thousand healthy pods
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 from kruise.local.nodes.commands import FOREVER, hook_ending
 from kruise.local.nodes.knobs import Knobs
@@ -124,6 +123,3 @@ def _port(container: Container, port: int | str) -> int | str:
     if isinstance(port, int):
         return port
     return next((item.container_port for item in container.ports if item.name == port), port)
-
-
-HealthCheck = Callable[[ProbeWorker], Health]

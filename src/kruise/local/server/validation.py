@@ -52,8 +52,6 @@ def check_fields(
 def _refusal(kind: KindDescription, version: str, verb: Verb, brought: Json, text: str) -> StatusError:
     if verb is Verb.PATCH:
         return errors.invalid_object("", "", "", [field_errors.invalid("patch", _go_map(brought), text)])
-    if kind.custom:
-        return errors.bad_request(text)
     return errors.bad_request(f"{kind.kind} in version {go_quote(version)} cannot be handled as a {kind.kind}: {text}")
 
 
