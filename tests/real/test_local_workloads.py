@@ -21,6 +21,7 @@ from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS, Pod, condition
 from kruise.api.resource import Resource
 from kruise.local import scheduler, workloads
+from kruise.local.storage_binding.objects import CLAIMS
 from kruise.local.workloads.objects import DEPLOYMENTS, JOBS, REPLICA_SETS
 from kruise.machinery.client import kubeconfig
 from kruise.machinery.client.client import Client
@@ -174,7 +175,7 @@ async def _real(plane: ControlPlane, scenario: Scenario, habits: Habits) -> Fact
     client = Client(HttpTransport(kubeconfig.load(plane.kubeconfig, env={})))
     try:
         await _heartbeat(client)
-        kubelet = Kubelet(client, RealClock(), habits)
+        kubelet = Kubelet(client, RealClock(), habits, namespace=namespace)
         async with _running(kubelet):
             side = Side(client, namespace, kubelet)
             await scenario(side)
@@ -405,6 +406,7 @@ def test_pods_that_fit_nowhere(plane: ControlPlane) -> None:
         "cpu": {"containers": [_asking(cpu="100")]},
         "memory-and-gpu": {"containers": [_asking(memory="1Ti", **{"example.com/gpu": "1"})]},
         "selector": {"nodeSelector": {"no": "where"}},
+        "unbound": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "unbound"}}]},
         "claim": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}]},
         "named": {
             "affinity": {
@@ -422,6 +424,15 @@ def test_pods_that_fit_nowhere(plane: ControlPlane) -> None:
     }
 
     async def scenario(side: Side) -> None:
+        body = {
+            "metadata": {"name": "unbound"},
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": "",
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }
+        await side.create(CLAIMS, body)
         for name, spec in wanting.items():
             await side.create(PODS, bodies.pod(name, node="", **spec))
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from kruise.api.native.events import EVENTS
 from kruise.api.native.pod import PODS
-from kruise.local.apicore import ApiCore, native_registry
+from kruise.local.apicore import ApiCore
 from kruise.local.inprocess import InProcessTransport
+from kruise.local.kinds import native_registry
 from kruise.local.nodes import ContainerLogs, NodeModel, NodeSpec, make_nodes
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client

