@@ -9,13 +9,14 @@ import platform
 import sys
 from collections.abc import Callable
 
-from bench import admission, events, processes, writes
+from bench import admission, events, local, processes, writes
 from bench.report import Report, as_json, table
 
 BENCHMARKS: dict[str, Callable[[float], Report]] = {
     "writes": writes.measure,
     "events": events.measure,
     "admission": admission.measure,
+    "local": local.measure,
 }
 
 

@@ -13,6 +13,8 @@ from kruise.api.native.pod import PODS
 from kruise.local.apicore.errors import StatusError
 from kruise.local.nodes import NodeSpec, make_nodes
 from kruise.local.nodes.knobs import NODE_DOWN
+from kruise.local.nodes.lifecycle import PodMachine, Step
+from kruise.local.nodes.pods import Pod
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.clock import run_virtual
 from tests.local.nodes.world import Json, World, condition, container, is_ready, pod, script, status, virtually, waiting
@@ -74,7 +76,7 @@ def test_a_node_that_is_down_does_nothing_until_it_is_back() -> None:
         await world.client.delete(PODS, "web", "default")
         await asyncio.sleep(120)
         assert await world.exists()
-        assert (await world.pod("late"))["status"] == {"phase": "Pending"}
+        assert "startTime" not in (await world.pod("late"))["status"]
         world.model.start_node("node-1")
         await world.gone()
         await world.until_ready("late")
@@ -225,6 +227,25 @@ def test_writes_that_fail_are_made_up_for() -> None:
     virtually(scenario)
 
 
+def test_one_odd_pod_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = PodMachine.step
+
+    def step(machine: PodMachine, pod: Pod, now: float) -> Step:
+        if pod.metadata.name == "odd":
+            raise ValueError("too odd")
+        return real(machine, pod, now)
+
+    monkeypatch.setattr(PodMachine, "step", step)
+
+    async def scenario(world: World) -> None:
+        await world.create("odd")
+        await world.create()
+        await world.until_ready()
+        assert "startTime" not in (await world.pod("odd"))["status"]
+
+    virtually(scenario)
+
+
 # Resize
 
 
@@ -233,7 +254,7 @@ def resources(cpu: str, memory: str = "64Mi") -> Json:
 
 
 async def resize(world: World, cpu: str, memory: str = "64Mi") -> None:
-    await world.patch({"spec": {"containers": [{"name": "app", **resources(cpu, memory)}]}})
+    await world.patch({"spec": {"containers": [{"name": "app", **resources(cpu, memory)}]}}, subresource="resize")
 
 
 def test_a_resize_without_restart() -> None:

@@ -58,8 +58,8 @@ def test_a_pod_waits_for_room_and_gets_it() -> None:
         shown = condition(await world.get(PODS, "second"), "PodScheduled")
         assert shown is not None
         words = (
-            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
-            "1 No preemption victims found for incoming pod."
+            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+            "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
         )
         assert shown.message == words
         await world.delete(PODS, "first")

@@ -15,7 +15,9 @@ from kruise.local.storage_binding.objects import Claim, StorageClass, Volume
 from kruise.machinery.codec import convert
 from tests.local.scheduler.builders import anti_affinity, make_node, make_pod, node_affinity
 
-NO_HELP = "preemption: 0/{n} nodes are available: {n} Preemption is not helpful for scheduling."
+NO_HELP = (
+    "no new claims to deallocate, preemption: 0/{n} nodes are available: {n} Preemption is not helpful for scheduling."
+)
 ZONE = "topology.kubernetes.io/zone"
 
 
@@ -51,8 +53,9 @@ def test_what_the_removal_of_pods_could_help_is_told_apart() -> None:
     nodes = [make_node("big", cpu="8"), make_node("small", cpu="1")]
     on = {"big": [make_pod("other", cpu="6")]}
     assert why(make_pod("p", cpu="4"), *nodes, on=on) == (
-        "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: "
-        "1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+        "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, "
+        "preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, "
+        "1 Preemption is not helpful for scheduling."
     )
 
 
@@ -85,7 +88,10 @@ def test_filters(node: dict[str, Any], pod: dict[str, Any], reason: str) -> None
 def test_too_many_pods_and_ports() -> None:
     full = {"n": [make_pod("other")]}
     pod = make_pod("p")
-    victims = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
+    victims = (
+        "no new claims to deallocate, preemption: 0/1 nodes are available: "
+        "1 No preemption victims found for incoming pod."
+    )
     assert why(pod, make_node("n", pods="1"), on=full) == f"0/1 nodes are available: 1 Too many pods. {victims}"
 
     def with_port(name: str, **port: Any) -> Any:

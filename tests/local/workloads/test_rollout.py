@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.api.meta import ObjectMeta
-from kruise.local.workloads import rollout
+from kruise.local.workloads import deployment, rollout
 from kruise.local.workloads.objects import (
     Deployment,
     DeploymentSpec,
@@ -20,6 +20,10 @@ from kruise.local.workloads.objects import (
     Strategy,
 )
 from kruise.local.workloads.rollout import DESIRED_REPLICAS, MAX_REPLICAS, Group, Limits
+from kruise.machinery.client.requests import Verb
+from kruise.machinery.codec import convert
+from kruise.machinery.plan import Outcomes
+from tests.local.workloads import bodies
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -112,3 +116,65 @@ def test_the_history_keeps_what_is_not_empty() -> None:
         item.annotations[rollout.REVISION] = str(number)
     assert [item.name for item in rollout.superfluous(groups, 1)] == ["rs-0", "rs-2"]
     assert rollout.superfluous(groups, None) == []
+
+
+# A whole decision
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> deployment.Snapshot:
+    strategy = draw(
+        st.one_of(
+            st.just({"type": "Recreate"}),
+            st.fixed_dictionaries(
+                {"rollingUpdate": st.fixed_dictionaries({"maxSurge": amounts, "maxUnavailable": amounts})}
+            ),
+        )
+    )
+    body = bodies.deployment("web", draw(st.integers(0, 12)), strategy=strategy, paused=draw(st.booleans()))
+    body["metadata"] |= {"namespace": "ns", "uid": "d", "generation": 1}
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
+    sets = []
+    for number in range(draw(st.integers(0, 4))):
+        size = draw(st.integers(0, 12))
+        item = bodies.replica_set(f"web-{number}", size, labels={"app": "web"})
+        item["spec"]["template"] = bodies.template({"app": "web"}, f"app:{number}")
+        item["metadata"] |= {
+            "namespace": "ns",
+            "uid": f"rs-{number}",
+            "labels": {"app": "web"},
+            "ownerReferences": [owner],
+            "creationTimestamp": f"2030-01-01T00:00:0{number}Z",
+            "annotations": {rollout.REVISION: str(number), DESIRED_REPLICAS: str(draw(st.integers(0, 12)))},
+        }
+        available = draw(st.integers(0, size))
+        item["status"] = {"replicas": size, "availableReplicas": available, "readyReplicas": available}
+        sets.append(convert(item, ReplicaSet))
+    return deployment.Snapshot(
+        deployment=convert(body, Deployment),
+        replica_sets=tuple(sets),
+        orphans=(),
+        busy=tuple(item.metadata.uid for item in sets if draw(st.booleans())),
+        now=NOW,
+    )
+
+
+@given(snapshots())
+@settings(max_examples=200, deadline=None)
+def test_a_decision_creates_at_most_one_and_stays_below_the_most(snapshot: deployment.Snapshot) -> None:
+    plan = deployment.decide(snapshot)
+    assert plan == deployment.decide(snapshot)
+    found, before = snapshot.deployment, sum(item.spec.replicas or 0 for item in snapshot.replica_sets)
+    creates = [action for action in plan.actions() if action.verb is Verb.CREATE]
+    known = {bytes(item.spec.template) for item in snapshot.replica_sets}
+    assert len(creates) <= (0 if found.spec.paused or bytes(found.spec.template) in known else 1)
+    result = deployment.plan_rollout(snapshot)
+    assert all(item.size >= 0 for item in result.groups)
+    after = rollout.total(result.groups)
+    assert after <= max(before, result.limits.most)
+    assert all(action.uid for action in plan.actions() if action.verb is not Verb.CREATE)
+    conclusion = deployment.conclude(snapshot, plan, Outcomes())
+    assert conclusion.status is not None
+    status = conclusion.status.body[-1]["value"]
+    assert status.get("availableReplicas", 0) <= status.get("replicas", 0)
+    assert status["observedGeneration"] == 1

@@ -63,7 +63,7 @@ async def register(client: Client, node: SimulatedNode, now: datetime) -> None:
     except AlreadyExistsError:
         made = await client.get(NODES, node.spec.name)
     node.notice(made)
-    if not made.status.conditions or not _is_ready(made.status.conditions):
+    if not node.down and not _is_ready(made.status.conditions):
         # A server that takes no status with a new object, or a node that was given up.
         await report_up(client, node, now)
     node.registered = True
@@ -104,7 +104,7 @@ async def renew_leases(model: Model, submit: Callable[[Callable[[], Awaitable[No
         names = sorted(model.nodes)
         for position, name in enumerate(names):
             node = model.nodes[name]
-            if not node.down and node.uid:
+            if node.registered and not node.down:
                 submit(_renewal(model, node))
                 if began - reported.setdefault(name, began) >= REPORT_SECONDS:
                     reported[name] = began

@@ -19,6 +19,8 @@ _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NO_HELP = "Preemption is not helpful for scheduling"
 _NOT_ASKED = "not found"
 """What kube-scheduler 1.34 says for a pod that no node was asked about: its plugin for devices misses its notes."""
+_NO_CLAIMS = "no new claims to deallocate"
+"""The same plugin's word for a pod without devices, since 1.34."""
 _NEVER = "preemption: not eligible due to preemptionPolicy=Never."
 
 
@@ -45,7 +47,7 @@ class Unschedulable:
             return NO_NODES
         if self.problem:
             return f"{_available(self.nodes)} {self.problem}. {_NOT_ASKED}"
-        return f"{_available(self.nodes)} {_histogram(self.reasons)}. {self._preemption()}"
+        return f"{_available(self.nodes)} {_histogram(self.reasons)}. {_NO_CLAIMS}, {self._preemption()}"
 
     def _preemption(self) -> str:
         """Nothing is preempted here, and kube-scheduler's words for that depend on what stands in the way."""

@@ -213,10 +213,15 @@ def _count(snapshot: Snapshot, outcomes: Outcomes) -> _Counts:
     counts = _Counts(replicas=created, labelled=created)
     needed = timedelta(seconds=replica_set.spec.min_ready_seconds)
     for pod in (*snapshot.pods, *[pod for pod in snapshot.orphans if pod.metadata.uid in adopted]):
-        if pod.metadata.uid in gone or not selected(pod.metadata.labels):
+        metadata = pod.metadata
+        if metadata.uid in gone:
+            continue
+        # The template's labels include the selector's, so most pods need one look.
+        if labelled(metadata.labels):
+            counts.labelled += 1
+        elif not selected(metadata.labels):
             continue
         counts.replicas += 1
-        counts.labelled += labelled(pod.metadata.labels)
         ready = condition(pod, "Ready")
         if ready is None or ready.status != "True":
             continue
