@@ -160,7 +160,7 @@ def _rollout(replicas: int) -> tuple[float, float]:
 def hold(pods: int, nodes: int) -> None:
     """Fills a cluster and prints its resident megabytes; to be run in a process of its own."""
 
-    async def main() -> None:
+    async def main() -> LocalCluster:
         cluster = LocalCluster(ClusterOptions(nodes=nodes, seed=1), clock=VirtualClock(asyncio.get_running_loop()))
         running = asyncio.create_task(cluster.run())
         await cluster.ready.wait()

@@ -10,6 +10,7 @@ full collection over thousands of tracked pods would stall the event loop. Seque
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -124,14 +125,14 @@ def convert(value: Any, kind: type[T]) -> T:
         raise DecodeError(str(first)) from first
 
 
-class Deferred:
+class Deferred(abc.ABC):
     """A part of a document that is made only when the document is written."""
 
     __slots__ = ()
 
+    @abc.abstractmethod
     def written(self) -> Any:
         """The JSON value to write."""
-        raise NotImplementedError
 
     def __deepcopy__(self, memo: Any) -> Deferred:
         return self
@@ -140,7 +141,7 @@ class Deferred:
 def _written(value: Any) -> Any:
     if isinstance(value, Deferred):
         return value.written()
-    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
 def _plainly(value: Any) -> Any:
