@@ -136,6 +136,25 @@ def test_a_job_completes_and_a_namespace_goes_with_all_it_holds() -> None:
     on_cluster(scenario)
 
 
+def test_a_job_that_ran_is_suspended_and_resumed() -> None:
+    async def scenario(cluster: LocalCluster, client: Client) -> None:
+        container = {"name": "c", "image": "busybox", "command": ["sleep", "600"]}
+        template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "long"}, "spec": {"template": template}}
+        await client.create(JOBS, body, "default")
+        await asyncio.sleep(30)
+        for suspend, active in ((True, 0), (False, 1)):
+            await client.patch(JOBS, "long", {"spec": {"suspend": suspend}}, "default")
+            await asyncio.sleep(60)
+            status = (await client.get(JOBS, "long", "default")).status
+            conditions = {item.type: item.status for item in status.conditions}
+            assert (conditions, status.active) == ({"Suspended": str(suspend)}, active)
+        await asyncio.sleep(900)
+        assert (await client.get(JOBS, "long", "default")).status.succeeded == 1
+
+    on_cluster(scenario)
+
+
 def event_log(seed: int) -> list[bytes]:
     """Everything that happened to pods, deployments and events, in order, as bytes."""
 

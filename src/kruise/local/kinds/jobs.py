@@ -319,7 +319,8 @@ def _status_changes(new: Struct, old: Struct, facts: set[str]) -> Errors:
     if done is not None and was_done is not None and done != was_done:
         yield invalid(STATUS.child("completionTime"), done, checks.IMMUTABLE)
     began = before.get("startTime")
-    if began is not None and status.get("startTime") != began and not new["spec"].get("suspend"):
+    is_resuming = "Suspended" in known and "Suspended" not in facts
+    if began is not None and status.get("startTime") != began and not new["spec"].get("suspend") and not is_resuming:
         yield required(STATUS.child("startTime"), "startTime cannot be removed for unsuspended job")
     if "SuccessCriteriaMet" in known - facts:
         text = "cannot disable the SuccessCriteriaMet=True condition"
