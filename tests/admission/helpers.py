@@ -20,9 +20,9 @@ from kruise.admission.conversion import Converters
 from kruise.admission.registry import Handler, Registry
 from kruise.admission.review import AdmissionRequest, decode_admission
 from kruise.admission.server import AdmissionServer, Observe
-from kruise.local.apicore.builtin import native_registry
 from kruise.local.apicore.core import ApiCore
 from kruise.local.inprocess import InProcessTransport
+from kruise.local.kinds import native_registry
 from kruise.machinery.client.client import Client
 from kruise.machinery.clock import Clock, RealClock
 

@@ -11,8 +11,9 @@ from kruise.api.meta import PartialObject
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
-from kruise.local.apicore import ApiCore, KindDescription, MemoryStorage, custom_kind, native_registry
+from kruise.local.apicore import ApiCore, KindDescription, MemoryStorage, custom_kind
 from kruise.local.inprocess import InProcessTransport
+from kruise.local.kinds import native_registry
 from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.clock import Clock, ManualClock
 
@@ -117,3 +118,10 @@ def pod(name: str, *, node: str = "n1", grace: int = 30, **metadata: Any) -> dic
     if node:
         spec["nodeName"] = node
     return {"metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def deployment(name: str, *, replicas: int) -> dict[str, Any]:
+    labels = {"app": "x"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    return {"metadata": {"name": name}, "spec": spec}

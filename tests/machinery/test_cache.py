@@ -15,9 +15,10 @@ from kruise.api.native.config import CONFIG_MAPS, SECRETS, ConfigMap
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
-from kruise.local.apicore.builtin import custom_kind, native_registry
+from kruise.local.apicore.builtin import custom_kind
 from kruise.local.apicore.core import ApiCore
 from kruise.local.inprocess import InProcessTransport
+from kruise.local.kinds import native_registry
 from kruise.machinery.cache import Cache, NotSyncedError
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import TransportError

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.events import LEASES
-from kruise.local.apicore.builtin import native_registry
 from kruise.local.apicore.core import ApiCore
 from kruise.local.inprocess import InProcessTransport
+from kruise.local.kinds import native_registry
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import TransportError
 from kruise.machinery.client.requests import Request, Verb

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.api.native.events import EVENTS, ObjectReference
-from kruise.local.apicore.builtin import native_registry
 from kruise.local.apicore.core import ApiCore
 from kruise.local.inprocess import InProcessTransport
+from kruise.local.kinds import native_registry
 from kruise.machinery import events
 from kruise.machinery.client.client import Client
 from kruise.machinery.clock import VIRTUAL_EPOCH, VirtualClock, run_virtual

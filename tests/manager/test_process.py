@@ -12,9 +12,10 @@ import pytest
 from kruise.api.native.events import EVENTS, LEASES
 from kruise.api.native.pod import PODS, condition
 from kruise.feature import Feature
-from kruise.local.apicore.builtin import custom_kind, native_registry
+from kruise.local.apicore.builtin import custom_kind
 from kruise.local.apicore.core import ApiCore
 from kruise.local.inprocess import InProcessTransport
+from kruise.local.kinds import native_registry
 from kruise.machinery.client.client import Client
 from kruise.machinery.clock import VIRTUAL_EPOCH, VirtualClock, run_virtual
 from kruise.machinery.plan import Conclusion, Plan

@@ -21,8 +21,9 @@ from kruise.api.native import apps, config, events, extensions, nodes, storage
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
-from kruise.local.apicore import ApiCore, MemoryStorage, custom_kind, native_registry
+from kruise.local.apicore import ApiCore, MemoryStorage, custom_kind
 from kruise.local.inprocess import InProcessTransport
+from kruise.local.kinds import native_registry
 from kruise.machinery.client import kubeconfig
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.requests import PatchType, Query, Request, Verb

@@ -22,9 +22,10 @@ from aiohttp import web
 from kruise.api.meta import PartialObject
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.api.resource import Resource
-from kruise.local.apicore import ApiCore, MemoryStorage, native_registry
+from kruise.local.apicore import ApiCore, MemoryStorage
 from kruise.local.crds import Definitions
 from kruise.local.inprocess import InProcessTransport
+from kruise.local.kinds import native_registry
 from kruise.local.webhooks.convert import WebhookConversion
 from kruise.local.webhooks.https import HttpsCaller
 from kruise.machinery.client import kubeconfig

@@ -10,10 +10,11 @@ from typing import Any
 from kruise.api.meta import ObjectMeta
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
-from kruise.local.apicore.builtin import custom_kind, native_registry
+from kruise.local.apicore.builtin import custom_kind
 from kruise.local.apicore.core import ApiCore
 from kruise.local.apicore.storage import MemoryStorage
 from kruise.local.inprocess import InProcessTransport
+from kruise.local.kinds import native_registry
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.faults import FaultyTransport, Rule

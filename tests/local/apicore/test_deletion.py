@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kruise.local.apicore import POD_KIND
 from kruise.local.apicore.deletion import DeleteOptions, Fate, decide
+from kruise.local.kinds import POD_KIND
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import VIRTUAL_EPOCH, ManualClock
 from tests.local.harness import CONFIG_MAPS, PODS, WIDGETS, Api, cm, pod, widget

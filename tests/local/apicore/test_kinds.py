@@ -12,7 +12,7 @@ from kruise.api.native.apps import DEPLOYMENTS
 from kruise.api.resource import Resource
 from kruise.local.apicore import KindDescription, ObjectSubresource, custom_kind
 from kruise.machinery.client.requests import PatchType
-from tests.local.harness import PODS, WIDGETS, Api, pod, widget
+from tests.local.harness import PODS, WIDGETS, Api, deployment, pod, widget
 
 OLD = Resource("toys.kruise.io", "v1alpha1", "gears", "Gear", True, PartialObject)
 NEW = Resource("toys.kruise.io", "v1beta1", "gears", "Gear", True, PartialObject)
@@ -132,11 +132,7 @@ async def test_kinds_come_and_go() -> None:
 
 async def test_scale_shows_and_sets_the_size() -> None:
     api = Api()
-    deployment = {
-        "metadata": {"name": "d"},
-        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "x"}}, "template": {}},
-    }
-    await api.create(DEPLOYMENTS, deployment)
+    await api.create(DEPLOYMENTS, deployment("d", replicas=2))
     _, scale = await api.get(DEPLOYMENTS, "d", subresource="scale")
     assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
     assert (scale["spec"], scale["status"]) == ({"replicas": 2}, {"replicas": 0, "selector": "app=x"})

@@ -6,7 +6,8 @@ from typing import Any
 
 from kruise.api.meta import PartialObject
 from kruise.api.resource import Resource
-from kruise.local.apicore.builtin import custom_kind, native_registry
+from kruise.local.apicore.builtin import custom_kind
+from kruise.local.kinds import native_registry
 from kruise.local.openapi import serve
 from kruise.machinery.codec import decode
 

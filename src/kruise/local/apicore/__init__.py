@@ -1,7 +1,7 @@
 """The API core: storage, verbs and watches over any registered kind, without a network."""
 
 from kruise.local.apicore.admission import Admission, AdmissionRequest, Operation
-from kruise.local.apicore.builtin import NATIVE, POD_KIND, custom_kind, native_kind, native_registry
+from kruise.local.apicore.builtin import custom_kind, native_kind
 from kruise.local.apicore.core import ApiCore, Call
 from kruise.local.apicore.errors import StatusError
 from kruise.local.apicore.kinds import (
@@ -15,8 +15,6 @@ from kruise.local.apicore.kinds import (
 from kruise.local.apicore.storage import MemoryStorage, Storage
 
 __all__ = [
-    "NATIVE",
-    "POD_KIND",
     "ActionSubresource",
     "Admission",
     "AdmissionRequest",
@@ -33,5 +31,4 @@ __all__ = [
     "ViewSubresource",
     "custom_kind",
     "native_kind",
-    "native_registry",
 ]

@@ -6,6 +6,7 @@ that make, check and convert objects never see it: it is taken off before them a
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,12 +27,12 @@ class Owners(Deferred):
     __slots__ = ()
 
     @property
-    def is_empty(self) -> bool:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def is_empty(self) -> bool: ...
 
+    @abc.abstractmethod
     def listed(self) -> list[Json]:
         """As plain JSON."""
-        raise NotImplementedError
 
 
 class FieldTracker(Protocol):

@@ -8,6 +8,6 @@
 - `admission`: the admission plugins that every API server has; `bootstrap`: the objects that it creates itself.
 """
 
-from kruise.local.kinds.native import NATIVE_KINDS, native_registry
+from kruise.local.kinds.native import NATIVE_KINDS, POD_KIND, native_registry
 
-__all__ = ["NATIVE_KINDS", "native_registry"]
+__all__ = ["NATIVE_KINDS", "POD_KIND", "native_registry"]

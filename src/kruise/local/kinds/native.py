@@ -350,6 +350,9 @@ CLUSTER: Final = (
 NATIVE_KINDS: Final[tuple[KindDescription, ...]] = (*CORE, *APPS, *BATCH, *CLUSTER)
 
 
+POD_KIND: Final = next(kind for kind in NATIVE_KINDS if kind.kind == "Pod")
+
+
 def native_registry(more: Iterable[KindDescription] = ()) -> Registry:
     """The native kinds, and those in `more`, which win where they describe the same kind."""
     return Registry((*NATIVE_KINDS, *more))

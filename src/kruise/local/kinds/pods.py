@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from kruise.api.core import creation, subresources, validation
 from kruise.api.core.field_errors import FieldError
 from kruise.local.apicore import errors, metadata
-from kruise.local.apicore.builtin import pod_grace_period
 from kruise.local.apicore.errors import Json
 from kruise.local.apicore.kinds import ActionSubresource, ObjectSubresource, StreamSubresource, Subresource
 from kruise.local.apicore.storage import Key
@@ -55,6 +54,15 @@ def _own(found: Sequence[FieldError]) -> Sequence[FieldError]:
         if error.path not in _CHECKED_BY_THE_CORE
         and not error.path.startswith(("metadata.finalizers[", "metadata.ownerReferences."))
     ]
+
+
+def pod_grace_period(obj: Json, asked: int | None) -> int:
+    """A pod that runs nowhere, or has ended, has nothing to wind up."""
+    spec = obj.get("spec") or {}
+    period = spec.get("terminationGracePeriodSeconds", 0) if asked is None else asked
+    if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in ("Failed", "Succeeded"):
+        return 0
+    return 1 if period < 0 else int(period)
 
 
 def new_pod(obj: Json) -> Json:
