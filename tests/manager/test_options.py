@@ -70,6 +70,7 @@ def test_what_has_no_effect_says_so() -> None:
         [
             "--expectation-timeout=1m",
             "--enable-pprof=true",
+            "--webhook-initialize-timeout=1m",
             "--v=2",
             "--feature-gates=ForceDeleteTimeoutExpectationGate=true",
         ],
@@ -78,6 +79,8 @@ def test_what_has_no_effect_says_so() -> None:
     assert chosen.notices == (
         "--enable-pprof has no effect: attach a sampling profiler to the process instead",
         "--expectation-timeout has no effect: controllers see their own writes, there are no expectations to time out",
+        "--webhook-initialize-timeout has no effect: "
+        "the manager waits for as long as it takes, and readiness says for what",
         "feature gate ForceDeleteTimeoutExpectationGate has no effect: "
         "controllers see their own writes, so there are no expectations to time out",
     )

@@ -45,6 +45,7 @@ DEFAULT_WORKERS = 3
 
 _NO_PROFILER = "attach a sampling profiler to the process instead"
 _NO_EXPECTATIONS = "controllers see their own writes, there are no expectations to time out"
+_WAITS = "the manager waits for as long as it takes, and readiness says for what"
 _KLOG = "logs go to standard error"
 
 FLAGS: Mapping[str, Flag] = {
@@ -65,10 +66,10 @@ FLAGS: Mapping[str, Flag] = {
     "leader-election-retry-period": Flag(duration, 2.0, "time between tries"),
     "namespace": Flag(text, "", "restrict watches to one namespace"),
     "sync-period": Flag(text, "", "periodic reconcile of every object, as a Go duration; 0 or empty: none"),
-    "controller-cache-sync-timeout": Flag(duration, 120.0, "after this time without a first list, readiness says so"),
-    "webhook-initialize-timeout": Flag(duration, 60.0, "after this time without certificates, readiness says so"),
+    "controller-cache-sync-timeout": Flag(duration, 120.0, "time-out of the first lists", _WAITS),
+    "webhook-initialize-timeout": Flag(duration, 60.0, "time-out of the first certificates", _WAITS),
     "default-ttlseconds-for-always-nodeimage": Flag(whole, 300, "lifetime of finished pulling tasks"),
-    "rest-config-qps": Flag(number, 0.0, "cap on API requests per second; 0: adaptive, no fixed cap"),
+    "rest-config-qps": Flag(number, 0.0, "cap on API writes per second; 0: adaptive, no fixed cap"),
     "rest-config-burst": Flag(whole, 0, "burst above the cap"),
     "feature-gates": Flag(text, "", "comma-separated Name=true|false"),
     "rate-limiter-base-delay": Flag(duration, 0.005, "first delay of a failed key"),
@@ -137,8 +138,6 @@ class Options:
     renew_deadline: float = 10.0
     retry_period: float = 2.0
     sync_period: float = 0.0
-    cache_sync_timeout: float = 120.0
-    webhook_initialize_timeout: float = 60.0
     node_image_ttl: int = 300
     qps: float = 0.0
     burst: int = 0
@@ -210,8 +209,6 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
         renew_deadline=value["leader-election-renew-deadline"],
         retry_period=value["leader-election-retry-period"],
         sync_period=sync_period,
-        cache_sync_timeout=value["controller-cache-sync-timeout"],
-        webhook_initialize_timeout=value["webhook-initialize-timeout"],
         node_image_ttl=value["default-ttlseconds-for-always-nodeimage"],
         qps=value["rest-config-qps"],
         burst=value["rest-config-burst"],
