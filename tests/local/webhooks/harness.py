@@ -75,6 +75,13 @@ class Site:
         code, answer = await self.api.create(resource, body, namespace="")
         assert code == 201, answer
 
+    def change_unchecked(self, name: str, **fields: Any) -> None:
+        """Change the entry of a validating configuration as an import brings it in: past validation."""
+        storage, resource = self.api.core.storage, VALIDATING_WEBHOOK_CONFIGURATIONS.group_resource
+        found = storage.get(resource, ("", name))
+        assert found is not None
+        storage.put(resource, ("", name), {**found, "webhooks": [{**found["webhooks"][0], **fields}]})
+
     @property
     def calls(self) -> list[str]:
         """Operation and name of each review."""

@@ -561,9 +561,30 @@ def test_validating_webhooks_are_asked_at_once() -> None:
     run_virtual(main())
 
 
+async def test_an_imported_webhook_that_speaks_no_known_version_fails() -> None:
+    """It could not be registered here, but objects of another cluster are taken in as they are."""
+    site = Site()
+    site.hook("judge")
+    await site.validating("v", entry("judge"))
+    site.change_unchecked("v", admissionReviewVersions=["v9"])
+    code, answer = await site.api.create(CONFIG_MAPS, cm("x"))
+    why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+    assert (code, answer["message"]) == (500, failure(why))
+
+
+@pytest.mark.parametrize("side_effects", ["Some", ""])
+async def test_an_imported_webhook_with_side_effects_forbids_dry_runs(side_effects: str) -> None:
+    site = Site()
+    site.hook("judge")
+    await site.validating("v", entry("judge", failurePolicy="Ignore"))
+    site.change_unchecked("v", sideEffects=side_effects)
+    code, answer = await site.api.create(CONFIG_MAPS, cm("x"), query=(("dryRun", "All"),))
+    assert (code, answer["reason"]) == (400, "BadRequest")
+    assert answer["message"] == 'admission webhook "judge.example.io" does not support dry run'
+
+
 @pytest.mark.parametrize("side_effects", ["None", "NoneOnDryRun"])
 async def test_a_dry_run_is_told(side_effects: str) -> None:
-    """Webhooks with side effects on dry runs cannot be registered in this version of the API."""
     site = Site()
     site.hook("judge")
     await site.validating("v", entry("judge", sideEffects=side_effects, failurePolicy="Ignore"))
