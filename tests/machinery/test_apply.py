@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -588,6 +589,46 @@ PLANS = st.lists(
     ),
     max_size=3,
 )
+
+
+def test_a_phase_is_skipped_when_an_earlier_one_changed_what_it_was_decided_about() -> None:
+    async def scene(env: InProcess) -> None:
+        scale = single("scale", new_pod("a"), on_error=OnError.STOP_PHASE)
+        update = dataclasses.replace(single("update", new_pod("b")), unless_done=("scale",))
+        refused = single("scale", new_pod("refused"), on_error=OnError.STOP_PHASE)
+        after_a_change = await applier(env).apply(Plan(phases=(scale, update)))
+        after_a_failure = await applier(env).apply(Plan(phases=(refused, update)))
+        assert [outcome.result for outcome in after_a_change] == [Result.DONE, Result.SKIPPED]
+        assert [outcome.result for outcome in after_a_failure] == [Result.FAILED, Result.DONE]
+
+    run(scene, Rule(Answer(403, "Forbidden"), verbs={Verb.CREATE}, calls={2}))
+
+
+def test_a_phase_that_has_taken_its_time_begins_no_further_chain() -> None:
+    """Chains that are under way come to their end; the rest is left to the next decision."""
+
+    async def scene(env: InProcess) -> None:
+        chains = tuple((new_pod(f"p{i}"), new_pod(f"q{i}")) for i in range(6))
+        plan = Plan(phases=(Phase(name="long", chains=chains, pause_after=2.5),))
+        limiter = WriteLimiter(clock=env.clock, initial=2, maximum=2)
+        outcomes = await applier(env, limiter=limiter).apply(plan)
+        results = [outcome.result for outcome in outcomes]
+        assert results[:8] == [Result.DONE] * 8
+        assert results[8::2] == [Result.DEFERRED] * 2
+        assert results[9::2] == [Result.SKIPPED] * 2
+
+    run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
+
+
+def test_slow_start_that_has_taken_its_time_is_no_failure() -> None:
+    async def scene(env: InProcess) -> None:
+        scale = dataclasses.replace(
+            single("scale", *(new_pod(f"p{i}") for i in range(9)), slow_start=True), pause_after=1.5
+        )
+        outcomes = await applier(env).apply(Plan(phases=(scale,)))
+        assert Counter(outcome.result for outcome in outcomes) == {Result.DONE: 3, Result.DEFERRED: 6}
+
+    run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
 
 
 @settings(max_examples=120, deadline=None)

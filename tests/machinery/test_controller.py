@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from kruise.api.meta import Key, controller_of
 from kruise.api.native.events import ObjectReference
 from kruise.api.native.pod import PODS, Pod
+from kruise.api.resource import Resource
 from kruise.machinery.apply import Applier
 from kruise.machinery.client.faults import Answer, Delay, Rule, storm
 from kruise.machinery.client.requests import Verb
@@ -559,5 +560,52 @@ def test_it_converges_through_any_storm_and_every_decision_can_be_replayed(seed:
             again = replay(scene.journal.dump("toy", Key("default", "toy")), [SPEC])
             assert again.plan_equal
             assert again.digest_equal
+
+    run_virtual(main())
+
+
+def test_the_rest_of_a_long_pass_is_decided_anew_at_once() -> None:
+    """Nothing counts as an error, and no back-off comes in between."""
+
+    def in_steps(seen: ToySnapshot) -> Plan:
+        plan = decide(seen)
+        return dataclasses.replace(
+            plan, phases=tuple(dataclasses.replace(phase, pause_after=1.5) for phase in plan.phases)
+        )
+
+    async def main() -> None:
+        scene = Scene(Rule(Delay(1.0), verbs={Verb.CREATE}), spec=changed(decide=in_steps))
+        async with scene.at_work():
+            await scene.add_toy(replicas=9)
+            await asyncio.sleep(10)
+            assert len(await scene.pods()) == 9
+            assert scene.requeues("deferred") == 2
+            assert not scene.passes("error")
+
+    run_virtual(main())
+
+
+def test_it_works_without_a_kind_that_is_optional_and_not_served() -> None:
+    gadgets: Resource[Toy] = Resource("example.com", "v1", "gadgets", "Gadget", True, Toy)
+    seen_synced: list[bool] = []
+
+    def look(view: View, key: Key) -> ToySnapshot | None:
+        seen_synced.append(view.store(gadgets).synced)
+        return snapshot(view, key)
+
+    async def main() -> None:
+        sources = (*SPEC.sources, Source(gadgets, lambda old, new: (), optional=True))
+        scene = Scene(spec=changed(sources=sources, snapshot=look))
+        caching = asyncio.create_task(scene.cache.run())
+        working = asyncio.create_task(scene.controller.run())
+        await scene.add_toy(replicas=2)
+        await asyncio.sleep(5)
+        assert len(await scene.pods()) == 2
+        assert seen_synced
+        assert not any(seen_synced)
+        for task in (working, caching):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
 
     run_virtual(main())

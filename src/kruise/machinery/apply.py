@@ -37,7 +37,13 @@ Stopping = Callable[[], bool]
 # Answers of these subresources are the object itself; those of others (scale, binding) are of another kind.
 _WHOLE_OBJECT = frozenset({"", "status", "resize", "ephemeralcontainers"})
 _BINDING = "binding"
-_STOPPED = "not begun: the controller is shutting down"
+_STOPPED = (Result.SKIPPED, "not begun: the controller is shutting down")
+_FAILED_BEFORE = (Result.SKIPPED, "not begun: another chain failed")
+_PAUSED = (Result.DEFERRED, "not begun: the phase has taken its time, the rest is decided anew")
+
+Hindrance = tuple[Result, str]
+MayBegin = Callable[[], Hindrance | None]
+"""What speaks against beginning a write right now."""
 
 
 def never() -> bool:
@@ -87,6 +93,7 @@ class Applier:
         self._writer = Client(client.transport, clock=clock, field_manager=client.field_manager, retry=NEVER)
         self._timeout = timeout
         self._cache = cache
+        self._clock = clock
         self._limiter = limiter or WriteLimiter(clock=clock)
         self._metrics = metrics or Metrics()
         self._metrics.observe_writes(lambda: self._limiter.limit, lambda: self._limiter.in_flight)
@@ -96,19 +103,26 @@ class Applier:
     async def apply(self, plan: Plan, *, stopping: Stopping = never) -> Outcomes:
         """Carry out a plan; the outcomes are in plan order. Once `stopping` says so, no action is begun any more."""
         outcomes: list[Outcome] = []
+        changed: set[str] = set()
         go_on = True
         for phase in plan.phases:
             if not go_on:
                 outcomes += _skipped(phase.chains, "not begun: an earlier phase did not succeed")
                 continue
-            run = _PhaseRun(phase.on_error, stopping)
-            outcomes += await self._phase(phase, run)
+            if not changed.isdisjoint(phase.unless_done):
+                outcomes += _skipped(phase.chains, "not begun: an earlier phase changed what this was decided about")
+                continue
+            run = _PhaseRun(phase, stopping, self._clock)
+            done = await self._phase(phase, run)
+            if any(outcome.result is Result.DONE for outcome in done):
+                changed.add(phase.name)
+            outcomes += done
             go_on = run.complete or phase.on_error is not OnError.STOP_PLAN
         return Outcomes(tuple(outcomes))
 
     async def carry_out(self, action: Action, *, stopping: Stopping = never) -> Outcome:
         """One write."""
-        return await self._write(action, lambda: not stopping(), stopping)
+        return await self._write(action, lambda: _STOPPED if stopping() else None, stopping)
 
     async def _phase(self, phase: Phase, run: _PhaseRun) -> list[Outcome]:
         chains = phase.chains
@@ -127,9 +141,9 @@ class Applier:
                         permits.release()  # for the lanes that still wait
                     return
                 results[index] = await self._chain(chains[index], run)
-                done = all(outcome.result is Result.DONE for outcome in results[index])
+                fine = all(outcome.result in (Result.DONE, Result.DEFERRED) for outcome in results[index])
                 if permits is not None:
-                    if not done:
+                    if not fine:
                         run.closed = True
                     permits.release()
                     permits.release()
@@ -146,8 +160,8 @@ class Applier:
     async def _chain(self, chain: Chain, run: _PhaseRun) -> list[Outcome]:
         outcomes: list[Outcome] = []
         for position, action in enumerate(chain):
-            may_begin = run.may_begin_action if position else run.may_begin_chain
-            outcome = await self._write(action, may_begin, run.stopping)
+            hindrance = run.against_action if position else run.against_chain
+            outcome = await self._write(action, hindrance, run.stopping)
             outcomes.append(outcome)
             if outcome.result is not Result.DONE:
                 run.note(outcome.result)
@@ -156,29 +170,29 @@ class Applier:
                 break
         return outcomes
 
-    async def _write(self, action: Action, may_begin: Callable[[], bool], stopping: Stopping) -> Outcome:
-        if not may_begin():
-            return _skip(action, _STOPPED if stopping() else "not begun: another chain failed")
+    async def _write(self, action: Action, may_begin: MayBegin, stopping: Stopping) -> Outcome:
+        if (hindrance := may_begin()) is not None:
+            return _not_begun(action, hindrance)
         try:
             body = guarded_body(action)
         except (TypeError, ValueError) as error:
             outcome = Outcome(action=action, result=Result.FAILED, error=f"{action.target}: cannot be sent: {error}")
         else:
             outcome = await self._try(action, body, may_begin, stopping)
-        if outcome.result is not Result.SKIPPED:
+        if outcome.result not in (Result.SKIPPED, Result.DEFERRED):
             kind = action.target.resource.group_resource
             resource = f"{kind}/{action.subresource}" if action.subresource else kind
             self._metrics.wrote(action.verb.value, resource, outcome.result.value)
         return outcome
 
-    async def _try(self, action: Action, body: bytes, may_begin: Callable[[], bool], stopping: Stopping) -> Outcome:
+    async def _try(self, action: Action, body: bytes, may_begin: MayBegin, stopping: Stopping) -> Outcome:
         may_have_acted = False
         attempt = 0
         while True:
             began = await self._limiter.acquire()
-            if attempt == 0 and not may_begin():
+            if attempt == 0 and (hindrance := may_begin()) is not None:
                 self._limiter.release(began, Load.SILENT)
-                return _skip(action, _STOPPED if stopping() else "not begun: another chain failed")
+                return _not_begun(action, hindrance)
             load = Load.SILENT
             failure: ClientError
             try:
@@ -310,8 +324,10 @@ class Applier:
 class _PhaseRun:
     """What the chains of a phase know of each other."""
 
-    def __init__(self, on_error: OnError, stopping: Stopping) -> None:
-        self._on_error = on_error
+    def __init__(self, phase: Phase, stopping: Stopping, clock: Clock) -> None:
+        self._on_error = phase.on_error
+        self._clock = clock
+        self._ends = None if phase.pause_after is None else clock.monotonic() + phase.pause_after
         self.stopping = stopping
         self.complete = True
         """Everything so far succeeded."""
@@ -324,11 +340,15 @@ class _PhaseRun:
         if result in (Result.FAILED, Result.UNKNOWN) and self._on_error is not OnError.CONTINUE:
             self.closed = True
 
-    def may_begin_chain(self) -> bool:
-        return not self.closed and not self.stopping()
+    def against_chain(self) -> Hindrance | None:
+        if self.closed:
+            return _FAILED_BEFORE
+        if self._ends is not None and self._clock.monotonic() > self._ends:
+            return _PAUSED
+        return self.against_action()
 
-    def may_begin_action(self) -> bool:
-        return not self.stopping()
+    def against_action(self) -> Hindrance | None:
+        return _STOPPED if self.stopping() else None
 
 
 def _parent(action: Action) -> str:
@@ -341,12 +361,13 @@ def _is_owned(obj: Any, owner_uid: str) -> bool:
     return owner is not None and owner.uid == owner_uid
 
 
-def _skip(action: Action, why: str) -> Outcome:
-    return Outcome(action=action, result=Result.SKIPPED, error=why)
+def _not_begun(action: Action, hindrance: Hindrance) -> Outcome:
+    result, why = hindrance
+    return Outcome(action=action, result=result, error=why)
 
 
 def _skipped(chains: Sequence[Chain], why: str) -> list[Outcome]:
-    return [_skip(action, why) for chain in chains for action in chain]
+    return [_not_begun(action, (Result.SKIPPED, why)) for chain in chains for action in chain]
 
 
 def _ended(action: Action, result: Result, error: ClientError) -> Outcome:

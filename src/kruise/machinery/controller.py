@@ -63,6 +63,8 @@ class Source(Generic[T]):
     keys: Callable[[T | None, T | None], Iterable[Key]] = dataclasses.field(kw_only=False)
     indexes: Mapping[str, Callable[[T], Iterable[str]]] = dataclasses.field(default_factory=dict)
     trim: Callable[[T], T] | None = None
+    optional: bool = False
+    """The cluster may not serve this kind: the controller works without it. Ask its store whether it is `synced`."""
 
 
 def own_key(old: Object | None, new: Object | None) -> tuple[Key, ...]:
@@ -186,7 +188,7 @@ class Controller(Generic[S]):
         self._stopping = False
         self._metrics.workers.set(self._workers)
         self.resources = tuple(self._watch())
-        """The kinds whose stores this controller reads."""
+        """The kinds whose stores this controller cannot do without."""
 
     def _watch(self) -> Iterable[Resource[Any]]:
         sources = list(self.spec.sources)
@@ -195,7 +197,8 @@ class Controller(Generic[S]):
         for source in sources:
             store = self._cache.add(source.resource, indexes=source.indexes, trim=source.trim)
             store.subscribe(self._handler(source))
-            yield source.resource
+            if not source.optional:
+                yield source.resource
 
     def _handler(self, source: Source[Any]) -> Callable[[Any, Any], None]:
         def on_change(old: Any, new: Any) -> None:
@@ -338,6 +341,9 @@ class Controller(Generic[S]):
             self._overtaken.pop(key, None)
             self._retry(key, cause, why)
         else:
+            if progress.outcomes is not None and progress.outcomes.of(Result.DEFERRED):
+                self._metrics.requeues[RequeueCause.DEFERRED].inc()
+                self.queue.add(key, reason="the rest of a long pass")
             self.queue.forget(key)
             self._overtaken.pop(key, None)
             self._metrics.passes[PassResult.REQUEUE_AFTER if wakes else PassResult.SUCCESS].inc()

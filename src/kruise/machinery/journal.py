@@ -232,7 +232,7 @@ def _plan_summary(plan: Plan) -> dict[str, Any]:
 
 
 def _troubles(outcomes: Outcomes) -> list[dict[str, Any]]:
-    troubled = (outcome for outcome in outcomes if outcome.result not in (Result.DONE, Result.SKIPPED))
+    troubled = (outcome for outcome in outcomes if outcome.result not in (Result.DONE, Result.SKIPPED, Result.DEFERRED))
     return [
         {
             "action": f"{outcome.action.verb.value} {outcome.action.target}",

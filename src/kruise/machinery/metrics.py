@@ -44,6 +44,8 @@ class RequeueCause(enum.StrEnum):
     """The status could not be written."""
     PANIC = "panic"
     """The controller's own code raised."""
+    DEFERRED = "deferred"
+    """A long pass left some of its writes to the next one."""
     WAKE = "wake"
     """The plan says when to look again."""
 

@@ -180,6 +180,12 @@ class Phase:
     slow_start: bool = False
     """Run 1, 2, 4, ... chains at a time as long as all succeed: a create that a quota or webhook refuses is tried once
     or twice, not a thousand times."""
+    unless_done: tuple[str, ...] = ()
+    """Names of earlier phases. If one of them changed anything, this phase was decided about a state of affairs that
+    is over: it is skipped, and the next pass decides about the new one."""
+    pause_after: float | None = None
+    """Seconds after which no further chain of this phase is begun, so that a long pass does not keep what happened
+    meanwhile waiting. What is left is decided anew at once."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,6 +240,8 @@ class Result(enum.StrEnum):
     UNKNOWN = "unknown"
     """No answer, and trying again did not settle it."""
     SKIPPED = "skipped"
+    DEFERRED = "deferred"
+    """Not begun, since the phase had taken its time: the next pass decides anew, at once."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

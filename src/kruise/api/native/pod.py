@@ -13,8 +13,13 @@ class ObjectFieldSelector(Struct):
     field_path: str = ""
 
 
+class ConfigMapKeySelector(Struct):
+    key: str = ""
+
+
 class EnvVarSource(Struct):
     field_ref: ObjectFieldSelector | None = None
+    config_map_key_ref: ConfigMapKeySelector | None = None
 
 
 class EnvVar(Struct):
