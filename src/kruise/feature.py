@@ -29,6 +29,9 @@ class Settings(Protocol):
     @property
     def own_namespace(self) -> str: ...
 
+    @property
+    def cloneset_exclude_preparing_delete(self) -> bool: ...
+
     def workers_of(self, name: str) -> int: ...
 
 

@@ -21,7 +21,13 @@ from kruise.machinery.election import LeadershipLostError
 from kruise.manager import logs, options
 from kruise.manager.flags import FlagError, usage
 from kruise.manager.gates import FeatureGateError
-from kruise.manager.process import HistoryLostError, Manager, reconcile_fields
+from kruise.manager.process import (
+    HistoryLostError,
+    Manager,
+    open_protection_log,
+    reconcile_fields,
+    tune_collection,
+)
 
 USER_AGENT = "kruise-manager"
 
@@ -53,6 +59,8 @@ def run(arguments: Sequence[str], features: Sequence[Feature]) -> int:
             loop.add_signal_handler(number, _stopper(stop))
         clock = RealClock()
         transport = HttpTransport(config, clock=clock, user_agent=USER_AGENT)
+        open_protection_log(chosen.protection_log_path)
+        tune_collection()
         await Manager(chosen, features, transport, clock=clock, random=random.SystemRandom()).run(stop)
 
     try:

@@ -59,7 +59,7 @@ class Served:
 
 
 class LocalCluster:
-    """`caller` moves the reviews of webhooks; without one there are only those that are mounted in process."""
+    """`caller` moves the reviews of webhooks that are not mounted in process; without one there are no others."""
 
     def __init__(
         self, options: ClusterOptions, *, clock: Clock, caller: Caller | None = None, heartbeat: bool = False
@@ -70,10 +70,9 @@ class LocalCluster:
         self.core = ApiCore(native_registry(), clock=clock, seed=seed, require_namespaces=True)
         fields.install(self.core)
         admission.install(self.core, seed=seed)
-        self.webhooks = InProcessCaller()
-        caller = caller or self.webhooks
-        Webhooks(self.core, caller, seed=seed)
-        Definitions(self.core, conversion=WebhookConversion(caller, seed=seed))
+        self.webhooks = InProcessCaller(otherwise=caller)
+        Webhooks(self.core, self.webhooks, seed=seed)
+        Definitions(self.core, conversion=WebhookConversion(self.webhooks, seed=seed))
         self.transport = InProcessTransport(self.core)
         self._draws = seed if seed is not None else random.SystemRandom().getrandbits(32)
         self._discover = of_registry(self.core.registry)

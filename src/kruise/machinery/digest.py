@@ -80,6 +80,8 @@ def plan_to_data(plan: Plan) -> dict[str, Any]:
                 "name": phase.name,
                 "onError": phase.on_error.value,
                 "slowStart": phase.slow_start,
+                "unlessDone": list(phase.unless_done),
+                "pauseAfter": phase.pause_after,
                 "chains": [_chain_to_data(chain) for chain in phase.chains],
             }
             for phase in plan.phases

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import gc
 import logging
 import os
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
@@ -54,11 +55,58 @@ class HistoryLostError(RuntimeError):
     """What this process knows is of no use with the server that answers now; only a new process can begin anew."""
 
 
+class AdmissionSide(Protocol):
+    """What answers the API server: `Webhooks` over HTTPS, or functions in the process of a local cluster."""
+
+    async def start(self) -> None: ...
+
+    async def run(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def ready(self) -> str:
+        """What is missing; empty where nothing is."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionParts:
+    """What the admission side of a manager is made of."""
+
+    options: Options
+    features: Sequence[Feature]
+    client: Client
+    cache: Cache
+    applier: Applier
+    clock: Clock
+    metrics: CollectorRegistry
+    server_version: Callable[[], Any]
+
+
+def https_webhooks(parts: AdmissionParts) -> AdmissionSide:
+    return Webhooks(
+        parts.options,
+        parts.features,
+        client=parts.client,
+        cache=parts.cache,
+        applier=parts.applier,
+        clock=parts.clock,
+        metrics=parts.metrics,
+        server_version=parts.server_version,
+    )
+
+
 class Manager:
     """One replica. `run` ends when `stop` is set, or raises what ended it early (`LeadershipLostError`)."""
 
     def __init__(
-        self, options: Options, features: Sequence[Feature], transport: Transport, *, clock: Clock, random: Random
+        self,
+        options: Options,
+        features: Sequence[Feature],
+        transport: Transport,
+        *,
+        clock: Clock,
+        random: Random,
+        admission: Callable[[AdmissionParts], AdmissionSide] = https_webhooks,
     ) -> None:
         self._options = options
         self._features = features
@@ -67,7 +115,7 @@ class Manager:
         self._random = random
         self._registry = CollectorRegistry()
         self._metrics = Metrics(self._registry)
-        self._journal = Journal()
+        self.journal = Journal()
         self._client = Client(transport, clock=clock)
         self._cache = Cache(self._client, clock=clock, namespace=options.namespace, seed=random.getrandbits(32))
         self._server_version: Any = None
@@ -81,7 +129,7 @@ class Manager:
         self._applier = Applier(
             self._leader_client, self._cache, clock=clock, limiter=self._make_limiter(), metrics=self._metrics
         )
-        self._webhooks = self._make_webhooks() if options.role is not Role.CONTROLLERS else None
+        self._webhooks = admission(self._admission_parts()) if options.role is not Role.CONTROLLERS else None
 
     def _make_elector(self) -> LeaderElector:
         options = self._options
@@ -111,10 +159,10 @@ class Manager:
             overall = TokenBucket(rate=options.retry_qps, burst=max(1, options.retry_burst), clock=self._clock)
         return Backoff(base=options.retry_base_delay, maximum=options.retry_max_delay, overall=overall)
 
-    def _make_webhooks(self) -> Webhooks:
-        return Webhooks(
-            self._options,
-            self._features,
+    def _admission_parts(self) -> AdmissionParts:
+        return AdmissionParts(
+            options=self._options,
+            features=self._features,
             client=self._client,
             cache=self._cache,
             applier=Applier(self._client, self._cache, clock=self._clock),
@@ -124,7 +172,6 @@ class Manager:
         )
 
     async def run(self, stop: asyncio.Event) -> None:
-        open_protection_log(self._options.protection_log_path)
         for notice in self._options.notices:
             log.warning(notice)
         background: list[asyncio.Task[None]] = []
@@ -132,10 +179,6 @@ class Manager:
         ending = asyncio.create_task(_until(stop), name="stop")
         try:
             await self._serve()
-            # What is alive now stays for ever: later collections need not look at it.
-            gc.collect()
-            gc.freeze()
-            gc.set_threshold(*_COLLECT_EVERY)
             background.append(_task(self._cache.run(), "watches"))
             background.append(_task(self._watch_history(), "history"))
             if self._webhooks is not None:
@@ -161,7 +204,7 @@ class Manager:
             checks = [("webhook-ready", self._webhooks.ready)] if self._webhooks is not None else []
             await self._endpoints.serve(health_app(checks, self._details), options.health_address)
         if options.metrics_address:
-            app = metrics_app(self._registry, self._journal, self._waiting)
+            app = metrics_app(self._registry, self.journal, self._waiting)
             await self._endpoints.serve(app, options.metrics_address)
         if self._webhooks is not None:
             await self._webhooks.start()
@@ -219,7 +262,7 @@ class Manager:
                         applier=self._applier,
                         recorder=recorder,
                         clock=self._clock,
-                        journal=self._journal,
+                        journal=self.journal,
                         metrics=self._metrics,
                         backoff=self._make_backoff(),
                         gates=options.gates,
@@ -255,6 +298,14 @@ class Manager:
             await asyncio.sleep(self._options.sync_period)
             for obj in self._cache.store(controller.spec.subject).list():
                 controller.queue.add(key_of(obj), reason="sync period")
+
+
+def tune_collection() -> None:
+    """For a process that is nothing but a manager. What is alive now stays for ever: later collections need not look
+    at it, and objects of the stores are untracked."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_COLLECT_EVERY)
 
 
 def reconcile_fields() -> dict[str, str]:

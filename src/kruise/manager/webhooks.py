@@ -64,11 +64,7 @@ class Webhooks:
         self._client = client
         self._clock = clock
         self._cache = cache
-        registry = _registry(features, options)
-        for path in sorted(registry.paths):
-            handler = registry.get(path)
-            for resource in handler.needs if handler else ():
-                cache.add(resource)
+        registry = handlers_of(features, options, cache)
         answerer = Answerer(
             clock=clock,
             stores=cache,
@@ -77,7 +73,7 @@ class Webhooks:
             server_version=server_version,
         )
         self._registry = registry
-        self.server = AdmissionServer(registry, answerer, _converters(features), observe=_observer(metrics))
+        self.server = AdmissionServer(registry, answerer, converters_of(features), observe=_observer(metrics))
         self._directory = CertificateDirectory(Path(options.webhook.directory))
         self._groups = GROUPS | {str(d["spec"]["group"]) for feature in features for d in feature.definitions}
         # Apart from the controllers' stores: these few objects have a scope of their own.
@@ -158,7 +154,8 @@ class Webhooks:
         return SecretCertificates(*where, policy, self._clock)
 
 
-def _registry(features: Sequence[Feature], options: Options) -> Registry:
+def handlers_of(features: Sequence[Feature], options: Options, cache: Cache) -> Registry:
+    """Every handler that is active under these options; the kinds they read are added to the cache."""
     registry = Registry(*(handler for feature in features for handler in feature.webhooks(options)))
     chain = PodChain()
     for feature in features:
@@ -166,10 +163,14 @@ def _registry(features: Sequence[Feature], options: Options) -> Registry:
             chain.register(mutation.step, mutation.mutate, needs=mutation.needs)
     if chain.steps and options.gates["PodWebhook"]:
         registry.add(chain.handler())
+    for path in sorted(registry.paths):
+        handler = registry.get(path)
+        for resource in handler.needs if handler else ():
+            cache.add(resource)
     return registry
 
 
-def _converters(features: Sequence[Feature]) -> Converters:
+def converters_of(features: Sequence[Feature]) -> Converters:
     converters = Converters()
     for feature in features:
         for conversion in feature.conversions:

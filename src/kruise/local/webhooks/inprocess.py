@@ -10,7 +10,7 @@ from kruise.admission import review
 from kruise.admission.answering import Answerer
 from kruise.admission.conversion import ConversionError, Converters
 from kruise.admission.registry import Registry
-from kruise.local.webhooks.calling import DEADLINE, CallError, Target, failed_to_call, refused
+from kruise.local.webhooks.calling import DEADLINE, Caller, CallError, Target, failed_to_call, refused
 
 Handler = Callable[[bytes], Awaitable[bytes]]
 """A review in, its answer out."""
@@ -29,8 +29,12 @@ class InProcessCaller:
     `https://name.namespace.svc:443/judge`), or the path alone (`/judge`). A `Site` gets what follows its prefix.
     """
 
-    def __init__(self, handlers: Mapping[str, Handler | Site] | None = None) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Handler | Site] | None = None, *, otherwise: Caller | None = None
+    ) -> None:
+        """`otherwise` moves the reviews of webhooks that are not of this process."""
         self._handlers: dict[str, Handler | Site] = dict(handlers or {})
+        self._otherwise = otherwise
 
     def mount(self, prefix: str, handler: Handler | Site) -> None:
         self._handlers[prefix] = handler
@@ -39,12 +43,18 @@ class InProcessCaller:
         self._handlers.pop(prefix, None)
 
     async def post(self, target: Target, body: bytes, timeout: float | None) -> bytes:
+        if self._otherwise is not None and not self._is_mounted(target):
+            return await self._otherwise.post(target, body, timeout)
         handler = self._find(target, timeout)
         try:
             async with asyncio.timeout(timeout):
                 return await handler(body)
         except TimeoutError as error:
             raise failed_to_call(target, timeout, DEADLINE) from error
+
+    def _is_mounted(self, target: Target) -> bool:
+        addresses = (target.url(), target.path)
+        return any(_begins_with(address, prefix) for address in addresses for prefix in self._handlers)
 
     def _find(self, target: Target, timeout: float | None) -> Handler:
         is_there = False

@@ -1,0 +1,125 @@
+"""The manager in the process of a local cluster: the same controllers and webhooks, without a socket in between.
+
+`kruise up` runs it beside the cluster's API; tests and previews run it on virtual time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Sequence
+from random import Random
+from typing import Any
+
+from kruise.admission.answering import Answerer, LiveHands
+from kruise.admission.configurations import (
+    MUTATING_NAME,
+    VALIDATING_NAME,
+    Endpoint,
+    ServiceEndpoint,
+    configuration_patch,
+)
+from kruise.api.native.extensions import MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from kruise.feature import Feature
+from kruise.local.cluster import LocalCluster
+from kruise.local.webhooks import AdmissionSite
+from kruise.machinery.client.transport import Transport
+from kruise.manager.installation.installer import Installer
+from kruise.manager.installation.manifests import manifests
+from kruise.manager.options import Options
+from kruise.manager.process import AdmissionParts, Manager
+from kruise.manager.webhooks import converters_of, handlers_of
+
+FIELD_MANAGER = "kruise-manager"
+
+
+def embedded_options(options: Options | None = None, *, metrics_address: str = "", health_address: str = "") -> Options:
+    """Options of a manager that is alone in its cluster, whatever else they say."""
+    return dataclasses.replace(
+        options or Options(), elect=False, metrics_address=metrics_address, health_address=health_address
+    )
+
+
+async def install(cluster: LocalCluster, features: Sequence[Feature]) -> None:
+    """Everything that `kruise install` brings into a cluster."""
+    installer = Installer(cluster.client("kruise-install"), clock=cluster.clock, report=lambda line: None)
+    await installer.install(manifests(features))
+
+
+class _InProcessAdmission:
+    """Mounted in the cluster's API server under the address of the installed Service."""
+
+    def __init__(self, cluster: LocalCluster, parts: AdmissionParts) -> None:
+        self._cluster = cluster
+        self._client = parts.client
+        self._registry = handlers_of(parts.features, parts.options, parts.cache)
+        answerer = Answerer(
+            clock=parts.clock,
+            stores=parts.cache,
+            hands=LiveHands(parts.applier, parts.client, parts.cache),
+            gates=parts.options.gates,
+            server_version=parts.server_version,
+        )
+        self._site = AdmissionSite(self._registry, answerer, converters_of(parts.features))
+        self._endpoint: Endpoint = ServiceEndpoint(parts.options.own_namespace, parts.options.webhook.service_name)
+        self._address = f"https://{self._endpoint.dns_name}:443"
+
+    async def start(self) -> None:
+        self._cluster.webhooks.mount(self._address, self._site)
+        await self._register(MUTATING_WEBHOOK_CONFIGURATIONS, MUTATING_NAME)
+        await self._register(VALIDATING_WEBHOOK_CONFIGURATIONS, VALIDATING_NAME)
+
+    async def _register(self, resource: Any, name: str) -> None:
+        live = await self._client.get(resource, name)
+        patch = configuration_patch(live, active=self._registry.paths, endpoint=self._endpoint, bundle=b"")
+        if patch is not None:
+            await self._client.patch(resource, name, patch)
+
+    async def run(self) -> None:
+        await asyncio.get_running_loop().create_future()  # nothing expires in process
+
+    async def stop(self) -> None:
+        self._cluster.webhooks.unmount(self._address)
+
+    async def ready(self) -> str:
+        return ""
+
+
+def embedded_manager(
+    cluster: LocalCluster,
+    features: Sequence[Feature],
+    options: Options,
+    *,
+    random: Random,
+    transport: Transport | None = None,
+) -> Manager:
+    """`transport` stands between the manager and the API, where a test wants faults."""
+    return Manager(
+        options,
+        features,
+        transport or cluster.transport,
+        clock=cluster.clock,
+        random=random,
+        admission=lambda parts: _InProcessAdmission(cluster, parts),
+    )
+
+
+@contextlib.asynccontextmanager
+async def managing(
+    cluster: LocalCluster,
+    features: Sequence[Feature],
+    options: Options | None = None,
+    *,
+    random: Random,
+    transport: Transport | None = None,
+) -> AsyncIterator[Manager]:
+    """A manager at work in a running cluster in which everything is installed; it ends in order with the block."""
+    manager = embedded_manager(cluster, features, embedded_options(options), random=random, transport=transport)
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop), name="manager")
+    try:
+        yield manager
+    finally:
+        stop.set()
+        await running
