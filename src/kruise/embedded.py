@@ -23,6 +23,7 @@ from kruise.admission.configurations import (
 from kruise.api.native.extensions import MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from kruise.feature import Feature
 from kruise.local.cluster import LocalCluster
+from kruise.local.inprocess import InProcessTransport
 from kruise.local.webhooks import AdmissionSite
 from kruise.machinery.client.transport import Transport
 from kruise.manager.installation.installer import Installer
@@ -98,7 +99,7 @@ def embedded_manager(
     return Manager(
         options,
         features,
-        transport or cluster.transport,
+        transport or InProcessTransport(cluster.core),  # its own: a manager that ends closes it
         clock=cluster.clock,
         random=random,
         admission=lambda parts: _InProcessAdmission(cluster, parts),

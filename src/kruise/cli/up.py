@@ -6,17 +6,20 @@ import asyncio
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kruise.local.state import Running, State, StateError, directory, process_start
+from kruise.manager import gates
 
 if TYPE_CHECKING:
     from kruise.local.cluster import LocalCluster
@@ -35,8 +38,10 @@ _output = click.option("-o", "--output", type=click.Choice(["text", "json"]), de
     "--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(0, 65535), help="0: any free port."
 )
 @click.option("--detach", is_flag=True, help="Return when it is ready and leave it running.")
-def up(nodes: int, zones: str, port: int, detach: bool) -> None:
-    """Start a local Kubernetes in one process: no Docker, no root."""
+@click.option("--feature-gates", default="", help="Gates of the manager, such as CloneSetPartitionRollback=true.")
+@click.option("--bare", is_flag=True, help="Kubernetes alone: nothing of PyKruise is installed, and no manager runs.")
+def up(nodes: int, zones: str, port: int, detach: bool, feature_gates: str, bare: bool) -> None:
+    """Start a local Kubernetes with PyKruise in one process: no Docker, no root."""
     state = State(directory())
     try:
         state.prepare()
@@ -50,18 +55,24 @@ def up(nodes: int, zones: str, port: int, detach: bool) -> None:
     names = tuple(part.strip() for part in zones.split(",") if part.strip())
     if not names:
         raise click.ClickException("--zones needs at least one name, for example --zones a,b,c")
+    try:
+        gates.parse(feature_gates)
+    except gates.FeatureGateError as error:
+        raise click.ClickException(str(error)) from error
     if detach:
-        _detached(state, ["--nodes", str(nodes), "--zones", zones, "--port", str(port)])
+        flags = ["--nodes", str(nodes), "--zones", zones, "--port", str(port), "--feature-gates", feature_gates]
+        _detached(state, [*flags, "--bare"] if bare else flags)
         return
     try:
-        asyncio.run(_serve(state, nodes, names, port))
+        asyncio.run(_serve(state, nodes, names, port, None if bare else feature_gates))
     except (StateError, OSError) as error:
         raise click.ClickException(_explained(error, port)) from error
     finally:
         state.clear()
 
 
-async def _serve(state: State, nodes: int, zones: tuple[str, ...], port: int) -> None:
+async def _serve(state: State, nodes: int, zones: tuple[str, ...], port: int, feature_gates: str | None) -> None:
+    """`feature_gates` are the manager's; None: there is no manager."""
     began = time.monotonic()
     # The cluster is large, and whoever detaches or only asks for help need not load it.
     from kruise.local.cluster import ClusterOptions, LocalCluster
@@ -78,6 +89,8 @@ async def _serve(state: State, nodes: int, zones: tuple[str, ...], port: int) ->
     async with contextlib.AsyncExitStack() as ends:
         ends.push_async_callback(caller.close)
         served = await ends.enter_async_context(cluster.serving(port=port))
+        if feature_gates is not None:
+            await ends.enter_async_context(_manager(cluster, feature_gates))
         state.write(
             Running(
                 pid=os.getpid(),
@@ -91,6 +104,20 @@ async def _serve(state: State, nodes: int, zones: tuple[str, ...], port: int) ->
         click.echo(_next_steps(state))
         await _until(stop, cluster)
     click.echo("local Kubernetes is down")
+
+
+@contextlib.asynccontextmanager
+async def _manager(cluster: LocalCluster, feature_gates: str) -> AsyncIterator[None]:
+    """PyKruise, installed and at work."""
+    from kruise.embedded import install, managing
+    from kruise.kinds import FEATURES
+    from kruise.manager.options import Options
+
+    await install(cluster, FEATURES)
+    options = Options(gates=gates.resolve(gates.parse(feature_gates)))
+    async with managing(cluster, FEATURES, options, random=random.SystemRandom()) as manager:
+        await manager.serving.wait()
+        yield
 
 
 async def _until(stop: asyncio.Event, cluster: LocalCluster) -> None:

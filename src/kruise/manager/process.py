@@ -122,6 +122,8 @@ class Manager:
         self._endpoints = Endpoints()
         self._recorders: list[EventRecorder] = []
         self._controllers: list[Controller[Any]] = []
+        self.serving = asyncio.Event()
+        """Webhooks answer: what is written from now on passes admission."""
         self._elector = self._make_elector() if options.elect else None
         # Whatever a controller writes, events included, passes the fence; webhooks answer on every replica.
         fenced = FencedTransport(transport, self._elector.fence) if self._elector else transport
@@ -208,6 +210,7 @@ class Manager:
             await self._endpoints.serve(app, options.metrics_address)
         if self._webhooks is not None:
             await self._webhooks.start()
+        self.serving.set()
 
     def _details(self) -> list[str]:
         """What does not make this replica unready, but explains why nothing may be moving."""

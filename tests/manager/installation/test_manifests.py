@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kruise.machinery.codec import decode
+from kruise.kinds import FEATURES
 from kruise.manager.installation.manifests import manifests
 from tests.support.toymanager import TOY
 
@@ -76,3 +77,11 @@ def test_the_manager_never_creates_or_deletes_what_only_users_own() -> None:  # 
     assert "delete" not in verbs["resourcedistributions"] | verbs["workloadspreads"]
     assert verbs["clonesets"] >= {"create", "delete", "patch", "watch"}
     assert verbs["clonesets/status"] >= {"patch", "update"}
+
+
+def test_definitions_are_converted_by_the_manager_of_this_installation() -> None:
+    objects = manifests(FEATURES, namespace="elsewhere", service="hooks")
+    stanzas = [m["spec"]["conversion"]["webhook"] for m in objects if m["kind"] == "CustomResourceDefinition"]
+    assert [stanza["clientConfig"]["service"] for stanza in stanzas] == [
+        {"namespace": "elsewhere", "name": "hooks", "path": "/convert", "port": 443}
+    ] * len(FEATURES[0].definitions)

@@ -31,7 +31,7 @@ def manifests(
     return [
         _namespace(namespace),
         _namespace(daemon_namespace),
-        *definitions(features),
+        *(_converted_at(definition, namespace, service) for definition in definitions(features)),
         *rbac.manifests(namespace, daemon_namespace),
         {
             "apiVersion": "v1",
@@ -56,6 +56,17 @@ def definitions(features: Sequence[Feature]) -> list[Manifest]:
     """The CustomResourceDefinitions of all kinds, by name."""
     found = [dict(definition) for feature in features for definition in feature.definitions]
     return sorted(found, key=lambda definition: str(definition["metadata"]["name"]))
+
+
+def _converted_at(definition: Manifest, namespace: str, service: str) -> Manifest:
+    """A definition whose versions are converted by the manager of this very installation."""
+    conversion = definition["spec"].get("conversion", {})
+    if conversion.get("strategy") != "Webhook":
+        return definition
+    webhook = conversion["webhook"]
+    where = {**webhook["clientConfig"]["service"], "namespace": namespace, "name": service}
+    webhook = {**webhook, "clientConfig": {"service": where}}
+    return {**definition, "spec": {**definition["spec"], "conversion": {**conversion, "webhook": webhook}}}
 
 
 def _namespace(name: str) -> Manifest:

@@ -1,0 +1,213 @@
+"""A cluster with PyKruise in it, as scenarios see it. The same scenario runs on virtual time and on a real cluster.
+
+    async def scenario(world: World) -> None:
+        await world.create(manifest)
+        await world.until(lambda: world.pods(...), ...)
+
+`LocalWorld` is the local cluster with the manager in its process; `RealWorld` a real API server with a manager process
+and nodes that are simulated or real (`tests.support.kruisecluster`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from random import Random
+from typing import Any, TypeVar
+
+from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.native.apps import CONTROLLER_REVISIONS
+from kruise.api.native.events import EVENTS
+from kruise.api.native.pod import PODS
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.api.resource import Resource
+from kruise.embedded import embedded_manager, embedded_options, install
+from kruise.feature import Feature
+from kruise.kinds import FEATURES
+from kruise.local.cluster import ClusterOptions, LocalCluster
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.requests import PatchType, Request, Verb
+from kruise.machinery.client.transport import Transport
+from kruise.machinery.clock import Clock, VirtualClock, run_virtual
+from kruise.manager import gates
+from kruise.manager.options import Options
+
+T = TypeVar("T")
+Json = dict[str, Any]
+
+KNOWN: Mapping[tuple[str, str], Resource[Any]] = {
+    ("apps.kruise.io", "CloneSet"): CLONE_SETS,
+    ("", "Pod"): PODS,
+    ("", "PersistentVolumeClaim"): PERSISTENT_VOLUME_CLAIMS,
+    ("apps", "ControllerRevision"): CONTROLLER_REVISIONS,
+    ("", "Event"): EVENTS,
+}
+
+
+def resource_of(manifest: Mapping[str, Any]) -> Resource[Any]:
+    """The resource of a manifest, in the very version that it names."""
+    group, _, version = str(manifest["apiVersion"]).rpartition("/")
+    return dataclasses.replace(KNOWN[group, str(manifest["kind"])], version=version)
+
+
+class World:
+    """What a scenario may do: write as a user would, read whole objects, and wait."""
+
+    def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
+        self.client = client
+        self.namespace = namespace
+        self.clock = clock
+
+    # Waiting
+
+    async def until(self, check: Callable[[], Awaitable[T]], *, within: float = 60.0, every: float = 0.1) -> T:
+        """Ask again until no AssertionError comes; the last one is raised when the time is over."""
+        deadline = self.clock.monotonic() + within
+        while True:
+            try:
+                return await check()
+            except AssertionError:
+                if self.clock.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(every)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    # Writing
+
+    async def create(self, manifest: Mapping[str, Any]) -> Json:
+        resource = resource_of(manifest)
+        answer = await self.client.send(
+            Request(Verb.CREATE, resource, self.namespace, body=json.dumps(manifest).encode())
+        )
+        created: Json = json.loads(answer.body)
+        return created
+
+    async def patch(
+        self,
+        resource: Resource[Any],
+        name: str,
+        body: Any,
+        *,
+        subresource: str = "",
+        patch_type: PatchType = PatchType.MERGE,
+    ) -> None:
+        await self.client.patch(resource, name, body, self.namespace, patch_type=patch_type, subresource=subresource)
+
+    async def delete(self, resource: Resource[Any], name: str, **options: Any) -> None:
+        await self.client.delete(resource, name, self.namespace, **options)
+
+    # Reading
+
+    async def get(self, resource: Resource[Any], name: str) -> Json:
+        answer = await self.client.send(Request(Verb.GET, resource, self.namespace, name))
+        found: Json = json.loads(answer.body)
+        return found
+
+    async def list(self, resource: Resource[Any], labels: str = "") -> list[Json]:
+        """Whole objects, by name."""
+        query = (("labelSelector", labels),) if labels else ()
+        answer = await self.client.send(Request(Verb.LIST, resource, self.namespace, query=query))
+        items: list[Json] = json.loads(answer.body)["items"]
+        return sorted(items, key=lambda item: str(item["metadata"]["name"]))
+
+    async def pods(self, labels: str = "") -> list[Json]:
+        """Pods that are not on their way out."""
+        return [pod for pod in await self.list(PODS, labels) if "deletionTimestamp" not in pod["metadata"]]
+
+    async def cloneset(self, name: str = "web") -> Json:
+        return await self.get(CLONE_SETS, name)
+
+    async def events(self, name: str = "", reason: str = "") -> list[Json]:
+        found = await self.list(EVENTS)
+        return [
+            event
+            for event in found
+            if name in ("", event["involvedObject"]["name"]) and reason in ("", event["reason"])
+        ]
+
+
+class LocalWorld(World):
+    """The local cluster on virtual time, with the manager in its process."""
+
+    def __init__(self, cluster: LocalCluster, options: Options, features: Sequence[Feature], seed: int) -> None:
+        super().__init__(cluster.client("scenario"), "default", cluster.clock)
+        self.cluster = cluster
+        self.options = options
+        self.features = features
+        self._random = Random(seed)
+        self._manager: asyncio.Task[None] | None = None
+        self._stop = asyncio.Event()
+
+    def start_manager(self, transport: Transport | None = None) -> None:
+        """Start a manager; `transport` stands between it and the API."""
+        assert self._manager is None, "a manager is running already"
+        manager = embedded_manager(
+            self.cluster, self.features, embedded_options(self.options), random=self._random, transport=transport
+        )
+        self.journal = manager.journal
+        self._stop = asyncio.Event()
+        self._manager = asyncio.create_task(manager.run(self._stop), name="manager")
+
+    async def stop_manager(self) -> None:
+        """End it in order."""
+        if self._manager is not None:
+            self._stop.set()
+            await self._manager
+            self._manager = None
+
+    async def kill_manager(self) -> None:
+        """End it as a crash does: nothing is finished, nothing is told."""
+        if self._manager is not None:
+            self._manager.cancel()
+            await asyncio.wait({self._manager})
+            self._manager = None
+
+    @property
+    def manager_is_running(self) -> bool:
+        return self._manager is not None and not self._manager.done()
+
+
+@contextlib.asynccontextmanager
+async def local_world(
+    *,
+    seed: int = 1,
+    nodes: int = 6,
+    feature_gates: str = "",
+    features: Sequence[Feature] = FEATURES,
+    start: bool = True,
+    **options: Any,
+) -> AsyncIterator[LocalWorld]:
+    """A local world; to be entered on a virtual loop."""
+    clock = VirtualClock(asyncio.get_running_loop())
+    cluster = LocalCluster(ClusterOptions(nodes=nodes, seed=seed), clock=clock)
+    running = asyncio.create_task(cluster.run(), name="cluster")
+    await cluster.ready.wait()
+    await install(cluster, features)
+    chosen = Options(gates=gates.resolve(gates.parse(feature_gates)), **options)
+    world = LocalWorld(cluster, chosen, features, seed)
+    if start:
+        world.start_manager()
+        await asyncio.sleep(1)
+    try:
+        yield world
+        if running.done():
+            running.result()
+    finally:
+        await world.kill_manager()
+        running.cancel()
+        await asyncio.wait({running})
+
+
+def run_local(scenario: Callable[[LocalWorld], Awaitable[None]], **options: Any) -> None:
+    """Run a scenario in a local world of its own, on virtual time."""
+
+    async def main() -> None:
+        async with local_world(**options) as world:
+            await scenario(world)
+
+    run_virtual(main())
