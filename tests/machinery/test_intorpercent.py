@@ -68,6 +68,48 @@ def test_rounding_is_that_of_the_real_numbers(percent: int, total: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "total", "up", "down"),
+    [
+        (5, 3, 5, 5),
+        ("25%", 10, 3, 2),
+        ("0.5%", 1000, 5, 5),
+        ("0.1%", 10, 1, 0),
+        (".5%", 200, 1, 1),
+        ("12.%", 100, 12, 12),
+        ("1e1%", 100, 10, 10),
+        ("33.333333333333333%", 3, 1, 0),
+        ("-0.5%", 100, 0, -1),
+    ],
+)
+def test_percentages_with_a_fraction(value: Any, total: int, up: int, down: int) -> None:
+    """Exact, whatever binary fractions make of the number: 0.1% of 1000 is 1, not a little more."""
+    assert intorpercent.scaled_fraction(value, total, round_up=True) == up
+    assert intorpercent.scaled_fraction(value, total, round_up=False) == down
+
+
+@pytest.mark.parametrize(
+    "value", ["5", "", "%", "x%", "1.2.3%", "inf%", "nan%", "1_0%", " 1%", "1e999%", "٣%", "9" * 40 + "%"]
+)
+def test_what_is_no_percentage_with_a_fraction(value: str) -> None:
+    with pytest.raises(IntOrPercentError, match="is not a percentage"):
+        intorpercent.scaled_fraction(value, 10, round_up=True)
+
+
+@pytest.mark.parametrize("value", [True, None, 1.5])
+def test_a_fraction_must_be_written_as_text(value: Any) -> None:
+    with pytest.raises(IntOrPercentError):
+        intorpercent.scaled_fraction(value, 10, round_up=True)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 1000), st.integers(0, 10**6), st.booleans())
+def test_a_whole_percentage_means_the_same_with_and_without_a_fraction(percent: int, total: int, up: bool) -> None:
+    wanted = intorpercent.scaled(f"{percent}%", total, round_up=up)
+    assert intorpercent.scaled_fraction(f"{percent}%", total, round_up=up) == wanted
+    assert intorpercent.scaled_fraction(f"{percent}.0%", total, round_up=up) == wanted
+
+
+@pytest.mark.parametrize(
     ("value", "words"),
     [
         (0, None),

@@ -34,6 +34,7 @@ __all__ = [
     "evolve",
     "field",
     "is_struct",
+    "struct_fields",
     "to_builtins",
 ]
 
@@ -169,6 +170,13 @@ def to_builtins(value: Any) -> Any:
 
 def is_struct(value: object) -> bool:
     return isinstance(value, msgspec.Struct)
+
+
+def struct_fields(kind: type) -> tuple[tuple[str, str, bool], ...]:
+    """Of each field of a struct: its name, its name on the wire, whether it may be absent. Nothing for other types."""
+    if not issubclass(kind, msgspec.Struct):
+        return ()
+    return tuple((item.name, item.encode_name, not item.required) for item in msgspec.structs.fields(kind))
 
 
 def evolve(value: T, /, **changes: Any) -> T:

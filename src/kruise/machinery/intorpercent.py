@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
+from fractions import Fraction
 from typing import Any, TypeGuard
 
 IntOrPercent = int | str
 
 _PERCENT = re.compile(r"[0-9]+%", re.ASCII)
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?", re.ASCII)
 _PERCENT_WORDS = (
     "a valid percent string must be a numeric string followed by an ending '%' "
     "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
@@ -56,6 +59,22 @@ def scaled(value: IntOrPercent | None, total: int, *, round_up: bool) -> int:
         return value
     product = percentage(value) * total
     return -(-product // 100) if round_up else product // 100
+
+
+def fractional_percentage(value: str) -> Fraction:
+    """The number in front of the percent sign, which may have a fraction (`0.5%`)."""
+    number = value[:-1]
+    if not value.endswith("%") or len(number) > _MAX_DIGITS or _DECIMAL.fullmatch(number) is None:
+        raise IntOrPercentError(f'"{value}" is not a percentage: write a number and a percent sign, such as 5% or 0.5%')
+    return Fraction(number)
+
+
+def scaled_fraction(value: IntOrPercent, total: int, *, round_up: bool) -> int:
+    """Like `scaled`, for fields whose percentage may have a fraction."""
+    if isinstance(value, bool) or not isinstance(value, str):
+        return scaled(value, total, round_up=round_up)
+    share = fractional_percentage(value) * total / 100
+    return math.ceil(share) if round_up else math.floor(share)
 
 
 def problems(value: Any, *, at_most_100_percent: bool = False) -> list[str]:

@@ -1,0 +1,1 @@
+"""Conversion between the versions of the kinds of `apps.kruise.io`."""

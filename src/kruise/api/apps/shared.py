@@ -1,0 +1,144 @@
+"""Types that the workloads of `apps.kruise.io` share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from kruise.api.meta import LabelSelector
+from kruise.api.schema import About, Int32
+from kruise.machinery.codec import Struct, field
+
+GROUP = "apps.kruise.io"
+
+IntOrPercent = int | str
+
+
+class LifecycleHook(Struct):
+    """A point in the life of a pod at which somebody else has a say, through labels and finalizers of the pod."""
+
+    labels_handler: Annotated[
+        dict[str, str],
+        About(
+            "Labels that make up the hook. A pod that has one of them, with exactly this value, is held by the hook."
+        ),
+    ] = field(default_factory=dict)
+    finalizers_handler: Annotated[
+        tuple[str, ...],
+        About("Finalizers that make up the hook. A pod that has one of them is held by the hook."),
+    ] = ()
+    mark_pod_not_ready: Annotated[
+        bool,
+        About(
+            "Whether a pod counts as not ready while the hook holds it, so that it gets no traffic. "
+            "It works for inPlaceUpdate and preDelete. False if absent."
+        ),
+    ] = False
+
+
+class Lifecycle(Struct):
+    """Hooks of the pods' lives."""
+
+    pre_normal: Annotated[
+        LifecycleHook | None,
+        About(
+            "Holds a new pod before it counts as available, until it has all labels and finalizers of the hook. "
+            "Here somebody adds them; the other two hooks end when they are removed."
+        ),
+    ] = None
+    in_place_update: Annotated[
+        LifecycleHook | None,
+        About(
+            "Holds a pod before it is updated in place, until the labels and finalizers of the hook are gone, and "
+            "after the update, until they are back."
+        ),
+    ] = None
+    pre_delete: Annotated[
+        LifecycleHook | None,
+        About("Holds a pod before the workload deletes it, until the labels and finalizers of the hook are gone."),
+    ] = None
+
+
+class InPlaceUpdateStrategy(Struct):
+    """How pods are updated in place."""
+
+    grace_period_seconds: Annotated[
+        Int32,
+        About(
+            "Seconds between marking a pod as not ready and changing its containers, so that traffic can move away. "
+            "0 if absent."
+        ),
+    ] = 0
+    image_pre_download_parallelism: Annotated[
+        IntOrPercent | None,
+        About(
+            "On how many nodes at once the new images are pulled ahead of the update. 1 if absent. In v1alpha1 the "
+            "annotation apps.kruise.io/image-predownload-parallelism counts, not this field."
+        ),
+    ] = None
+    image_pre_download_timeout_seconds: Annotated[
+        Int32 | None,
+        About(
+            "Seconds that one pull of an image may take ahead of the update. 300 if absent. In v1alpha1 the annotation "
+            "apps.kruise.io/image-predownload-timeout-seconds counts, not this field."
+        ),
+    ] = None
+    image_pre_download_min_updated_ready_pods: Annotated[
+        Int32 | None,
+        About(
+            "How many pods must be updated and ready before images are pulled ahead. 0 if absent. In v1alpha1 the "
+            "annotation apps.kruise.io/image-predownload-min-updated-ready-pods counts, not this field."
+        ),
+    ] = None
+
+
+class UpdatePriorityWeightTerm(Struct):
+    """A weight for pods with certain labels."""
+
+    weight: Annotated[
+        Int32, About("What the pods gain, from 0 to 100. The weights of all matching terms add up.", required=True)
+    ] = 0
+    match_selector: Annotated[LabelSelector, About("The pods that gain the weight.", required=True)] = LabelSelector()
+
+
+class UpdatePriorityOrderTerm(Struct):
+    """A label by whose number pods are ordered."""
+
+    ordered_key: Annotated[
+        str,
+        About(
+            "The label. Pods are ordered by the digits at the end of its value, the largest number first.",
+            required=True,
+        ),
+    ] = ""
+
+
+class UpdatePriorityStrategy(Struct):
+    """Which pods are updated first: by weight or by order, not both."""
+
+    weight_priority: Annotated[
+        tuple[UpdatePriorityWeightTerm, ...],
+        About("Pods with a higher sum of weights are updated first."),
+    ] = ()
+    order_priority: Annotated[
+        tuple[UpdatePriorityOrderTerm, ...],
+        About("Pods are ordered by the number in the first of these labels that they have."),
+    ] = ()
+
+
+class UpdateScatterTerm(Struct):
+    """A label whose pods are spread over the course of an update."""
+
+    key: Annotated[str, About("The label.", required=True)] = ""
+    value: Annotated[str, About("Its value.", required=True)] = ""
+
+
+class WorkloadCondition(Struct):
+    """Something that is worth knowing of the workload as a whole."""
+
+    type: Annotated[str, About("What the condition is about.", required=True)] = ""
+    status: Annotated[str, About("Whether it holds: True, False or Unknown.", required=True)] = ""
+    reason: Annotated[str, About("Why, in one word for programs.")] = ""
+    message: Annotated[str, About("Why, in words for people.")] = ""
+    last_transition_time: Annotated[datetime | None, About("When the status last changed.")] = None
+    last_update_time: Annotated[datetime | None, About("When the status or the reason last changed.")] = None

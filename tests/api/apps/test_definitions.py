@@ -1,0 +1,127 @@
+"""The CustomResourceDefinitions of `apps.kruise.io` against the listed facts of every field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kruise.admission import configurations
+from kruise.admission.review import REVIEW_VERSIONS
+from kruise.api import definitions
+from kruise.api.apps.definitions import CLONE_SET_DEFINITION
+from kruise.manager.installation.manifests import manifests
+
+FACTS = json.loads((Path(__file__).parents[1] / "data" / "crd-fields.json").read_text())
+DEFINITIONS = {item["metadata"]["name"]: item for item in (CLONE_SET_DEFINITION,)}
+VERSIONS = [(name, version) for name in DEFINITIONS for version in FACTS[name]["versions"]]
+
+
+def versions_of(definition: dict[str, Any]) -> dict[str, Any]:
+    return {version["name"]: version for version in definition["spec"]["versions"]}
+
+
+def schema_of(name: str, version: str) -> dict[str, Any]:
+    schema: dict[str, Any] = versions_of(DEFINITIONS[name])[version]["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def walk(schema: dict[str, Any], path: str = "", *, is_required: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every field with what is known of it, in the words of the listed facts."""
+    if path:
+        yield path, facts_of(schema, is_required=is_required)
+    required = schema.get("required", [])
+    for name, part in schema.get("properties", {}).items():
+        if not path and name in ("apiVersion", "kind", "metadata"):
+            continue
+        yield from walk(part, f"{path}.{name}" if path else name, is_required=name in required)
+    if "items" in schema:
+        yield from walk(schema["items"], f"{path}[]")
+    if "additionalProperties" in schema:
+        yield from walk(schema["additionalProperties"], f"{path}{{}}")
+
+
+def facts_of(schema: dict[str, Any], *, is_required: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": schema.get("type", "any")}
+    if schema.get("x-kubernetes-int-or-string"):
+        found["type"] = "int-or-string"
+    if is_required:
+        found["required"] = True
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        found["open"] = True
+    for fact, name in (("list-type", "x-kubernetes-list-type"), ("map-type", "x-kubernetes-map-type")):
+        if name in schema:
+            found[fact] = schema[name]
+    return {**found, **{name: schema[name] for name in ("format", "default", "enum") if name in schema}}
+
+
+@pytest.mark.parametrize(("name", "version"), VERSIONS)
+def test_fields_are_those_listed(name: str, version: str) -> None:
+    """Type, format, required, list and map type, default and openness of each: neither less nor more (CS-5)."""
+    assert dict(walk(schema_of(name, version))) == FACTS[name]["versions"][version]["fields"]
+
+
+@pytest.mark.parametrize(("name", "version"), VERSIONS)
+def test_subresources_and_columns_are_those_listed(name: str, version: str) -> None:
+    """CS-3, CS-4."""
+    facts, ours = FACTS[name]["versions"][version], versions_of(DEFINITIONS[name])[version]
+    assert ours["subresources"] == facts["subresources"]
+    columns = [{k: v for k, v in column.items() if k != "description"} for column in ours["additionalPrinterColumns"]]
+    assert columns == facts["printerColumns"]
+    assert all(column["description"] for column in ours["additionalPrinterColumns"])
+
+
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_names_scope_and_versions_are_those_listed(name: str) -> None:
+    """CS-1, CS-2."""
+    facts, spec = FACTS[name], DEFINITIONS[name]["spec"]
+    assert name == f"{facts['plural']}.{facts['group']}"
+    assert spec["group"] == facts["group"]
+    assert spec["scope"] == facts["scope"]
+    assert spec["names"] == {
+        "kind": facts["kind"],
+        "listKind": f"{facts['kind']}List",
+        "plural": facts["plural"],
+        "singular": facts["singular"],
+        "shortNames": facts["shortNames"],
+    }
+    told = {version: (fact["served"], fact["storage"]) for version, fact in facts["versions"].items()}
+    ours = versions_of(DEFINITIONS[name])
+    assert {version: (ours[version]["served"], ours[version]["storage"]) for version in ours} == told
+
+
+@pytest.mark.parametrize(("name", "version"), VERSIONS)
+def test_every_field_is_described(name: str, version: str) -> None:
+    """`kubectl explain` has something to say of each, in both versions."""
+
+    def undescribed(schema: dict[str, Any], path: str) -> Iterator[str]:
+        if not schema.get("description"):
+            yield path
+        for key, part in schema.get("properties", {}).items():
+            if path or key != "metadata":
+                yield from undescribed(part, f"{path}.{key}")
+        if schema.get("items", {}).get("type") == "object":
+            yield from undescribed(schema["items"], f"{path}[]")
+
+    assert list(undescribed(schema_of(name, version), "")) == []
+
+
+def test_conversion_names_the_installed_service() -> None:
+    """CS-2: the stanza is complete from the start, and is the one that a manager in the cluster wants."""
+    conversion = CLONE_SET_DEFINITION["spec"]["conversion"]
+    service = next(manifest for manifest in manifests([]) if manifest["kind"] == "Service")["metadata"]
+    endpoint = configurations.ServiceEndpoint(service["namespace"], service["name"])
+    assert conversion["strategy"] == "Webhook"
+    assert conversion["webhook"] == {
+        "clientConfig": endpoint.client_config(configurations.CONVERT_PATH),
+        "conversionReviewVersions": list(REVIEW_VERSIONS),
+    }
+
+
+def test_one_version_is_stored() -> None:
+    version = definitions.Version(name="v1", type=object)
+    with pytest.raises(ValueError, match=r"things\.example\.com: exactly one version must be the stored one"):
+        definitions.definition(group="example.com", kind="Thing", plural="things", versions=(version, version))
