@@ -1,0 +1,139 @@
+"""Whether an in-place update has arrived: the containers run what the pod asks for (IPU-60 to IPU-62)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kruise.api.native.pod import Container, ContainerStatus, Pod, ResourceRequirements
+from kruise.inplace import keys
+from kruise.inplace.hashes import ContainerHashes, ContainersMeta, containers_meta_of, env_hash, plain_hash
+from kruise.inplace.state import BrokenAnnotation, UpdateState, in_grace, state_of
+from kruise.machinery.quantity import QuantityError, parse_quantity
+
+
+def is_complete(pod: Pod, *, vertical_scaling: bool) -> bool:
+    """Whether nothing of the pod's last update is left to do or to wait for (IPU-60). True for a pod without one."""
+    if in_grace(pod):
+        return False
+    try:
+        state = state_of(pod)
+    except BrokenAnnotation:
+        # Nobody can tell. Who refreshes the pod reads the state too, and says what is wrong with it.
+        return False
+    if state is None:
+        return True
+    return not state.has_next and not unfinished(pod, state, vertical_scaling=vertical_scaling)
+
+
+def unfinished(pod: Pod, state: UpdateState, *, vertical_scaling: bool) -> str:
+    """What the containers of the batches applied so far still lack, in words; empty when they have arrived (IPU-61)."""
+    try:
+        meta = containers_meta_of(pod)
+    except BrokenAnnotation as error:
+        return str(error)
+    statuses = {status.name: status for status in pod.status.container_statuses}
+    if state.update_env_from_metadata and (awaited := _environment(pod, meta, statuses)):
+        return awaited
+    if vertical_scaling and state.update_resources and (awaited := _resources(pod, statuses)):
+        return awaited
+    if meta is not None and _all_as_created(pod, meta, statuses):
+        return ""
+    return _images(pod, state, statuses)
+
+
+def _environment(pod: Pod, meta: ContainersMeta | None, statuses: Mapping[str, ContainerStatus]) -> str:
+    if meta is None:
+        return (
+            "the node has not told which environment the containers run with "
+            f"(annotation {keys.CONTAINERS_META_ANNOTATION} is missing)"
+        )
+    stale = _inconsistent(
+        pod,
+        meta,
+        statuses,
+        lambda container, hashes: hashes.extracted_env_from_metadata_hash == env_hash(container, pod.metadata),
+    )
+    return f"container {stale} has not restarted with its new environment" if stale else ""
+
+
+def _all_as_created(pod: Pod, meta: ContainersMeta, statuses: Mapping[str, ContainerStatus]) -> bool:
+    """By the hash of kubelets since 1.31.
+
+    Older ones hash the whole container, of which the store keeps only a part. Their number never matches, and the
+    image ids decide.
+    """
+    return not _inconsistent(
+        pod,
+        meta,
+        statuses,
+        lambda container, hashes: hashes.plain_hash == plain_hash(container.name, container.image),
+    )
+
+
+def _inconsistent(
+    pod: Pod,
+    meta: ContainersMeta,
+    statuses: Mapping[str, ContainerStatus],
+    is_expected: Callable[[Container, ContainerHashes], bool],
+) -> str:
+    """The first container that is not known to run as expected (IPU-62); empty when all do."""
+    reported = {item.name: item for item in meta.containers}
+    for container in pod.spec.containers:
+        status, item = statuses.get(container.name), reported.get(container.name)
+        if status is None or item is None or status.container_id != item.container_id:
+            return container.name
+        if not is_expected(container, item.hashes):
+            return container.name
+    return ""
+
+
+def _resources(pod: Pod, statuses: Mapping[str, ContainerStatus]) -> str:
+    for container in pod.spec.containers:
+        status = statuses.get(container.name)
+        if status is None or status.resources is None:
+            return f"the resources of container {container.name} are not known yet"
+        if not _same_resources(container.resources, status.resources):
+            return f"container {container.name} does not have its new resources yet"
+    if len(pod.status.container_statuses) != len(pod.spec.containers):
+        return "the containers are not all known yet"
+    return ""
+
+
+def _same_resources(wanted: ResourceRequirements, present: ResourceRequirements) -> bool:
+    return _same_amounts(wanted.limits, present.limits) and _same_amounts(wanted.requests, present.requests)
+
+
+def _same_amounts(wanted: Mapping[str, str | int | float], present: Mapping[str, str | int | float]) -> bool:
+    if wanted == present:
+        return True
+    if wanted.keys() != present.keys():
+        return False
+    try:
+        return all(parse_quantity(amount) == parse_quantity(present[name]) for name, amount in wanted.items())
+    except QuantityError:
+        return False
+
+
+def _images(pod: Pod, state: UpdateState, statuses: Mapping[str, ContainerStatus]) -> str:
+    if not state.last_container_statuses:
+        return ""
+    wanted = {container.name: container.image for container in pod.spec.containers}
+    for name, last in state.last_container_statuses.items():
+        status = statuses.get(name)
+        if status is None:
+            return f"container {name} has not started"
+        # Two names may belong to one image: then only the name tells that the container was replaced.
+        if status.image_id == last.image_id and _full_name(status.image) != _full_name(wanted.get(name, "")):
+            return f"container {name} still runs {status.image}" if status.image else f"container {name} has no image"
+    return ""
+
+
+def _full_name(image: str) -> str:
+    """The name with the parts that may be left out. Runtimes report the full name, whatever the pod says."""
+    first, slash, rest = image.partition("/")
+    is_registry = bool(slash) and ("." in first or ":" in first or first == "localhost")
+    name = image.rpartition("/")[2]
+    tagged = image if ":" in name or "@" in name else f"{image}:latest"
+    if is_registry:
+        return tagged
+    return f"docker.io/{tagged}" if rest else f"docker.io/library/{tagged}"
