@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from kruise.feature import Feature
+from kruise.readiness.controller import FEATURE as READINESS
+from kruise.workloads.cloneset.controller import FEATURE as CLONE_SET
 
-FEATURES: tuple[Feature, ...] = ()
+FEATURES: tuple[Feature, ...] = (CLONE_SET, READINESS)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kruise.machinery.codec import decode
 from kruise.kinds import FEATURES
+from kruise.machinery.codec import decode
 from kruise.manager.installation.manifests import manifests
 from tests.support.toymanager import TOY
 

@@ -1,0 +1,1 @@
+"""The workloads of `apps.kruise.io`: one folder per kind."""

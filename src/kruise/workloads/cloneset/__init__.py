@@ -1,0 +1,1 @@
+"""CloneSet: interchangeable pods, managed directly, updated in place where possible."""

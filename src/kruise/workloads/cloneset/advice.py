@@ -1,0 +1,77 @@
+"""What is accepted in a CloneSet although it will not do what its author may expect: warnings that kubectl shows."""
+
+from __future__ import annotations
+
+from kruise.inplace import keys
+from kruise.machinery import codec
+from kruise.machinery.intorpercent import IntOrPercentError, scaled_fraction
+from kruise.workloads.cloneset.wire import STRATEGY, Reading
+
+_LOST = (
+    "partition",
+    "maxUnavailable",
+    "maxSurge",
+    "paused",
+    "priorityStrategy",
+    "scatterStrategy",
+    "inPlaceUpdateStrategy",
+)
+
+
+def warnings_of(reading: Reading) -> tuple[str, ...]:
+    """About an object as it was sent, before defaults."""
+    return tuple(text for text in (_scale_limit(reading), _lost_settings(reading), _annotations(reading)) if text)
+
+
+def _scale_limit(reading: Reading) -> str:
+    value = reading.scale.max_unavailable
+    if value is None or reading.replicas <= 0:
+        return ""
+    try:
+        if scaled_fraction(value, reading.replicas, round_up=True) > 0:
+            return ""
+    except IntOrPercentError:
+        pass
+    shown = codec.encode(value).decode()
+    return (
+        f"spec.scaleStrategy.maxUnavailable: {shown} lets no pod be unavailable, so none is created when scaling up: "
+        'use a positive number or percentage, such as 1 or "20%", or leave it out for no limit'
+    )
+
+
+def _lost_settings(reading: Reading) -> str:
+    rollout = reading.rollout
+    if not reading.is_v1alpha1 or reading.type != "OnDelete" or rollout is None:
+        return ""
+    given = (
+        rollout.partition,
+        rollout.max_unavailable,
+        rollout.max_surge,
+        rollout.paused or None,
+        rollout.priority_strategy,
+        rollout.scatter_strategy or None,
+        rollout.in_place_update_strategy,
+    )
+    lost = [name for name, value in zip(_LOST, given, strict=True) if value is not None]
+    if not lost:
+        return ""
+    return f"{STRATEGY}: with type OnDelete nothing is rolled out, so {', '.join(lost)} will not be kept"
+
+
+def _annotations(reading: Reading) -> str:
+    rollout = reading.rollout
+    in_place = rollout.in_place_update_strategy if rollout is not None else None
+    if not reading.is_v1alpha1 or in_place is None:
+        return ""
+    ignored = {
+        keys.PREDOWNLOAD_PARALLELISM: in_place.image_pre_download_parallelism,
+        keys.PREDOWNLOAD_TIMEOUT: in_place.image_pre_download_timeout_seconds,
+        keys.PREDOWNLOAD_MIN_READY: in_place.image_pre_download_min_updated_ready_pods,
+    }
+    wanted = [key for key, value in ignored.items() if value is not None]
+    if not wanted:
+        return ""
+    return (
+        f"{STRATEGY}.inPlaceUpdateStrategy: v1alpha1 takes image pre-download settings from annotations only: "
+        f"set {', '.join(wanted)}, or use v1beta1"
+    )

@@ -1,0 +1,193 @@
+"""The status of a CloneSet: counters, revisions, conditions, and whether it has to be written (CS section 3)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from kruise.api.apps.cloneset import CloneSet, CloneSetStatus
+from kruise.api.meta import Condition
+from kruise.inplace.availability import seconds_until_available
+from kruise.machinery.codec import evolve
+from kruise.machinery.selectors import from_label_selector
+from kruise.machinery.times import format_time
+from kruise.workloads.cloneset.progress import PROGRESSING, Rollout, progressing
+from kruise.workloads.cloneset.situation import Situation
+
+FAILED_SCALE = "FailedScale"
+FAILED_UPDATE = "FailedUpdate"
+
+# A server's refusal may quote a whole object, and everybody who watches the CloneSet gets its status.
+_LONGEST_MESSAGE = 1024
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Figures(Rollout):
+    """What a pass counted. The plan carries it, so that the status is not counted a second time."""
+
+    ready: int
+    available: int
+    updated_ready: int
+    collision_count: int
+    label_selector: str
+    next_available: str = ""
+    """The pod that is the next to become available, where only time is missing."""
+    next_available_after: float | None = None
+
+
+def figures(situation: Situation) -> Figures:
+    """Count the pods that the CloneSet keeps. Those that are about to be deleted count as long as they are active."""
+    spec, replicas = situation.cloneset.spec, situation.replicas
+    ready = available = updated = updated_ready = updated_available = 0
+    waits: list[tuple[float, str]] = []
+    for fact in situation.facts:
+        ready += fact.is_ready
+        available += fact.is_available
+        if fact.is_new:
+            updated += 1
+            updated_ready += fact.is_ready
+            updated_available += fact.is_available
+        if fact.is_ready and not fact.is_available:
+            seconds = seconds_until_available(fact.pod, spec.min_ready_seconds, situation.now)
+            if seconds is not None:
+                waits.append((seconds, fact.name))
+    after, name = min(waits, default=(None, ""))
+    existing = len(situation.facts)
+    update_revision = situation.update.metadata.name
+    everyone_updated = updated == existing == replicas
+    return Figures(
+        wanted=replicas,
+        existing=existing,
+        ready=ready,
+        available=available,
+        updated=updated,
+        updated_ready=updated_ready,
+        updated_available=updated_available,
+        expected_updated=replicas - situation.limits.partition,
+        update_revision=update_revision,
+        current_revision=update_revision if everyone_updated else situation.current.metadata.name,
+        is_paused=situation.limits.is_paused,
+        collision_count=situation.choice.collision_count,
+        label_selector=str(from_label_selector(spec.selector)),
+        next_available=name,
+        next_available_after=after,
+    )
+
+
+def status_of(
+    cloneset: CloneSet,
+    figures: Figures,
+    *,
+    now: datetime,
+    failed_scale: str | None = "",
+    failed_update: str | None = "",
+) -> CloneSetStatus:
+    """The status from now on.
+
+    A failure is told by its text. An empty one means that the phase worked out, which clears the condition. None means
+    that this pass cannot tell, so the condition stays as it is.
+    """
+    failures = {FAILED_SCALE: failed_scale, FAILED_UPDATE: failed_update}
+    return CloneSetStatus(
+        observed_generation=cloneset.metadata.generation,
+        replicas=figures.existing,
+        ready_replicas=figures.ready,
+        available_replicas=figures.available,
+        updated_replicas=figures.updated,
+        updated_ready_replicas=figures.updated_ready,
+        updated_available_replicas=figures.updated_available,
+        expected_updated_replicas=figures.expected_updated,
+        update_revision=figures.update_revision,
+        current_revision=figures.current_revision,
+        collision_count=figures.collision_count,
+        conditions=_conditions(cloneset, figures, failures, now),
+        label_selector=figures.label_selector,
+    )
+
+
+def _conditions(
+    cloneset: CloneSet, rollout: Rollout, failures: Mapping[str, str | None], now: datetime
+) -> tuple[Condition, ...]:
+    """Conditions keep their places; those of other types are left alone."""
+    conditions = {item.type: item for item in cloneset.status.conditions}
+    changed = {kind: _failure(kind, conditions.get(kind), text, now) for kind, text in failures.items()}
+    deadline = cloneset.spec.progress_deadline_seconds
+    changed[PROGRESSING] = progressing(conditions.get(PROGRESSING), rollout, deadline_seconds=deadline, now=now)
+    for kind, condition in changed.items():
+        if condition is not None:
+            conditions[kind] = condition
+        else:
+            conditions.pop(kind, None)
+    return tuple(conditions.values())
+
+
+def _failure(kind: str, previous: Condition | None, text: str | None, now: datetime) -> Condition | None:
+    """A failure is shown as long as it lasts (CS-25). The newest text is the useful one, the time is of the first."""
+    if text is None:
+        return previous
+    if not text:
+        return None
+    since = previous.last_transition_time if previous is not None and previous.status == "True" else None
+    return Condition(
+        type=kind, status="True", message=shortened(text), last_transition_time=since or now.replace(microsecond=0)
+    )
+
+
+def shortened(text: str, longest: int = _LONGEST_MESSAGE) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+_OPTIONAL = {
+    "updatedAvailableReplicas": "updated_available_replicas",
+    "expectedUpdatedReplicas": "expected_updated_replicas",
+    "updateRevision": "update_revision",
+    "currentRevision": "current_revision",
+    "labelSelector": "label_selector",
+    "observedGeneration": "observed_generation",
+}
+
+
+def wire_form(status: CloneSetStatus) -> dict[str, Any]:
+    """The counters that the schema requires are there even when 0, and so is `collisionCount`; others are left out."""
+    document: dict[str, Any] = {
+        "replicas": status.replicas,
+        "readyReplicas": status.ready_replicas,
+        "availableReplicas": status.available_replicas,
+        "updatedReplicas": status.updated_replicas,
+        "updatedReadyReplicas": status.updated_ready_replicas,
+        "collisionCount": status.collision_count or 0,
+    }
+    for name, attribute in _OPTIONAL.items():
+        if value := getattr(status, attribute):
+            document[name] = value
+    if status.conditions:
+        document["conditions"] = [_condition_form(condition) for condition in status.conditions]
+    return document
+
+
+def _condition_form(condition: Condition) -> dict[str, str]:
+    times = {"lastTransitionTime": condition.last_transition_time, "lastUpdateTime": condition.last_update_time}
+    texts = {"reason": condition.reason, "message": condition.message}
+    return {
+        "type": condition.type,
+        "status": condition.status,
+        **{name: text for name, text in texts.items() if text},
+        **{name: format_time(time) for name, time in times.items() if time is not None},
+    }
+
+
+def must_write(old: CloneSetStatus, new: CloneSetStatus) -> bool:
+    """Whether the difference is worth a write (CS-28, and failures that appear or go).
+
+    The text of a failure alone is not: refusals name the pod that was to be made, another one at each try. A write
+    wakes this controller, which would try again at once and so undo the back-off.
+    """
+    if evolve(old, conditions=()) != evolve(new, conditions=()):
+        return True
+    return _standing(old.conditions) != _standing(new.conditions)
+
+
+def _standing(conditions: Iterable[Condition]) -> set[tuple[str, str, str]]:
+    return {(condition.type, condition.status, condition.reason) for condition in conditions}

@@ -1,0 +1,355 @@
+"""Bringing a CloneSet's pods to their revision: refreshing those under way, then moving the next ones (CS section 9).
+
+Every pod is refreshed in every pass, also while paused: a pod that has arrived becomes ready and Normal. Then, unless
+scaling changes something, the next pods are chosen in order, as far as partition and maxUnavailable allow.
+
+The update step does not wait for the refreshed states of pods that have arrived already. They count as unavailable
+until the next pass sees them, so the limits hold, and a wave starts while the states of the former one are written.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from kruise.api.native.apps import ControllerRevision
+from kruise.api.native.pod import PODS
+from kruise.inplace import edits, engine, keys, lifecycle
+from kruise.inplace.completion import is_complete
+from kruise.inplace.difference import Options, Refusal, compare
+from kruise.inplace.edits import PodEdit
+from kruise.inplace.lifecycle import State, Turn
+from kruise.inplace.order import update_order
+from kruise.inplace.state import UpdateSpec, in_grace
+from kruise.machinery import codec
+from kruise.machinery import plan as plans
+from kruise.machinery.plan import Cause, Chain, Held, OnError, Phase, Target, Wake
+from kruise.machinery.revisions import short_hash
+from kruise.workloads.cloneset.creation import revision_labels
+from kruise.workloads.cloneset.numbers import counts_of, update_numbers
+from kruise.workloads.cloneset.situation import PodFacts, Situation
+
+REFRESH = "refresh"
+UPDATE = "update"
+IN_PLACE = "in-place"
+RECREATE = "recreate"
+
+IN_PLACE_ONLY = "InPlaceOnly"
+IN_PLACE_POLICIES = ("InPlaceIfPossible", IN_PLACE_ONLY)
+_LONGEST_PASS = 0.2
+"""Seconds. Pods that became ready meanwhile wait no longer than this for the next wave."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateStep:
+    refresh: Phase
+    update: Phase
+    held: tuple[Held, ...]
+    wakes: tuple[Wake, ...]
+    moves: Mapping[str, str]
+    """How the pods of the update phase move, by name; one that is only prepared is not among them."""
+    target: ControllerRevision
+    """Where they move."""
+    error: str = ""
+    """Why the step came to an end early (CS-103); it is tried again."""
+
+
+def update(situation: Situation, *, touched: frozenset[str]) -> UpdateStep:
+    """`touched` are the pods that scaling deals with in this pass."""
+    return _Updating(situation, touched).step()
+
+
+class _Updating:
+    """One pass over the pods. Collects chains, causes and moments; changes nothing else."""
+
+    def __init__(self, situation: Situation, touched: frozenset[str]) -> None:
+        self._situation = situation
+        self._touched = touched
+        self._lifecycle = situation.cloneset.spec.lifecycle
+        rolling = situation.rolling
+        self._policy = rolling.pod_update_policy if rolling is not None else ""
+        self._options = Options.of(situation.snapshot.gates, ignore_claim_templates=self._policy == IN_PLACE_ONLY)
+        self._refreshes: dict[str, Chain] = {}
+        self._updates: dict[str, Chain] = {}
+        self._causes: dict[str, tuple[Cause, ...]] = {}
+        self._wakes: list[Wake] = []
+        self._changing: set[str] = set()
+        """Pods whose lifecycle state or missing label is written by the refresh."""
+        self._stepping: set[str] = set()
+        self._broken: set[str] = set()
+        self._specs: dict[tuple[str, str], UpdateSpec | Refusal] = {}
+        self._by_hash = {short_hash(revision.metadata.name): revision for revision in situation.history}
+        self._by_hash[short_hash(situation.update.metadata.name)] = situation.update
+        self._moves: dict[str, str] = {}
+        self._target = situation.update
+        self._error = ""
+
+    def step(self) -> UpdateStep:
+        for fact in self._situation.facts:
+            if fact.name not in self._touched:
+                self._refresh(fact)
+        self._move()
+        refreshes = tuple(chain for name, chain in self._refreshes.items() if name not in self._updates)
+        return UpdateStep(
+            refresh=Phase(name=REFRESH, chains=refreshes, on_error=OnError.CONTINUE, pause_after=_LONGEST_PASS),
+            update=Phase(
+                name=UPDATE,
+                chains=tuple(self._updates.values()),
+                on_error=OnError.STOP_PHASE,
+                unless_done=("scale",),
+                pause_after=_LONGEST_PASS,
+            ),
+            held=tuple(
+                Held(target=Target(PODS, self._situation.owner.namespace, name), causes=causes)
+                for name, causes in sorted(self._causes.items())
+                if name not in self._updates
+            ),
+            wakes=tuple(self._wakes),
+            moves=self._moves,
+            target=self._target,
+            error=self._error,
+        )
+
+    # Refreshing
+
+    def _refresh(self, fact: PodFacts) -> None:
+        pod = fact.pod
+        refreshed = engine.refresh(pod, options=self._options, now=self._situation.now)
+        if refreshed.error:
+            self._broken.add(fact.name)
+            self._hold(fact, "broken-annotation", refreshed.error, "correct or remove the annotation")
+            return
+        edit = refreshed.edit
+        if refreshed.stepped:
+            self._stepping.add(fact.name)
+        else:
+            edit = self._with_state(fact, edit)
+        if keys.TEMPLATE_HASH_LABEL not in pod.metadata.labels and keys.REVISION_LABEL in pod.metadata.labels:
+            hashed = short_hash(pod.metadata.labels[keys.REVISION_LABEL])
+            edit = edit.merged(PodEdit(labels={keys.TEMPLATE_HASH_LABEL: hashed}))
+            self._changing.add(fact.name)
+        if refreshed.wake_after is not None:
+            self._wakes.append(Wake(after=refreshed.wake_after, reason="the grace period of an in-place update"))
+            self._hold(fact, "grace", refreshed.awaiting, "it goes on by itself when the grace period is over")
+        elif refreshed.awaiting:
+            self._hold(fact, "updating", refreshed.awaiting, "see the pod's events if this takes long")
+        if not edit.is_empty:
+            self._refreshes[fact.name] = edits.writes(pod, edit, reason="refresh", resize_subresource=self._resize)
+
+    def _with_state(self, fact: PodFacts, edit: PodEdit) -> PodEdit:
+        pod = fact.pod
+        state = lifecycle.refreshed(
+            pod,
+            self._lifecycle,
+            complete=lambda: is_complete(pod, vertical_scaling=self._options.vertical_scaling),
+            at_update_revision=fact.is_new,
+        )
+        if state is None:
+            self._say_what_hook_it_waits_for(fact)
+            return edit
+        entering = lifecycle.enter(pod, state, self._lifecycle, now=self._situation.now)
+        if entering is None:
+            return edit
+        self._changing.add(fact.name)
+        return edit.merged(entering)
+
+    def _say_what_hook_it_waits_for(self, fact: PodFacts) -> None:
+        hooks = self._lifecycle
+        if fact.state == State.PREPARING_NORMAL:
+            if not fact.pod.spec.node_name:
+                self._hold(fact, "unscheduled", "the pod has no node yet", "see the pod's events for the reason")
+            elif hooks is not None and hooks.pre_normal is not None:
+                self._hold(fact, "hook", lifecycle.lacking(fact.pod, hooks.pre_normal), "add what the hook names")
+        elif fact.state == State.UPDATED and hooks is not None and hooks.in_place_update is not None:
+            wanted = lifecycle.lacking(fact.pod, hooks.in_place_update)
+            self._hold(fact, "hook", wanted, "add back what the hook names")
+
+    # Moving on
+
+    def _move(self) -> None:
+        situation = self._situation
+        limits = situation.limits
+        if situation.is_on_delete or limits.is_paused:
+            self._nobody_moves()
+            return
+        numbers = update_numbers(
+            counts_of(situation.facts, scaling=False, preparing_as_new=False),
+            limits,
+            situation.replicas,
+            same_revision=situation.current.metadata.name == situation.update.metadata.name,
+            can_roll_back=situation.gate("CloneSetPartitionRollback"),
+        )
+        back = numbers.count < 0
+        self._target = target = situation.current if back else situation.update
+        waiting = [fact for fact in situation.facts if fact.is_new == back and not fact.is_preparing_delete]
+        if numbers.count == 0:
+            for fact in waiting:
+                self._hold_by_partition(fact)
+            return
+        candidates = [fact for fact in waiting if fact.state == State.UPDATED or not self._is_busy(fact)]
+        if any(fact.name in self._changing for fact in candidates):
+            return  # decided again when their states are written
+        by_name = {fact.name: fact for fact in candidates}
+        rolling = situation.rolling
+        ordered = update_order(
+            [fact.pod for fact in candidates],
+            [fact.pod for fact in situation.facts],
+            priority=rolling.priority_strategy if rolling is not None else None,
+            scatter=rolling.scatter_strategy if rolling is not None else (),
+        )
+        queue = [by_name[pod.metadata.name] for pod in ordered]
+        for fact in queue[abs(numbers.count) :]:
+            self._hold_by_partition(fact)
+        for fact in self._within_limits(queue[: abs(numbers.count)], target_is_new=not back, budget=numbers.budget):
+            if self._error:
+                break
+            self._move_one(fact, target)
+
+    def _is_busy(self, fact: PodFacts) -> bool:
+        return fact.name in self._broken or fact.name in self._stepping or in_grace(fact.pod)
+
+    def _within_limits(self, queue: list[PodFacts], *, target_is_new: bool, budget: int) -> list[PodFacts]:
+        """The first pods of the queue that may move now (CS-102)."""
+        facts = self._situation.facts
+        unavailable = sum(not fact.is_available for fact in facts)
+        unavailable_there = sum(not fact.is_available and fact.is_new == target_is_new for fact in facts)
+        chosen: list[PodFacts] = []
+        for position, fact in enumerate(queue):
+            full = unavailable_there + len(chosen) >= budget or (fact.is_available and unavailable >= budget)
+            if full:
+                self._hold_by_limit(queue[position:], budget)
+                break
+            unavailable += fact.is_available
+            chosen.append(fact)
+        return chosen
+
+    def _move_one(self, fact: PodFacts, target: ControllerRevision) -> None:
+        if self._policy not in IN_PLACE_POLICIES:
+            self._recreate(fact)
+            return
+        if fact.is_specified:
+            # It is about to go, and its successor has the right revision; it only keeps its place in the wave.
+            self._hold(fact, "to-delete", "the pod is about to be deleted and is not updated any more", "")
+            return
+        spec = self._spec_for(fact, target)
+        if isinstance(spec, Refusal):
+            if self._policy == IN_PLACE_ONLY:
+                self._error = f"find Pod {fact.name} update strategy is InPlaceOnly but can not update in-place"
+                remedy = "undo that change of the template, or use InPlaceIfPossible"
+                self._hold(fact, "in-place-only", f"cannot be updated in place: {spec.message}", remedy)
+                return
+            self._recreate(fact)
+            return
+        self._update_in_place(fact, spec, target)
+
+    def _update_in_place(self, fact: PodFacts, spec: UpdateSpec, target: ControllerRevision) -> None:
+        pod, now = fact.pod, self._situation.now
+        hook = lifecycle.in_place_hook(self._lifecycle)
+        match lifecycle.before_update(pod, self._lifecycle):
+            case Turn.HOLD:
+                self._hold(fact, "hook", lifecycle.waiting_for(pod, hook), "remove what the hook names")
+            case Turn.PREPARE:
+                entering = lifecycle.enter(pod, State.PREPARING_UPDATE, self._lifecycle, now=now)
+                if entering is not None:
+                    self._updates[fact.name] = edits.writes(pod, entering, reason="prepare for update")
+            case Turn.REHOOK:
+                edit = lifecycle.rehook(pod, self._lifecycle, now=now)
+                self._updates[fact.name] = edits.writes(pod, edit, reason="prepare for another update")
+            case Turn.REFUSE:
+                self._error = f"not allowed to in-place update pod {fact.name} in state {fact.state}"
+            case Turn.UPDATE:
+                self._moves[fact.name] = IN_PLACE
+                self._updates[fact.name] = engine.begin(
+                    pod,
+                    spec,
+                    labels=self._revision_labels(target),
+                    state=lifecycle.state_during_update(pod, self._lifecycle),
+                    options=self._options,
+                    now=now,
+                    new=target,
+                    resize_subresource=self._resize,
+                )
+                if spec.grace_seconds > 0:
+                    wake = Wake(after=float(spec.grace_seconds), reason="the grace period of an in-place update")
+                    self._wakes.append(wake)
+
+    def _recreate(self, fact: PodFacts) -> None:
+        """Mark the pod; scaling deletes it within its budget and makes the successor (CS-104)."""
+        if keys.SPECIFIED_DELETE_LABEL in fact.pod.metadata.labels:
+            return
+        edit = PodEdit(labels={keys.SPECIFIED_DELETE_LABEL: "true"})
+        self._moves[fact.name] = RECREATE
+        self._updates[fact.name] = edits.writes(fact.pod, edit, reason="recreate for update")
+
+    def _spec_for(self, fact: PodFacts, target: ControllerRevision) -> UpdateSpec | Refusal:
+        hashed = short_hash(fact.pod.metadata.labels.get(keys.REVISION_LABEL, ""))
+        pair = (hashed, target.metadata.name)
+        found = self._specs.get(pair)
+        if found is None:
+            found = compare(self._by_hash.get(hashed), target, self._options)
+            rolling = self._situation.rolling
+            strategy = rolling.in_place_update_strategy if rolling is not None else None
+            if isinstance(found, UpdateSpec) and strategy is not None and strategy.grace_period_seconds > 0:
+                found = codec.evolve(found, grace_seconds=strategy.grace_period_seconds)
+            self._specs[pair] = found
+        return found
+
+    def _revision_labels(self, target: ControllerRevision) -> Mapping[str, str]:
+        return revision_labels(target.metadata.name, short=self._situation.gate("CloneSetShortHash"))
+
+    @property
+    def _resize(self) -> bool:
+        return self._situation.snapshot.resize_subresource
+
+    # Saying why
+
+    def _nobody_moves(self) -> None:
+        for fact in self._situation.facts:
+            if fact.is_new or fact.is_preparing_delete:
+                continue
+            if self._situation.is_on_delete:
+                remedy = "delete the pod when it suits you; its successor has the new revision"
+                self._hold(fact, "on-delete", "updateStrategy.type is OnDelete: pods are only replaced", remedy)
+            else:
+                self._hold(fact, "paused", "the update is paused", "set updateStrategy.rollingUpdate.paused to false")
+
+    def _hold_by_partition(self, fact: PodFacts) -> None:
+        limits = self._situation.limits
+        if limits.partition > 0:
+            message = f"partition keeps {limits.partition} pods at their old revision"
+            self._hold(fact, "partition", message, "lower updateStrategy.rollingUpdate.partition")
+
+    def _hold_by_limit(self, waiting: list[PodFacts], budget: int) -> None:
+        blockers = [fact.name for fact in self._situation.facts if not fact.is_available]
+        named = ", ".join(blockers[:5]) + (f" and {len(blockers) - 5} more" if len(blockers) > 5 else "")
+        message = f"maxUnavailable {self._situation.limits.max_unavailable} allows {budget} unavailable pods"
+        message += f"; used up by {named}" if named else ""
+        details = {"budget": budget, "unavailable": blockers}
+        cause = Cause(
+            code="max-unavailable", message=message, details=details, remedy="wait for these pods, or repair them"
+        )
+        for fact in waiting:
+            self._causes[fact.name] = (*self._causes.get(fact.name, ()), cause)
+
+    def _hold(self, fact: PodFacts, code: str, message: str, remedy: str) -> None:
+        cause = Cause(code=code, message=message, remedy=remedy)
+        self._causes[fact.name] = (*self._causes.get(fact.name, ()), cause)
+
+
+def spec_write(situation: Situation) -> Phase:
+    """Take out of podsToDelete the names that are no active pods any more (CS-69)."""
+    strategy = situation.cloneset.spec.scale_strategy
+    there = {fact.name for fact in situation.facts}
+    left = [name for name in strategy.pods_to_delete if name in there]
+    if len(left) == len(strategy.pods_to_delete) or situation.owner.is_deleted:
+        return Phase(name="spec", chains=())
+    body = {"spec": {"scaleStrategy": {"podsToDelete": left or None}}}
+    cloneset = situation.cloneset
+    write = plans.patch(
+        Target.of(situation.owner.resource, cloneset),
+        body,
+        uid=cloneset.metadata.uid,
+        reason="pods of podsToDelete are gone",
+        resource_version=cloneset.metadata.resource_version,
+    )
+    return plans.single("spec", write, on_error=OnError.CONTINUE)

@@ -1,0 +1,205 @@
+"""A real API server with PyKruise installed, a manager process of its own, and nodes.
+
+    with KruiseCluster() as cluster:                 # a control plane of its own, simulated nodes
+    with KruiseCluster(real_nodes) as cluster:       # a cluster that is there already, with real nodes
+        async with cluster.world("demo") as world:   # for scenarios
+
+The manager is another user than the test, so the audit log tells their writes apart. It can be killed, restarted with
+other flags, and frozen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kruise.kinds import FEATURES
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import ClientError
+from kruise.machinery.client.http import HttpTransport
+from kruise.machinery.client.kubeconfig import load
+from kruise.machinery.clock import RealClock
+from kruise.manager.installation.installer import Installer
+from kruise.manager.installation.manifests import manifests
+from tests.support.ports import free_port
+from tests.support.realcluster import ControlPlane
+from tests.support.world import World
+
+MANAGER = "kruise-manager"
+_PROBE = {
+    "apiVersion": "apps.kruise.io/v1beta1",
+    "kind": "CloneSet",
+    "metadata": {"name": "probe"},
+    "spec": {
+        "replicas": -1,
+        "selector": {"matchLabels": {"app": "probe"}},
+        "template": {
+            "metadata": {"labels": {"app": "probe"}},
+            "spec": {"containers": [{"name": "main", "image": "nginx"}]},
+        },
+    },
+}
+
+
+class KruiseCluster:
+    """`nodes` are simulated; 0 where the cluster has real ones, or where a test plays the kubelet itself."""
+
+    def __init__(self, plane: ControlPlane | None = None, *, nodes: int | None = None, flags: tuple[str, ...] = ()):
+        self._own = plane is None
+        self.plane = plane or ControlPlane(audit=True)
+        self._count = (6 if self._own else 0) if nodes is None else nodes
+        self._flags = flags
+        self._nodes: subprocess.Popen[bytes] | None = None
+        self._manager: subprocess.Popen[bytes] | None = None
+        self._directory = tempfile.TemporaryDirectory(prefix="kruise-test-")
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.plane.kubeconfig
+
+    @property
+    def manager_log(self) -> Path:
+        return Path(self._directory.name) / "manager.log"
+
+    @property
+    def manager_pid(self) -> int:
+        assert self._manager is not None, "there is no manager"
+        return self._manager.pid
+
+    @property
+    def metrics_url(self) -> str:
+        return f"http://127.0.0.1:{self._metrics_port}"
+
+    def __enter__(self) -> Self:
+        if self._own:
+            self.plane.start()
+        try:
+            asyncio.run(self._install())
+            if self._count:
+                self._start_nodes()
+            self.start_manager()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop_manager()
+        _end(self._nodes)
+        self._nodes = None
+        if self._own:
+            self.plane.stop()
+        self._directory.cleanup()
+
+    async def _install(self) -> None:
+        client = Client(HttpTransport(load(self.kubeconfig)))
+        try:
+            await Installer(client, clock=RealClock(), report=lambda line: None).install(manifests(FEATURES))
+        finally:
+            await client.close()
+
+    def _start_nodes(self) -> None:
+        user = self.plane.kubeconfig_for("kruise-nodes")
+        command = [sys.executable, "-m", "kruise.cli.main", "nodes", f"--kubeconfig={user}", f"--count={self._count}"]
+        command += ["--zones=a,b,c", "--prefix=sim-", "--max-pods=2000", "--cpu=256", "--memory=4Ti"]
+        with (Path(self._directory.name) / "nodes.log").open("ab") as log:
+            self._nodes = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def start_manager(self, *flags: str, wait: bool = True) -> None:
+        """Start a manager; returns when its webhooks answer."""
+        assert self._manager is None, "a manager is running already"
+        self._metrics_port = free_port()
+        user = self.plane.kubeconfig_for(MANAGER)
+        environment = {
+            **os.environ,
+            "WEBHOOK_HOST": "127.0.0.1",
+            "WEBHOOK_PORT": str(free_port()),
+            "WEBHOOK_CERT_DIR": str(Path(self._directory.name) / "certs"),
+        }
+        command = [
+            sys.executable,
+            "-m",
+            "kruise.cli.main",
+            "manager",
+            f"--kubeconfig={user}",
+            f"--metrics-addr=127.0.0.1:{self._metrics_port}",
+            "--health-probe-addr=0",
+            f"--protection-log-path={self._directory.name}",
+            "--leader-election-lease-duration=4s",
+            "--leader-election-renew-deadline=3s",
+            "--leader-election-retry-period=500ms",
+            *self._flags,
+            *flags,
+        ]
+        with self.manager_log.open("ab") as log:
+            self._manager = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        if wait:
+            asyncio.run(self._until_it_refuses())
+
+    async def _until_it_refuses(self) -> None:
+        client = Client(HttpTransport(load(self.kubeconfig)))
+        deadline = time.monotonic() + 60
+        try:
+            while True:
+                said = await self._answer_to_nonsense(client)
+                if "spec.replicas" in said:
+                    return
+                if time.monotonic() > deadline or (self._manager is not None and self._manager.poll() is not None):
+                    text = self.manager_log.read_text()[-3000:]
+                    raise RuntimeError(f"the manager does not answer: {said}\n{text}")
+                await asyncio.sleep(0.1)
+        finally:
+            await client.close()
+
+    async def _answer_to_nonsense(self, client: Client) -> str:
+        from kruise.api.apps.cloneset import CLONE_SETS
+
+        try:
+            await client.create(CLONE_SETS, _PROBE, "default", dry_run=True)
+        except ClientError as error:
+            return str(error)
+        return "accepted: the webhook is not registered yet"
+
+    def stop_manager(self) -> None:
+        """End it in order."""
+        _end(self._manager)
+        self._manager = None
+
+    def kill_manager(self) -> None:
+        """End it as a crash does."""
+        if self._manager is not None:
+            self._manager.send_signal(signal.SIGKILL)
+            self._manager.wait(20)
+            self._manager = None
+
+    @contextlib.asynccontextmanager
+    async def world(self, namespace: str) -> AsyncIterator[World]:
+        """The cluster as scenarios see it."""
+        client = Client(HttpTransport(load(self.kubeconfig)))
+        try:
+            yield World(client, namespace, RealClock())
+        finally:
+            await client.close()
+
+
+def _end(process: subprocess.Popen[bytes] | None) -> None:
+    if process is None:
+        return
+    process.terminate()
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
