@@ -48,6 +48,8 @@ class ClusterOptions:
     zones: tuple[str, ...] = ("a", "b", "c")
     seed: int | None = None
     """Makes names, uids and everything that is drawn the same each time; without one they are random."""
+    node_daemon: bool = True
+    """Whether the nodes have the agent that reports what containers were made from (env from metadata needs it)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class LocalCluster:
             nodes=make_nodes(options.nodes, zones=options.zones),
             heartbeat=heartbeat,
             monitor=True,
+            daemon=options.node_daemon,
         )
         self.logs = ContainerLogs(self.nodes)
         self.ready = asyncio.Event()

@@ -69,7 +69,7 @@ def program(pod: Pod, container: Container) -> Program:
             argv = ("true",)
     if not argv:
         return Program()
-    return Program(argv, _variables(pod, container))
+    return Program(argv, variables(pod, container))
 
 
 def hook_ending(action: ExecAction) -> tuple[float, int]:
@@ -97,7 +97,8 @@ def handler_ending(handler: Handler | None) -> tuple[float, int]:
     return 0.0, 0
 
 
-def _variables(pod: Pod, container: Container) -> Variables:
+def variables(pod: Pod, container: Container) -> Variables:
+    """The environment of a container that is started now."""
     found = {"HOSTNAME": pod.metadata.name, "HOME": "/root", "PWD": "/"}
     for item in container.env:
         if item.value_from is None:

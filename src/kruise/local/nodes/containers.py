@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Iterator
 
-from kruise.local.nodes.commands import FOREVER, Program
+from kruise.local.nodes.commands import FOREVER, Program, Variables
 from kruise.local.nodes.pods import Container, Pod
 from kruise.local.nodes.probes import ProbeWorker
 
@@ -36,6 +36,8 @@ class Instance:
     """When it ends by itself, with `ends_with`."""
     ends_with: int = 0
     program: Program = dataclasses.field(default_factory=Program)
+    environment: Variables = ()
+    """As it was at the start: it never changes while a container runs."""
     resources: Requirements = dataclasses.field(default_factory=dict)
     """What the runtime has been told last."""
     answers_at: float = 0.0

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from kruise.local.nodes import status as reporting
 from kruise.local.nodes import takeover
 from kruise.local.nodes.actions import Actions, Stop, actions_for
-from kruise.local.nodes.commands import FOREVER, handler_ending, program
+from kruise.local.nodes.commands import FOREVER, handler_ending, program, variables
 from kruise.local.nodes.containers import Instance, Record, Trouble, container_id, fraction, should_restart
 from kruise.local.nodes.images import Image, NodeImages, Refusal, find, unavailable
 from kruise.local.nodes.knobs import Knobs
@@ -123,6 +123,19 @@ class PodMachine:
                 self._reported.pop(key, None)
             elif key != "conditions":
                 self._reported[key] = value
+
+    def stop_container(self, name: str, identity: str, now: float) -> bool:
+        """Somebody else on the node has the runtime stop a container; the kubelet learns of it when it has ended.
+
+        Returns whether it runs at all.
+        """
+        self._now = max(self._now, now)
+        for container, instance in self._running():
+            if (container.name, instance.id) == (name, identity):
+                grace = float(self._usual_grace())
+                instance.ends_at, instance.ends_with = self._stopping(container, instance, grace, self._now, 0.0)
+                return True
+        return False
 
     # What comes from outside
 
@@ -419,6 +432,7 @@ class PodMachine:
             attempt=attempt,
             started_at=self._now,
             program=program(self.pod, container),
+            environment=variables(self.pod, container),
         )
         self._plan_end(container, instance)
         instance.answers_at = self._answers_at(instance, container)

@@ -22,6 +22,7 @@ from kruise.api.native import nodes as native
 from kruise.api.native.events import ObjectReference
 from kruise.api.native.nodes import NODES
 from kruise.local.nodes import registration
+from kruise.local.nodes.agent import NodeAgent, Seen
 from kruise.local.nodes.commands import FOREVER
 from kruise.local.nodes.lifecycle import PodMachine, Step
 from kruise.local.nodes.node import SimulatedNode
@@ -67,7 +68,7 @@ class _Entry:
 class NodeModel:
     """`images` is a table that all nodes share (name to `size`, `same-as`, `error`). With `heartbeat` the nodes renew
     leases and report from time to time, as a real control plane expects; with `monitor` the model itself says that a
-    node is gone, where no controller does it."""
+    node is gone, where no controller does it. With `daemon` the nodes have an agent of PyKruise, too."""
 
     def __init__(
         self,
@@ -81,6 +82,7 @@ class NodeModel:
         monitor: bool = False,
         images: Mapping[str, Any] | None = None,
         writers: int = 32,
+        daemon: bool = False,
     ) -> None:
         self.client = client
         self.clock = clock
@@ -103,6 +105,11 @@ class NodeModel:
         self._jobs: asyncio.Queue[Job] = asyncio.Queue()
         self._awake = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
+        self._agent: NodeAgent | None = None
+        if daemon:
+            self._agent = NodeAgent(
+                client, cache, clock=clock, find=self._seen, wake=self._wake_pod, submit=self.submit
+            )
         for spec in nodes:
             self.nodes[spec.name] = SimulatedNode(spec, self._images)
 
@@ -116,6 +123,8 @@ class NodeModel:
                 for number in range(self._writers):
                     tasks.create_task(self._write_all(), name=f"node-writer-{number}")
                 tasks.create_task(self._recorder.run(), name="node-events")
+                if self._agent is not None:
+                    tasks.create_task(self._agent.run(), name="node-agent")
                 await self._cache.wait_synced(resources=[BOUND_PODS, NODES])
                 await registration.register_all(self.client, self.nodes.values(), self.clock.now)
                 self._node_store.subscribe(self._on_node)
@@ -154,6 +163,8 @@ class NodeModel:
     async def flush_events(self) -> None:
         """Wait until everything that was said is written."""
         await self._recorder.flush()
+        if self._agent is not None:
+            await self._agent.flush_events()
 
     def machine(self, namespace: str, name: str) -> PodMachine | None:
         """What is known of a pod, for logs and tests."""
@@ -170,6 +181,8 @@ class NodeModel:
                 if entry is not None:
                     entry.wake = FOREVER
                     entry.node.remove(entry.uid)
+                    if self._agent is not None:
+                        self._agent.forget(entry.uid)
             return
         uid = new.metadata.uid
         entry = self._entries.get(uid)
@@ -181,6 +194,22 @@ class NodeModel:
             entry = _Entry(node, machine, new.metadata.namespace, new.metadata.name, uid)
             self._entries[uid] = entry
         self._queue(entry)
+        if self._agent is not None:
+            self._agent.notice(new)
+
+    def _seen(self, uid: str) -> Seen | None:
+        """A pod, for the agent: it is as silent as its node."""
+        entry = self._entries.get(uid)
+        if entry is None or entry.node.down:
+            return None
+        pod = self._pods.get(entry.namespace, entry.name)
+        if pod is None or pod.metadata.uid != uid:
+            return None
+        return Seen(pod, entry.machine, entry.node.spec.name)
+
+    def _wake_pod(self, uid: str) -> None:
+        if (entry := self._entries.get(uid)) is not None:
+            self._queue(entry)
 
     def _on_node(self, old: native.Node | None, new: native.Node | None) -> None:
         known = new if new is not None else old
@@ -203,6 +232,8 @@ class NodeModel:
             self.submit(lambda: registration.report_up(self.client, node, self.clock.now()))
             for uid in tuple(node.machines):
                 self._queue(self._entries[uid])
+                if self._agent is not None and (seen := self._seen(uid)) is not None:
+                    self._agent.notice(seen.pod)
         elif self._monitor:
             loop = asyncio.get_running_loop()
             loop.call_later(registration.GRACE_SECONDS, self._give_up, node)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from kruise.api.native.pod import ContainerStateTerminated, ContainerStatus
 from kruise.local.nodes import images
-from kruise.local.nodes.commands import FOREVER, program
+from kruise.local.nodes.commands import FOREVER, program, variables
 from kruise.local.nodes.containers import Backoff, Instance, Record
 from kruise.local.nodes.pods import TERMINAL, Container, Pod, amounts
 
@@ -89,6 +89,7 @@ def _instance(
         attempt=status.restart_count,
         started_at=0.0,
         program=program(pod, container),
+        environment=variables(pod, container),
         resources=amounts(container.resources),
     )
     if ended is not None:
