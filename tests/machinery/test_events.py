@@ -14,8 +14,11 @@ from kruise.local.inprocess import InProcessTransport
 from kruise.local.kinds import native_registry
 from kruise.machinery import events
 from kruise.machinery.client.client import Client
+from kruise.machinery.client.faults import Delay, Rule
+from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import VIRTUAL_EPOCH, VirtualClock, run_virtual
 from kruise.machinery.events import EventCorrelator, EventRecorder
+from tests.support.inprocess import InProcess
 
 POD = ObjectReference(api_version="v1", kind="Pod", namespace="default", name="web-0", uid="u0", resource_version="7")
 NOW = VIRTUAL_EPOCH
@@ -167,3 +170,20 @@ def test_recording_never_blocks_and_drops_when_full() -> None:
         return recorder.dropped
 
     assert run_virtual(main()) == 10
+
+
+def test_writers_of_one_event_that_overtake_each_other_lose_nothing() -> None:
+    """The count comes before the event itself is there, and the other way round."""
+
+    async def main() -> None:
+        env = InProcess([Rule(Delay(1.0), verbs={Verb.CREATE}, calls={1})])
+        recorder = EventRecorder(env.client, component="c", clock=env.clock, writers=2)
+        writing = asyncio.create_task(recorder.run())
+        for _ in range(2):
+            recorder.record(POD, "Normal", "Reason", "said twice")
+        await recorder.flush()
+        [event] = (await env.direct.list(EVENTS, "default")).items
+        assert (event.count, recorder.dropped) == (2, 0)
+        writing.cancel()
+
+    run_virtual(main())

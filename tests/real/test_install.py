@@ -21,6 +21,7 @@ from kruise.api.meta import PartialObject
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.api.resource import Resource
 from kruise.feature import Feature
+from kruise.kinds import FEATURES
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
@@ -70,7 +71,7 @@ async def test_the_command_installs_repeats_and_removes(fresh_control_plane: Cal
     cluster = fresh_control_plane(scheduler=False)
     first = _kruise("install", f"--kubeconfig={cluster.kubeconfig}")
     assert first.returncode == 0, first.stderr
-    count = len(manifests([]))
+    count = len(manifests(FEATURES))
     assert first.stdout.splitlines()[-1].startswith(f"installed: {count} created, 0 configured, 0 unchanged")
     # Nothing is intercepted before a manager serves: the namespace's default account can still make pods.
     pod = {"metadata": {"name": "free"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -78,6 +79,16 @@ async def test_the_command_installs_repeats_and_removes(fresh_control_plane: Cal
 
     again = _kruise("install", KUBECONFIG=str(cluster.kubeconfig))
     assert again.stdout.splitlines()[-1].startswith(f"installed: 0 created, 0 configured, {count} unchanged")
+
+    # A manager outside the cluster has put its own address into the conversion: that stays.
+    definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clonesets.apps.kruise.io"
+    live = cluster.request("GET", definition).ok()
+    live["spec"]["conversion"]["webhook"]["clientConfig"] = {"url": "https://127.0.0.1:9443/convert"}
+    cluster.request("PUT", definition, live).ok()
+    after = _kruise("install", KUBECONFIG=str(cluster.kubeconfig))
+    assert after.returncode == 0, after.stderr
+    kept = cluster.request("GET", definition).ok()["spec"]["conversion"]["webhook"]["clientConfig"]
+    assert kept == {"url": "https://127.0.0.1:9443/convert"}
 
     gone = _kruise("uninstall", f"--kubeconfig={cluster.kubeconfig}")
     assert gone.returncode == 0, gone.stderr

@@ -28,6 +28,7 @@ from kruise.machinery.clock import RealClock
 @click.option("--max-pods", default=110, show_default=True, help="Pods that fit on a node.")
 @click.option("--bandwidth", default=100.0, show_default=True, help="Megabytes a second for image pulls.")
 @click.option("--seed", default=0, show_default=True, help="Makes container ids and speeds repeatable.")
+@click.option("--daemon/--no-daemon", default=True, show_default=True, help="Report containers as the daemon does.")
 @click.option("--kubeconfig", default="", help="Path of a kubeconfig.")
 @click.option("--context", default="", help="Context of the kubeconfig.")
 def nodes(
@@ -39,6 +40,7 @@ def nodes(
     max_pods: int,
     bandwidth: float,
     seed: int,
+    daemon: bool,
     kubeconfig: str,
     context: str,
 ) -> None:
@@ -55,7 +57,7 @@ def nodes(
     )
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     try:
-        asyncio.run(_run(specs, seed, kubeconfig, context))
+        asyncio.run(_run(specs, seed, daemon, kubeconfig, context))
     except* (ClientError, ValueError, OSError) as group:
         raise click.ClickException(str(_first(group))) from group
 
@@ -66,7 +68,7 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-async def _run(specs: Sequence[NodeSpec], seed: int, kubeconfig: str, context: str) -> None:
+async def _run(specs: Sequence[NodeSpec], seed: int, daemon: bool, kubeconfig: str, context: str) -> None:
     clock = RealClock()
     config = load(kubeconfig or None, context=context)
     client = Client(HttpTransport(config, user_agent="kruise-nodes"), clock=clock)
@@ -75,7 +77,7 @@ async def _run(specs: Sequence[NodeSpec], seed: int, kubeconfig: str, context: s
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     cache = Cache(client, clock=clock, seed=seed)
-    model = NodeModel(client, cache, clock=clock, seed=seed, nodes=specs, heartbeat=True)
+    model = NodeModel(client, cache, clock=clock, seed=seed, nodes=specs, heartbeat=True, daemon=daemon)
     try:
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(cache.run()), tasks.create_task(model.run())]

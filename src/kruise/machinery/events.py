@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from kruise.api.native.events import EVENTS, ObjectReference
 from kruise.machinery.client.client import Client
-from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
+from kruise.machinery.client.errors import AlreadyExistsError, ClientError, ForbiddenError, NotFoundError
 from kruise.machinery.clock import Clock
 from kruise.machinery.codec import evolve
 from kruise.machinery.times import format_time
@@ -200,13 +200,21 @@ class EventRecorder:
 
     async def _write(self, write: EventWrite) -> None:
         if write.count > 1:
-            changed = {key: write.body[key] for key in ("message", "lastTimestamp", "count")}
             try:
-                await self._client.patch(EVENTS, write.name, changed, write.namespace)
+                await self._count_up(write)
                 return
             except NotFoundError:
                 pass  # it has outlived its time in the server: write it anew, with its count
-        await self._client.create(EVENTS, write.body, write.namespace)
+        try:
+            await self._client.create(EVENTS, write.body, write.namespace)
+        except AlreadyExistsError:
+            # Another writer was quicker with the same event: a higher count is all there is to add.
+            if write.count > 1:
+                await self._count_up(write)
+
+    async def _count_up(self, write: EventWrite) -> None:
+        changed = {key: write.body[key] for key in ("message", "lastTimestamp", "count")}
+        await self._client.patch(EVENTS, write.name, changed, write.namespace)
 
 
 def _reference(regarding: ObjectReference) -> dict[str, str]:

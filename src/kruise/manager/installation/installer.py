@@ -96,6 +96,8 @@ class Installer:
 
     async def _apply(self, manifest: Manifest) -> str:
         resource, namespace, name = _identity(manifest)
+        if manifest["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind:
+            manifest = await self._with_live_address(manifest)
         try:
             before = (await self._client.get(resource, name, namespace)).metadata.resource_version
         except NotFoundError:
@@ -118,6 +120,20 @@ class Installer:
             outcome = "unchanged" if after.metadata.resource_version == before else "configured"
         self._report(f"{resource}/{name} {outcome}")
         return outcome
+
+    async def _with_live_address(self, manifest: Manifest) -> Manifest:
+        """A definition with the converting webhook's address as a manager outside the cluster has set it: a URL and
+        the Service of the manifest exclude each other."""
+        try:
+            live = await self._client.get(CUSTOM_RESOURCE_DEFINITIONS, manifest["metadata"]["name"])
+        except NotFoundError:
+            return manifest
+        address = live.spec.conversion.get("webhook", {}).get("clientConfig", {})
+        conversion = manifest["spec"].get("conversion", {})
+        if "url" not in address or "webhook" not in conversion:
+            return manifest
+        webhook = {**conversion["webhook"], "clientConfig": address}
+        return {**manifest, "spec": {**manifest["spec"], "conversion": {**conversion, "webhook": webhook}}}
 
     async def _established(self, name: str) -> CustomResourceDefinition:
         deadline = self._clock.monotonic() + self._timeout
