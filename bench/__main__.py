@@ -9,7 +9,7 @@ import platform
 import sys
 from collections.abc import Callable
 
-from bench import admission, events, local, processes, writes
+from bench import admission, events, local, processes, rollouts, writes
 from bench.report import Report, as_json, table
 
 BENCHMARKS: dict[str, Callable[[float], Report]] = {
@@ -17,6 +17,7 @@ BENCHMARKS: dict[str, Callable[[float], Report]] = {
     "events": events.measure,
     "admission": admission.measure,
     "local": local.measure,
+    "rollouts": rollouts.measure,
 }
 
 

@@ -213,7 +213,7 @@ def test_evictions_are_guarded_and_a_budget_is_an_answer() -> None:
 # Creates and unknown outcomes
 
 
-def test_a_create_whose_answer_is_lost_is_settled_under_the_same_name() -> None:
+def test_a_create_whose_answer_is_lost_is_settled_under_the_same_name() -> None:  # IPU-142
     async def scene(env: InProcess) -> None:
         outcome = await applier(env).carry_out(new_pod("a"))
         assert outcome.result is Result.DONE
@@ -372,7 +372,7 @@ def test_server_side_apply_goes_through() -> None:
 # Write-through
 
 
-def test_every_answer_is_in_the_store_before_the_outcome() -> None:
+def test_every_answer_is_in_the_store_before_the_outcome() -> None:  # IPU-43, IPU-140
     async def scene(env: InProcess) -> None:
         store = env.cache.add(PODS)
         async with env.running():

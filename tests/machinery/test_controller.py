@@ -206,7 +206,7 @@ def test_it_creates_what_is_missing_writes_the_status_and_says_so() -> None:
     run_virtual(main())
 
 
-def test_its_own_writes_are_seen_at_once_so_nothing_is_made_twice() -> None:
+def test_its_own_writes_are_seen_at_once_so_nothing_is_made_twice() -> None:  # CS-64, IPU-140
     """The watch lags five seconds behind; there are no expectation counters."""
 
     async def main() -> None:
@@ -541,7 +541,7 @@ def test_every_pass_has_its_own_seed_and_the_same_run_gives_the_same_names() -> 
 @settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 2**32), replicas=st.lists(st.integers(0, 8), min_size=1, max_size=4))
 def test_it_converges_through_any_storm_and_every_decision_can_be_replayed(seed: int, replicas: list[int]) -> None:
-    """Faults of every kind while it works, then calm: exactly the wanted pods, and replay equals the record."""
+    """Faults of every kind while it works, then calm: the wanted pods, and replay equals the record (IPU-141)."""
 
     async def main() -> None:
         scene = Scene(*storm(0.08), seed=seed)
@@ -609,3 +609,23 @@ def test_it_works_without_a_kind_that_is_optional_and_not_served() -> None:
                 await task
 
     run_virtual(main())
+
+
+def test_objects_that_are_dear_to_decide_about_have_fewer_passes() -> None:
+    """Twenty changes, one every 0.1 s: a pass for each, or a pass for each second."""
+
+    async def passes(pace: float) -> int:
+        scene = Scene(spec=changed(pace=lambda seen: pace))
+        async with scene.at_work():
+            await scene.add_toy(replicas=0)
+            await asyncio.sleep(5)
+            before = len(scene.journal.entries("toy"))
+            for number in range(1, 21):
+                await scene.scale(number)
+                await asyncio.sleep(0.1)
+            await asyncio.sleep(5)
+            assert len(await scene.pods()) == 20
+            return len(scene.journal.entries("toy")) - before
+
+    assert run_virtual(passes(0.0)) >= 20
+    assert run_virtual(passes(1.0)) <= 6

@@ -147,7 +147,7 @@ def test_waits_are_listed_with_their_reasons_and_a_pass_settles_them_all() -> No
     run_virtual(main())
 
 
-def test_an_earlier_add_moves_the_key_forward() -> None:
+def test_an_earlier_add_moves_the_key_forward() -> None:  # IPU-143
     async def main() -> None:
         queue = make(window=0.02)
         queue.add(A, after=100, reason="later")
@@ -308,5 +308,26 @@ def test_no_key_runs_twice_at_once_and_nothing_is_lost(
             # Each add is followed by a pass that began at or after it.
             assert all(any(begin >= moment for begin in began[key]) for moment in moments)
             assert len(began[key]) <= len(moments)
+
+    run_virtual(main())
+
+
+def test_a_key_of_its_own_pace_gathers_longer_and_others_do_not() -> None:
+    async def main() -> None:
+        queue = make(window=0.02)
+        queue.pace(A, 0.5)
+        queue.add(A)
+        queue.add(B)
+        began = now()
+        assert await queue.get() == B
+        assert now() - began == pytest.approx(0.02)
+        queue.add(A, after=0.1, reason="a moment of its own")
+        assert await queue.get() == A
+        assert now() - began == pytest.approx(0.12)
+        queue.done(A)
+        queue.pace(A, 0.0)
+        queue.add(A)
+        assert await queue.get() == A
+        assert now() - began == pytest.approx(0.14)
 
     run_virtual(main())

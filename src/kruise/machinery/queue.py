@@ -107,6 +107,7 @@ class Queue:
         self._ready = 0
         self._tickets = 0
         self._retries: dict[Key, int] = {}
+        self._paces: dict[Key, float] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
@@ -126,7 +127,8 @@ class Queue:
         if self._shut:
             return
         self._metrics.adds.inc()
-        due = self._clock.monotonic() + (self._window if after is None else max(0.0, after))
+        wait = max(self._window, self._paces.get(key, 0.0)) if after is None else max(0.0, after)
+        due = self._clock.monotonic() + wait
         reason = reason or EVENT
         entry = self._entries.get(key)
         if entry is None:
@@ -143,6 +145,13 @@ class Queue:
         entry.waits[reason] = (min(due, known_due), min(priority, known_priority))
         if entry.began is None and due < before:
             self._schedule(key, entry, due)
+
+    def pace(self, key: Key, seconds: float) -> None:
+        """How long a burst over this key may be gathered: a key whose passes are dear has fewer of them."""
+        if seconds > self._window:
+            self._paces[key] = seconds
+        else:
+            self._paces.pop(key, None)
 
     def retry(self, key: Key, reason: str) -> float:
         """Ask for another try with back-off; returns the delay."""

@@ -25,6 +25,8 @@ from kruise.machinery.selectors import Selector, from_label_selector
 from kruise.workloads.cloneset.claims import INSTANCE_ID_LABEL, claim_templates_hash
 from kruise.workloads.cloneset.numbers import Limits, limits_of
 
+_PLAIN_STATES = ("", "Normal")
+
 
 class Snapshot(Struct):
     cloneset: CloneSet
@@ -48,9 +50,8 @@ class Snapshot(Struct):
     seed: int = 0
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class PodFacts:
-    """An active pod, and what every decision asks about it."""
+class PodFacts(Struct):
+    """An active pod, and what every decision asks about it. A struct, since thousands of them are made in a pass."""
 
     pod: Pod
     name: str
@@ -64,6 +65,8 @@ class PodFacts:
     """Update-ready without minReadySeconds, whatever its lifecycle state."""
     is_specified: bool
     """Somebody asked for its deletion: by label, or by name in podsToDelete."""
+    is_settled: bool = False
+    """In state Normal, with both conditions written and no update under way: a refresh would change nothing."""
 
     @property
     def is_preparing_delete(self) -> bool:
@@ -107,17 +110,35 @@ class Situation:
 
 
 def facts_of(pod: Pod, *, update: str, min_ready_seconds: int, to_delete: frozenset[str], now: datetime) -> PodFacts:
-    labels = pod.metadata.labels
+    metadata = pod.metadata
+    labels = metadata.labels
+    state = labels.get(keys.STATE_LABEL, "")
+    is_ready = is_update_ready(pod, 0, now)
     return PodFacts(
         pod=pod,
-        name=pod.metadata.name,
+        name=metadata.name,
         instance_id=labels.get(INSTANCE_ID_LABEL, ""),
-        state=labels.get(keys.STATE_LABEL, ""),
+        state=state,
         is_new=revisions.is_revision(labels.get(keys.REVISION_LABEL, ""), update),
-        is_available=is_available(pod, min_ready_seconds, now),
-        is_ready=is_update_ready(pod, 0, now),
-        is_specified=keys.SPECIFIED_DELETE_LABEL in labels or pod.metadata.name in to_delete,
+        is_available=is_ready
+        and (state in _PLAIN_STATES if not min_ready_seconds else is_available(pod, min_ready_seconds, now)),
+        is_ready=is_ready,
+        is_specified=keys.SPECIFIED_DELETE_LABEL in labels or metadata.name in to_delete,
+        is_settled=state == "Normal" and _is_settled(pod),
     )
+
+
+def _is_settled(pod: Pod) -> bool:
+    annotations = pod.metadata.annotations
+    if keys.UPDATE_GRACE_ANNOTATION in annotations or keys.OLD_UPDATE_GRACE_ANNOTATION in annotations:
+        return False
+    in_place = kruise = False
+    for condition in pod.status.conditions:
+        if condition.type == keys.IN_PLACE_READY:
+            in_place = condition.status == "True"
+        elif condition.type == keys.KRUISE_POD_READY:
+            kruise = True
+    return in_place and kruise and keys.TEMPLATE_HASH_LABEL in pod.metadata.labels
 
 
 def situation_of(snapshot: Snapshot) -> Situation:

@@ -86,7 +86,7 @@ class _Updating:
 
     def step(self) -> UpdateStep:
         for fact in self._situation.facts:
-            if fact.name not in self._touched:
+            if not fact.is_settled and fact.name not in self._touched:
                 self._refresh(fact)
         self._move()
         refreshes = tuple(chain for name, chain in self._refreshes.items() if name not in self._updates)
@@ -189,6 +189,9 @@ class _Updating:
         candidates = [fact for fact in waiting if fact.state == State.UPDATED or not self._is_busy(fact)]
         if any(fact.name in self._changing for fact in candidates):
             return  # decided again when their states are written
+        if len(candidates) <= abs(numbers.count) and self._is_full(target_is_new=not back, budget=numbers.budget):
+            self._hold_by_limit(candidates, numbers.budget)  # everybody waits for the same: no order is needed
+            return
         by_name = {fact.name: fact for fact in candidates}
         rolling = situation.rolling
         ordered = update_order(
@@ -207,6 +210,11 @@ class _Updating:
 
     def _is_busy(self, fact: PodFacts) -> bool:
         return fact.name in self._broken or fact.name in self._stepping or in_grace(fact.pod)
+
+    def _is_full(self, *, target_is_new: bool, budget: int) -> bool:
+        """Whether nobody could move, whoever comes first."""
+        facts = self._situation.facts
+        return sum(not fact.is_available and fact.is_new == target_is_new for fact in facts) >= budget
 
     def _within_limits(self, queue: list[PodFacts], *, target_is_new: bool, budget: int) -> list[PodFacts]:
         """The first pods of the queue that may move now (CS-102)."""
