@@ -23,6 +23,8 @@ from kruise.workloads.cloneset.numbers import ScaleNumbers, counts_of, scale_num
 from kruise.workloads.cloneset.situation import PodFacts, Situation
 
 SCALE = "scale"
+_LONGEST_PASS = 0.5
+"""Seconds. Pods that got a node meanwhile wait no longer than this for their conditions."""
 _NAMED = 5
 """How many pods a message names before it counts the rest."""
 
@@ -103,8 +105,13 @@ class _Scaling:
                 break
         phase = None
         if self._chains:
-            chains = tuple(self._chains)
-            phase = Phase(name=SCALE, chains=chains, on_error=OnError.STOP_PHASE, slow_start=self._creates)
+            phase = Phase(
+                name=SCALE,
+                chains=tuple(self._chains),
+                on_error=OnError.STOP_PHASE,
+                slow_start=self._creates,
+                pause_after=_LONGEST_PASS,
+            )
         return ScaleStep(
             phase=phase, notes=tuple(self._notes), held=tuple(self._held), touched=frozenset(self._touched)
         )
