@@ -596,10 +596,14 @@ def test_a_phase_is_skipped_when_an_earlier_one_changed_what_it_was_decided_abou
         scale = single("scale", new_pod("a"), on_error=OnError.STOP_PHASE)
         update = dataclasses.replace(single("update", new_pod("b")), unless_done=("scale",))
         refused = single("scale", new_pod("refused"), on_error=OnError.STOP_PHASE)
+        lost = single("scale", new_pod("lost"), on_error=OnError.STOP_PHASE)
         after_a_change = await applier(env).apply(Plan(phases=(scale, update)))
         after_a_failure = await applier(env).apply(Plan(phases=(refused, update)))
         assert [outcome.result for outcome in after_a_change] == [Result.DONE, Result.SKIPPED]
         assert [outcome.result for outcome in after_a_failure] == [Result.FAILED, Result.DONE]
+        env.faults.add(Rule(DropAfter(), verbs={Verb.CREATE}))
+        after_no_answer = await applier(env, patience=Patience(attempts=1)).apply(Plan(phases=(lost, update)))
+        assert [outcome.result for outcome in after_no_answer] == [Result.UNKNOWN, Result.SKIPPED]
 
     run(scene, Rule(Answer(403, "Forbidden"), verbs={Verb.CREATE}, calls={2}))
 

@@ -39,6 +39,8 @@ _WHOLE_OBJECT = frozenset({"", "status", "resize", "ephemeralcontainers"})
 _BINDING = "binding"
 _STOPPED = (Result.SKIPPED, "not begun: the controller is shutting down")
 _FAILED_BEFORE = (Result.SKIPPED, "not begun: another chain failed")
+_CHANGED = frozenset({Result.DONE, Result.UNKNOWN, Result.MOVED, Result.GONE})
+"""What is not as it was any more when a write ended so, by us or by somebody else."""
 _PAUSED = (Result.DEFERRED, "not begun: the phase has taken its time, the rest is decided anew")
 
 Hindrance = tuple[Result, str]
@@ -114,7 +116,7 @@ class Applier:
                 continue
             run = _PhaseRun(phase, stopping, self._clock)
             done = await self._phase(phase, run)
-            if any(outcome.result is Result.DONE for outcome in done):
+            if any(outcome.result in _CHANGED for outcome in done):
                 changed.add(phase.name)
             outcomes += done
             go_on = run.complete or phase.on_error is not OnError.STOP_PLAN

@@ -1,0 +1,223 @@
+"""What makes a CloneSet be looked at, and what a pass sees of the stores (CS-60 to CS-65)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
+from kruise.api.meta import Key
+from kruise.api.native.apps import CONTROLLER_REVISIONS
+from kruise.api.native.nodes import NODES
+from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.api.resource import Resource
+from kruise.machinery import codec
+from kruise.machinery.client.discovery import ServerVersion
+from kruise.machinery.controller import ControllerSpec, View
+from kruise.machinery.store import Store
+from kruise.manager.options import Options
+from kruise.workloads.cloneset.controller import controllers
+from kruise.workloads.cloneset.situation import Snapshot
+from tests.support.clonesets import NEW, NOW, OLD, UID, make_claim, make_cloneset, make_pod
+
+WEB = Key("demo", "web")
+OTHER = Key("demo", "other")
+
+
+def the_controller(**options: Any) -> ControllerSpec[Snapshot]:
+    [spec] = controllers(Options(**options))
+    return spec
+
+
+def keys_of(resource: Resource[Any], old: Any, new: Any) -> list[Key]:
+    [source] = [source for source in the_controller().sources if source.resource == resource]
+    return list(source.keys(old, new))
+
+
+def owned_by(pod: Pod, name: str, uid: str, **reference: Any) -> Pod:
+    changed = codec.evolve(pod.metadata.owner_references[0], name=name, uid=uid, **reference)
+    return codec.evolve(pod, metadata=codec.evolve(pod.metadata, owner_references=(changed,)))
+
+
+class Stores:
+    """The stores as the controller has them, filled by hand."""
+
+    def __init__(self, spec: ControllerSpec[Snapshot]) -> None:
+        self._stores: dict[Resource[Any], Store[Any]] = {CLONE_SETS: Store(CLONE_SETS)}
+        for source in spec.sources:
+            self._stores[source.resource] = Store(source.resource, indexes=source.indexes)
+
+    def store(self, resource: Resource[Any]) -> Store[Any]:
+        return self._stores[resource]
+
+    def fill(self, resource: Resource[Any], objects: Iterable[Any]) -> None:
+        self._stores[resource].replace(objects, 100)
+
+
+def seen(
+    cloneset: CloneSet | None,
+    pods: Iterable[Pod] = (),
+    *,
+    version: ServerVersion | None = None,
+    stores: Stores | None = None,
+    **options: Any,
+) -> Snapshot | None:
+    spec = the_controller(**options)
+    stores = stores or Stores(spec)
+    stores.fill(CLONE_SETS, [cloneset] if cloneset is not None else [])
+    stores.fill(PODS, pods)
+    view = View(stores, now=NOW, seed=7, gates={"G": True}, server_version=version)  # type: ignore[arg-type]
+    return spec.snapshot(view, WEB)
+
+
+# Triggers
+
+
+def test_a_pod_that_comes_changes_or_goes() -> None:  # CS-60
+    pod = make_pod("a")
+    assert keys_of(PODS, None, pod) == [WEB]
+    assert keys_of(PODS, pod, make_pod("a", ready=False)) == [WEB]
+    assert keys_of(PODS, pod, make_pod("a", terminating=True)) == [WEB]
+    assert keys_of(PODS, pod, None) == [WEB]
+
+
+def test_a_pod_that_changes_hands_concerns_both() -> None:  # CS-60
+    assert keys_of(PODS, make_pod("a"), owned_by(make_pod("a"), "other", "uid-2")) == [WEB, OTHER]
+
+
+def test_a_pod_of_nobody_concerns_nobody() -> None:  # CS-60, CS-67: it would not be adopted anyway
+    pod = make_pod("a")
+    orphan = codec.evolve(pod, metadata=codec.evolve(pod.metadata, owner_references=()))
+    assert keys_of(PODS, None, orphan) == []
+    assert keys_of(PODS, pod, orphan) == [WEB]
+
+
+@pytest.mark.parametrize(
+    ("reference", "keys"),
+    [
+        ({"api_version": "apps.kruise.io/v1alpha1"}, [WEB]),
+        ({"api_version": "apps.kruise.io/v1beta1"}, [WEB]),
+        ({"api_version": "apps/v1"}, []),
+        ({"kind": "StatefulSet"}, []),
+    ],
+)
+def test_owners_are_known_by_group_and_kind(reference: dict[str, str], keys: list[Key]) -> None:  # CS-60, CS-153
+    assert keys_of(PODS, None, owned_by(make_pod("a"), "web", UID, **reference)) == keys
+
+
+def test_claims_and_revisions_concern_their_owner() -> None:  # CS-60
+    assert keys_of(PERSISTENT_VOLUME_CLAIMS, None, make_claim("a")) == [WEB]
+    assert keys_of(PERSISTENT_VOLUME_CLAIMS, make_claim("a"), None) == [WEB]
+    assert keys_of(CONTROLLER_REVISIONS, None, NEW) == [WEB]
+
+
+@pytest.mark.parametrize("gate", [False, True])
+def test_every_change_is_looked_at_whatever_the_gate(gate: bool) -> None:  # CS-61: more events are always allowed
+    [source] = [
+        source
+        for source in the_controller(gates={"CloneSetEventHandlerOptimization": gate}).sources
+        if source.resource == PODS
+    ]
+    assert list(source.keys(make_pod("a"), make_pod("a"))) == [WEB]
+
+
+def test_workers() -> None:  # CS-62, CS-141
+    assert the_controller().workers == 3
+    assert the_controller(workers={"cloneset": 8}).workers == 8
+
+
+# What a pass sees
+
+
+def test_a_cloneset_that_is_gone_is_forgotten() -> None:  # CS-63
+    assert seen(None) is None
+
+
+def test_a_selector_that_cannot_be_read_ends_the_pass() -> None:  # CS-63
+    selector = {"matchExpressions": [{"key": "app", "operator": "Near", "values": ["web"]}]}
+    assert seen(make_cloneset(selector=selector)) is None
+
+
+def test_pods_are_known_by_the_uid_of_their_owner() -> None:  # CS-65
+    former = owned_by(make_pod("b"), "web", "uid-of-a-former-one")
+    found = seen(make_cloneset(), [make_pod("a"), former])
+    assert found is not None
+    assert [pod.metadata.name for pod in found.pods] == ["web-a"]
+
+
+def test_terminating_claims_are_left_out() -> None:  # CS-65, CS-123
+    stores = Stores(the_controller())
+    stores.fill(PERSISTENT_VOLUME_CLAIMS, [make_claim("a"), make_claim("b", terminating=True)])
+    found = seen(make_cloneset(), stores=stores)
+    assert found is not None
+    assert [claim.metadata.name for claim in found.claims] == ["data-web-a"]
+
+
+def test_a_delete_that_was_answered_is_seen_before_its_event() -> None:  # CS-64, IPU-140, IPU-142
+    stores = Stores(the_controller())
+    assert seen(make_cloneset(), [make_pod("a"), make_pod("b")], stores=stores) is not None
+    stores.store(PODS).delete_answered(uid="uid-a")
+    view = View(stores, now=NOW, seed=7, gates={}, server_version=None)  # type: ignore[arg-type]
+    found = the_controller().snapshot(view, WEB)
+    assert found is not None
+    assert {pod.metadata.name: pod.metadata.deletion_timestamp for pod in found.pods} == {"web-a": NOW, "web-b": None}
+
+
+def test_a_create_that_was_answered_is_seen_before_its_event() -> None:  # CS-64, IPU-43, IPU-140, IPU-142
+    stores = Stores(the_controller())
+    assert seen(make_cloneset(), [make_pod("a")], stores=stores) is not None
+    made = make_pod("b")
+    made = codec.evolve(made, metadata=codec.evolve(made.metadata, resource_version="101"))
+    stores.store(PODS).written(made)
+    view = View(stores, now=NOW, seed=7, gates={}, server_version=None)  # type: ignore[arg-type]
+    found = the_controller().snapshot(view, WEB)
+    assert found is not None
+    assert [pod.metadata.name for pod in found.pods] == ["web-a", "web-b"]
+
+
+def test_revisions_that_may_be_used_or_stand_in_the_way() -> None:  # IPU-16, IPU-17
+    stores = Stores(the_controller())
+    orphan = codec.evolve(OLD, metadata=codec.evolve(OLD.metadata, owner_references=()))
+    elsewhere = codec.evolve(OLD, metadata=codec.evolve(OLD.metadata, namespace="away", name="web-away"))
+    stores.fill(CONTROLLER_REVISIONS, [NEW, orphan, elsewhere])
+    found = seen(make_cloneset(), stores=stores)
+    assert found is not None
+    assert [revision.metadata.name for revision in found.revisions] == [NEW.metadata.name, OLD.metadata.name]
+
+
+def test_labels_of_nodes_only_where_the_template_spreads_pods() -> None:  # CS-92, CS-93
+    spread = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [], "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone"}]},
+    }
+    node = {"metadata": {"name": "node-1", "resourceVersion": "1", "labels": {"zone": "a"}}}
+    for cloneset, labels in ((make_cloneset(), {}), (make_cloneset(template=spread), {"node-1": {"zone": "a"}})):
+        stores = Stores(the_controller())
+        stores.fill(NODES, [codec.convert(node, NODES.type)])
+        found = seen(cloneset, [make_pod("a", node="node-1"), make_pod("b", node="")], stores=stores)
+        assert found is not None
+        assert found.node_labels == labels
+
+
+@pytest.mark.parametrize(("minor", "resize"), [(31, False), (32, True), (34, True)])
+def test_resize_depends_on_the_server(minor: int, resize: bool) -> None:  # IPU-55
+    found = seen(make_cloneset(), version=ServerVersion(1, minor))
+    assert found is not None
+    assert found.resize_subresource is resize
+
+
+def test_flags_and_gates_reach_the_decision() -> None:  # CS-141
+    found = seen(make_cloneset(), cloneset_exclude_preparing_delete=True)
+    assert found is not None
+    assert (found.exclude_preparing_delete, found.gates, found.seed, found.now) == (True, {"G": True}, 7, NOW)
+
+
+def test_pull_jobs_are_watched_only_with_their_gate() -> None:  # IPU-150
+    plurals = [source.resource.plural for source in the_controller().sources]
+    assert "imagepulljobs" not in plurals
+    gated = the_controller(gates={"PreDownloadImageForInPlaceUpdate": True})
+    [jobs] = [source for source in gated.sources if source.resource.plural == "imagepulljobs"]
+    assert jobs.optional, "the kind may not be served"
