@@ -38,7 +38,7 @@ def unfinished(pod: Pod, state: UpdateState, *, vertical_scaling: bool) -> str:
         return awaited
     if meta is not None and _all_as_created(pod, meta, statuses):
         return ""
-    return _images(pod, state, statuses)
+    return _images(pod, state, statuses, node_reports=meta is not None)
 
 
 def _environment(pod: Pod, meta: ContainersMeta | None, statuses: Mapping[str, ContainerStatus]) -> str:
@@ -114,7 +114,7 @@ def _same_amounts(wanted: Mapping[str, str | int | float], present: Mapping[str,
         return False
 
 
-def _images(pod: Pod, state: UpdateState, statuses: Mapping[str, ContainerStatus]) -> str:
+def _images(pod: Pod, state: UpdateState, statuses: Mapping[str, ContainerStatus], *, node_reports: bool) -> str:
     if not state.last_container_statuses:
         return ""
     wanted = {container.name: container.image for container in pod.spec.containers}
@@ -123,9 +123,28 @@ def _images(pod: Pod, state: UpdateState, statuses: Mapping[str, ContainerStatus
         if status is None:
             return f"container {name} has not started"
         # Two names may belong to one image: then only the name tells that the container was replaced.
-        if status.image_id == last.image_id and _full_name(status.image) != _full_name(wanted.get(name, "")):
+        if status.image_id != last.image_id or _full_name(status.image) == _full_name(wanted.get(name, "")):
+            continue
+        if node_reports or not _was_replaced(pod, status, state):
             return f"container {name} still runs {status.image}" if status.image else f"container {name} has no image"
     return ""
+
+
+def _was_replaced(pod: Pod, status: ContainerStatus, state: UpdateState) -> bool:
+    """Whether a container ended and another started since its image was changed.
+
+    containerd reports any one of an image's names, not the one that the container was started with: between two names
+    of one image nothing but these times tells them apart. They are the node's, so a clock that is off can mislead;
+    where the node reports what its containers were made from, nobody asks for them.
+    """
+    seen, running, ended = pod.status.observed_generation, status.state.running, status.last_state.terminated
+    if (seen and seen < pod.metadata.generation) or running is None or ended is None:
+        return False
+    if running.started_at is None or ended.finished_at is None:
+        return False
+    batches = [batch.timestamp for batch in state.container_batches_record if status.name in batch.containers]
+    changed = max(batches, default=state.update_timestamp)
+    return ended.finished_at >= changed and running.started_at >= changed
 
 
 def _full_name(image: str) -> str:

@@ -154,6 +154,12 @@ def _after_update(pod: Pod, lifecycle: Lifecycle | None) -> State:
     return State.NORMAL if hook is None or is_fully_hooked(pod, hook) else State.UPDATED
 
 
+def called_off(pod: Pod, lifecycle: Lifecycle | None) -> State:
+    """Where a pod goes whose update is prepared and not wanted any more: the hook is gone through as after an update,
+    so that what its owner undid for the update is done again."""
+    return _after_update(pod, lifecycle)
+
+
 def awaits_pre_normal(pod: Pod, lifecycle: Lifecycle | None) -> bool:
     """Whether the preNormal hook holds a pod back that has not been normal yet."""
     hook = lifecycle.pre_normal if lifecycle is not None else None

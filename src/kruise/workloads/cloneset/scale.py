@@ -157,6 +157,7 @@ class _Scaling:
         self._creates = bool(created.chains)
         if not self._creates:
             self._finish_deletions()
+            self._hold_until_scaled_up()
         return True
 
     def _finish_deletions(self) -> bool:
@@ -284,6 +285,15 @@ class _Scaling:
             details={"budget": self._numbers.delete_budget, "unavailable": unavailable},
             remedy="it is deleted when enough other pods are available",
         )
+        self._held += (Held(target=Target.of(PODS, facts.pod), causes=(cause,)) for facts in waiting)
+
+    def _hold_until_scaled_up(self) -> None:
+        cause = Cause(
+            code="scale-limit",
+            message=f"{self._numbers.up} pods are missing; they are created before this one is deleted",
+            remedy="see what holds the creation of pods",
+        )
+        waiting = [facts for facts in self._facts if facts.is_specified and not facts.is_preparing_delete]
         self._held += (Held(target=Target.of(PODS, facts.pod), causes=(cause,)) for facts in waiting)
 
     def _hold_by_hook(self, facts: PodFacts, hook: LifecycleHook) -> None:

@@ -184,9 +184,14 @@ class _Updating:
         waiting = [fact for fact in situation.facts if fact.is_new == back and not fact.is_preparing_delete]
         if numbers.count == 0:
             for fact in waiting:
-                self._hold_by_partition(fact)
+                self._leave(fact)
             return
-        candidates = [fact for fact in waiting if fact.state == State.UPDATED or not self._is_busy(fact)]
+        # A pod that scaling is about to delete stays out of it, also where the deletion does not succeed.
+        candidates = [
+            fact
+            for fact in waiting
+            if fact.name not in self._touched and (fact.state == State.UPDATED or not self._is_busy(fact))
+        ]
         if any(fact.name in self._changing for fact in candidates):
             return  # decided again when their states are written
         if len(candidates) <= abs(numbers.count) and self._is_full(target_is_new=not back, budget=numbers.budget):
@@ -202,11 +207,24 @@ class _Updating:
         )
         queue = [by_name[pod.metadata.name] for pod in ordered]
         for fact in queue[abs(numbers.count) :]:
-            self._hold_by_partition(fact)
+            self._leave(fact)
         for fact in self._within_limits(queue[: abs(numbers.count)], target_is_new=not back, budget=numbers.budget):
             if self._error:
-                break
-            self._move_one(fact, target)
+                self._hold(fact, "stopped", f"the update stopped: {self._error}", "see what holds that pod")
+            else:
+                self._move_one(fact, target)
+
+    def _leave(self, fact: PodFacts) -> None:
+        """The pod is not to move. If it was prepared for that, it takes its way back, since it would stay out of service
+        for as long as nobody wants to move it."""
+        if fact.state == State.PREPARING_UPDATE and fact.name not in self._touched:
+            pod, now = fact.pod, self._situation.now
+            state = lifecycle.called_off(pod, self._lifecycle)
+            entering = lifecycle.enter(pod, state, self._lifecycle, now=now)
+            if entering is not None:
+                self._updates[fact.name] = edits.writes(pod, entering, reason="its update is not wanted any more")
+        else:
+            self._hold_by_partition(fact)
 
     def _is_busy(self, fact: PodFacts) -> bool:
         return fact.name in self._broken or fact.name in self._stepping or in_grace(fact.pod)
@@ -214,16 +232,26 @@ class _Updating:
     def _is_full(self, *, target_is_new: bool, budget: int) -> bool:
         """Whether nobody could move, whoever comes first."""
         facts = self._situation.facts
-        return sum(not fact.is_available and fact.is_new == target_is_new for fact in facts) >= budget
+        down = sum(not fact.is_available and fact.is_new == target_is_new for fact in facts)
+        return down >= self._room_at_target(budget)
+
+    def _room_at_target(self, budget: int) -> int:
+        """How many pods may be down at the revision they go to.
+
+        Where pods are missing that scaling may not make yet, those that are down may have used up both limits, and
+        nobody would ever move. One of them at a time goes on: it serves nobody, so it costs nothing.
+        """
+        return max(budget, 1) if len(self._situation.facts) < self._situation.replicas else budget
 
     def _within_limits(self, queue: list[PodFacts], *, target_is_new: bool, budget: int) -> list[PodFacts]:
         """The first pods of the queue that may move now (CS-102)."""
         facts = self._situation.facts
         unavailable = sum(not fact.is_available for fact in facts)
         unavailable_there = sum(not fact.is_available and fact.is_new == target_is_new for fact in facts)
+        room = self._room_at_target(budget)
         chosen: list[PodFacts] = []
         for position, fact in enumerate(queue):
-            full = unavailable_there + len(chosen) >= budget or (fact.is_available and unavailable >= budget)
+            full = unavailable_there + len(chosen) >= room or (fact.is_available and unavailable >= budget)
             if full:
                 self._hold_by_limit(queue[position:], budget)
                 break
@@ -326,6 +354,9 @@ class _Updating:
         if limits.partition > 0:
             message = f"partition keeps {limits.partition} pods at their old revision"
             self._hold(fact, "partition", message, "lower updateStrategy.rollingUpdate.partition")
+        else:
+            message = "enough other pods are new or on their way; this one is one too many"
+            self._hold(fact, "surge", message, "it is removed when the others are available")
 
     def _hold_by_limit(self, waiting: list[PodFacts], budget: int) -> None:
         blockers = [fact.name for fact in self._situation.facts if not fact.is_available]
