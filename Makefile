@@ -5,7 +5,7 @@ RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 REAL := $(RUN) -m pytest tests/real -o addopts="--strict-markers --strict-config -ra --import-mode=importlib --durations=10"
 
-.PHONY: help up down test test-real test-real-all check format bench cluster-build cluster-up cluster-down lock clean
+.PHONY: help up down test test-real test-nodes test-real-all check format bench cluster-build nodes-build cluster-up nodes-up cluster-down lock clean
 
 help:  ## Show the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -28,9 +28,12 @@ test: $(STAMP)  ## Every test that needs no root, no Go and no cluster
 	$(RUN) -m pytest -n 2 --dist loadfile
 
 test-real: $(STAMP) cluster-build  ## A smoke selection of the suites on a real Kubernetes
-	$(REAL) -m smoke
+	$(REAL) -m "smoke and not nodes"
 
-test-real-all: $(STAMP) cluster-build  ## All suites on a real Kubernetes
+test-nodes: $(STAMP) nodes-build  ## A smoke selection on three real nodes (as root)
+	$(REAL) -m "smoke and nodes"
+
+test-real-all: $(STAMP) nodes-build  ## All suites on a real Kubernetes; those on real nodes need root
 	$(REAL)
 
 check: $(STAMP)  ## Lint, types, layers
@@ -49,10 +52,16 @@ bench: $(STAMP) cluster-build  ## Benchmarks, as ratios within one run
 cluster-build: $(STAMP)  ## Build the real Kubernetes (once; cached outside the checkout)
 	$(RUN) -m tests.support.realcluster build
 
+nodes-build: $(STAMP)  ## The same with what real nodes need
+	$(RUN) -m tests.support.realcluster build --nodes
+
 cluster-up: $(STAMP)  ## Start a real control plane and leave it running
 	$(RUN) -m tests.support.realcluster up
 
-cluster-down: $(STAMP)  ## Stop it
+nodes-up: $(STAMP)  ## The same with three real nodes (as root)
+	$(RUN) -m tests.support.realcluster up --nodes 3
+
+cluster-down: $(STAMP)  ## Stop both
 	$(RUN) -m tests.support.realcluster down
 
 lock: $(STAMP)  ## Renew the locked dependencies, with a week of cool-down

@@ -8,7 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.support.kruisecluster import KruiseCluster
+from tests.support.nodescene import SLICES, Scene
 from tests.support.realcluster import ControlPlane
+from tests.support.realnodes import RealNodes
+from tests.support.watchlog import WatchLog
 
 
 @pytest.fixture(scope="session")
@@ -27,11 +31,40 @@ def cluster(control_plane: ControlPlane) -> ControlPlane:
 @pytest.fixture
 def namespace(control_plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[str]:
     """A fresh namespace in which pods can be created at once. Its removal goes on in the background."""
-    readable = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:50].strip("-")
-    name = f"{readable}-{uuid.uuid4().hex[:8]}"
-    control_plane.create_namespace(name)
-    yield name
-    control_plane.delete_namespace(name)
+    yield from _fresh_namespace(control_plane, request)
+
+
+@pytest.fixture(scope="session")
+def real_nodes() -> Iterator[RealNodes]:
+    """Three real nodes that all tests share, started by the first test that asks for them. Mark it with `nodes`."""
+    with RealNodes(nodes=3, audit=True) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def nodes_namespace(real_nodes: RealNodes, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A fresh namespace on the cluster with real nodes."""
+    yield from _fresh_namespace(real_nodes, request)
+
+
+@pytest.fixture(scope="module")
+def kruise_on_nodes(real_nodes: RealNodes) -> Iterator[KruiseCluster]:
+    """PyKruise on the cluster with real nodes, for as long as a module's tests run."""
+    with KruiseCluster(real_nodes) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def scene(kruise_on_nodes: KruiseCluster, real_nodes: RealNodes, nodes_namespace: str) -> Iterator[Scene]:
+    """A namespace there for a CloneSet `web`, with a log of its pods and endpoints."""
+    pods = f"/api/v1/namespaces/{nodes_namespace}/pods"
+    with WatchLog(real_nodes, pods, SLICES.format(nodes_namespace)) as log:
+        scene = Scene(kruise_on_nodes, real_nodes, nodes_namespace, log)
+        yield scene
+        # Shown where the test failed.
+        print(scene.kubectl("get", "clonesets,pods,pvc,controllerrevisions", "--output=wide", "--show-labels"))
+        print(scene.kubectl("get", "events", "--sort-by=.metadata.resourceVersion"))
+        print(kruise_on_nodes.manager_log.read_text()[-4000:])
 
 
 @pytest.fixture
@@ -47,3 +80,11 @@ def fresh_control_plane() -> Iterator[Callable[..., ControlPlane]]:
     yield start
     for cluster in started:
         cluster.stop()
+
+
+def _fresh_namespace(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[str]:
+    readable = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:50].strip("-")
+    name = f"{readable}-{uuid.uuid4().hex[:8]}"
+    cluster.create_namespace(name)
+    yield name
+    cluster.delete_namespace(name)

@@ -6,7 +6,8 @@ logs, keys and data. The rules that keep the machine clean:
 - A component of an owned instance dies with its owner, whatever kills the owner (see `childexec.py`).
 - Whoever creates an instance first removes those whose owner is gone. A detached instance (`make cluster-up`) stays
   as long as one of its processes lives.
-- Only a process that a pid file names and whose command line mentions the instance directory is ever killed.
+- Only a process that a pid file names and whose command line mentions the instance directory is ever killed, and what
+  runs on an instance's own nodes (see `realnodes_leftovers.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.support import realnodes_leftovers
 
 # Below the range that Linux gives to outgoing connections, so that a stopped server finds its port free again.
 _PORTS = range(20000, 32000)
@@ -158,6 +161,7 @@ class Instance:
             self._spawner.shutdown()
             self._spawner = None
         self._kill_recorded()
+        realnodes_leftovers.remove(self.directory)
 
     def _spawn(self, component: str, command: list[str], environment: dict[str, str] | None) -> subprocess.Popen[bytes]:
         pid_file = self.directory / "pids" / f"{component}.pid"

@@ -4,10 +4,11 @@
         cluster.kubeconfig            # admin, in system:masters
         cluster.kubeconfig_for("me")  # any other user, so that the audit log can tell clients apart
 
-Nodes are not part of it: tests make Node objects and play the kubelet. Root is not needed. Each instance has its own
-directory, ports, CA and data; `instances.py` sees to it that nothing is left behind. The same from a shell:
+Nodes are not part of it: tests make Node objects and play the kubelet. Root is not needed. `realnodes.py` adds real
+ones. Each instance has its own directory, ports, CA and data; `instances.py` sees to it that nothing is left behind.
+The same from a shell:
 
-    python -m tests.support.realcluster build | up | status | down
+    python -m tests.support.realcluster build | up | up --nodes 3 | status | down
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from tests.support.kubebuild import MissingPrerequisiteError
 
 ADMIN_GROUP = "system:masters"
 DEFAULT_NAME = "dev"
+DEFAULT_NODES_NAME = "nodes"
 
 _POLL_SECONDS = 0.05
 _CONNECT_ERRORS = (OSError, http.client.HTTPException)
@@ -62,6 +64,8 @@ class ControlPlane:
 
     With `detached` it lives on after this process; `python -m tests.support.realcluster down` ends it.
     """
+
+    _port_count = 5
 
     def __init__(
         self,
@@ -103,9 +107,9 @@ class ControlPlane:
         """Starts everything and returns when it is ready to serve: about 5 s on 2 cores."""
         if self._instance is not None:
             raise ClusterError(f"cluster {self._instance.name} is started already")
-        binaries = require_prerequisites()
+        binaries = self._find_programs()
         began = time.monotonic()
-        self._instance = Instance.create(name=self._name, ports=5, detached=self._detached)
+        self._instance = Instance.create(name=self._name, ports=self._port_count, detached=self._detached)
         if not self._detached:
             atexit.register(self.stop)
         try:
@@ -270,6 +274,13 @@ class ControlPlane:
             raise ClusterError("the audit log is off: start the cluster with audit=True")
         return self.directory / "audit.log"
 
+    def _find_programs(self) -> dict[str, Path]:
+        return require_prerequisites()
+
+    def _serving_names(self) -> list[str]:
+        """Host names and addresses under which clients reach the components."""
+        return ["127.0.0.1", "localhost", self._address, "kubernetes.default.svc"]
+
     def _prepare(self, binaries: Mapping[str, Path]) -> None:
         directory = self.directory
         keys = directory / "keys"
@@ -277,9 +288,9 @@ class ControlPlane:
         authority = self._authority = Authority(keys)
         self._tls = None
         authority.kubeconfig(self.url, "admin", (ADMIN_GROUP,), path=self.kubeconfig)
-        serving = authority.server("serving", ["127.0.0.1", "localhost", self._address, "kubernetes.default.svc"])
+        serving = authority.server("serving", self._serving_names())
         tokens = authority.signing_key("service-accounts")
-        _, etcd_port, peer_port, manager_port, scheduler_port = self._running_instance.ports
+        _, etcd_port, peer_port, manager_port, scheduler_port = self._running_instance.ports[:5]
         self._commands["etcd"] = components.etcd(binaries["etcd"], directory, etcd_port, peer_port)
         apiserver = components.apiserver(
             binaries["kube-apiserver"], self._address, self._apiserver_port, etcd_port, authority, serving, tokens
@@ -365,8 +376,11 @@ class ControlPlane:
         return f"the end of {instance.log_path(component)}:\n{instance.log_tail(component)}"
 
 
-def require_prerequisites() -> dict[str, Path]:
-    """Paths of all programs of a control plane. Raises one MissingPrerequisiteError that names all that is missing."""
+def require_prerequisites(more: Sequence[str] = ()) -> dict[str, Path]:
+    """Paths of all programs of a control plane, and of `more` Kubernetes binaries.
+
+    Raises one MissingPrerequisiteError that names all that is missing.
+    """
     missing: list[str] = []
     found: dict[str, Path] = {}
     if not sys.platform.startswith("linux"):
@@ -376,7 +390,7 @@ def require_prerequisites() -> dict[str, Path]:
     except MissingPrerequisiteError as error:
         missing += error.missing
     try:
-        found.update(kubebuild.find_binaries(kubebuild.CONTROL_PLANE_BINARIES))
+        found.update(kubebuild.find_binaries((*kubebuild.CONTROL_PLANE_BINARIES, *more)))
     except MissingPrerequisiteError as error:
         missing += error.missing
         try:
@@ -418,18 +432,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     build.add_argument("--nodes", action="store_true", help="also what real nodes need: kubelet and kube-proxy")
     up = commands.add_parser("up", help="start a control plane that stays until `down`")
     up.add_argument("--audit", action="store_true", help="write an audit log")
+    up.add_argument("--nodes", type=int, default=0, metavar="N", help="with N real nodes; needs root")
+    up.add_argument("--name", help=f"default: {DEFAULT_NAME}, with nodes {DEFAULT_NODES_NAME}")
     down = commands.add_parser("down", help="stop it and remove all its files")
-    for each in (up, down):
-        each.add_argument("--name", default=DEFAULT_NAME, help="which cluster (default: %(default)s)")
+    down.add_argument("--name", help=f"which cluster (default: {DEFAULT_NAME} and {DEFAULT_NODES_NAME})")
     commands.add_parser("status", help="list the clusters of this user")
     options = parser.parse_args(arguments)
     try:
         if options.command == "build":
             return _command_build(nodes=options.nodes)
         if options.command == "up":
-            return _command_up(options.name, audit=options.audit)
+            name = options.name or (DEFAULT_NODES_NAME if options.nodes else DEFAULT_NAME)
+            return _command_up(name, audit=options.audit, nodes=options.nodes)
         if options.command == "down":
-            return _command_down(options.name)
+            return _command_down([options.name] if options.name else [DEFAULT_NAME, DEFAULT_NODES_NAME])
         return _command_status()
     except (MissingPrerequisiteError, kubebuild.BuildError, InstanceError, ClusterError) as error:
         print(error, file=sys.stderr)
@@ -443,14 +459,11 @@ def _command_build(*, nodes: bool) -> int:
     return 0
 
 
-def _command_up(name: str, *, audit: bool) -> int:
+def _command_up(name: str, *, audit: bool, nodes: int) -> int:
     remove_stale()
     existing = find_instance(name)
     if existing is None:
-        # First what takes no time to check: no one should wait for a build to learn that etcd is missing.
-        kubebuild.find_etcd()
-        kubebuild.ensure_binaries()
-        cluster = ControlPlane(name=name, audit=audit, detached=True).start()
+        cluster = _cluster(name, audit=audit, nodes=nodes).start()
         directory = cluster.directory
         print(f"Kubernetes {kubebuild.kubernetes_version()} is up after {cluster.start_seconds:.1f} s: {cluster.url}")
     else:
@@ -458,19 +471,36 @@ def _command_up(name: str, *, audit: bool) -> int:
         print(f"cluster {name} runs already")
     print(f"use it:  export KUBECONFIG={directory / 'admin.kubeconfig'} PATH={kubebuild.cache_directory()}:$PATH")
     print(f"logs:    {directory}/*.log")
-    print(f"stop it: python -m tests.support.realcluster down{'' if name == DEFAULT_NAME else f' --name {name}'}")
+    by_default = name in (DEFAULT_NAME, DEFAULT_NODES_NAME)
+    print(f"stop it: python -m tests.support.realcluster down{'' if by_default else f' --name {name}'}")
     return 0
 
 
-def _command_down(name: str) -> int:
-    instance = find_instance(name)
-    if instance is None:
-        print(f"no cluster {name} runs")
-        return 0
-    if not instance.detached and instance.owner_alive():
-        raise InstanceError(f"cluster {name} belongs to process {instance.owner_pid}, which stops it itself")
-    instance.remove()
-    print(f"cluster {name} is gone")
+def _cluster(name: str, *, audit: bool, nodes: int) -> ControlPlane:
+    """A cluster that is not started yet, with the binaries it needs built."""
+    # First what takes no time to check: no one should wait for a build to learn that a package is missing.
+    kubebuild.find_etcd()
+    if not nodes:
+        kubebuild.ensure_binaries()
+        return ControlPlane(name=name, audit=audit, detached=True)
+    # Nodes stand on this module.
+    from tests.support import realnodes
+
+    realnodes.require_machine()
+    kubebuild.ensure_binaries(kubebuild.CONTROL_PLANE_BINARIES + kubebuild.NODE_BINARIES)
+    return realnodes.RealNodes(nodes=nodes, name=name, audit=audit, detached=True)
+
+
+def _command_down(names: Sequence[str]) -> int:
+    found = [instance for name in names if (instance := find_instance(name)) is not None]
+    if not found:
+        print(f"no cluster {' or '.join(names)} runs")
+    for instance in found:
+        if not instance.detached and instance.owner_alive():
+            owner = f"process {instance.owner_pid}, which stops it itself"
+            raise InstanceError(f"cluster {instance.name} belongs to {owner}")
+        instance.remove()
+        print(f"cluster {instance.name} is gone")
     return 0
 
 
@@ -488,4 +518,7 @@ def _command_status() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # Run as a program, this file is module `__main__`. Nodes import it by its name; there must be one of each class.
+    from tests.support.realcluster import main as command
+
+    sys.exit(command())

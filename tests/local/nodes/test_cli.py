@@ -14,9 +14,9 @@ from kruise.local.nodes import NodeSpec
 def test_options_become_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[NodeSpec] = []
 
-    async def run(specs: Sequence[NodeSpec], seed: int, kubeconfig: str, context: str) -> None:
+    async def run(specs: Sequence[NodeSpec], seed: int, daemon: bool, kubeconfig: str, context: str) -> None:
         seen.extend(specs)
-        assert (seed, kubeconfig, context) == (5, "/k", "")
+        assert (seed, daemon, kubeconfig, context) == (5, True, "/k", "")
 
     monkeypatch.setattr(command, "_run", run)
     arguments = ["--count=4", "--zones=a, b", "--cpu=2", "--bandwidth=50", "--seed=5", "--kubeconfig=/k"]

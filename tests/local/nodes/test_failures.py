@@ -6,6 +6,8 @@ import asyncio
 import itertools
 from datetime import datetime
 
+import pytest
+
 from tests.local.nodes.world import World, condition, container, is_ready, script, status, virtually, waiting
 
 
@@ -117,6 +119,42 @@ def test_readiness_follows_the_settings_of_its_probe() -> None:
         assert not status(found)["ready"]
         await world.until_ready()
         assert 30 <= world.clock.monotonic() <= 36
+
+    virtually(scenario)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["false"], ""),
+        (["sh", "-c", "echo not yet; exit 2"], "not yet\n"),
+        (["sh", "-c", "sleep 3"], 'command timed out: "sh -c sleep 3" timed out after 1s'),
+    ],
+)
+def test_a_failing_command_says_what_it_printed(command: list[str], says: str) -> None:
+    """The words of a kubelet for exec probes."""
+
+    async def scenario(world: World) -> None:
+        await world.create(containers=[container(readinessProbe={"exec": {"command": command}})])
+        await asyncio.sleep(15)
+        assert condition(await world.pod(), "Ready")["status"] == "False"
+        assert ("Unhealthy", f"Readiness probe failed: {says}") in await world.said()
+
+    virtually(scenario)
+
+
+def test_the_end_is_shown_before_the_back_off() -> None:
+    """A kubelet first tells how a container ended, and at its next look that it waits."""
+
+    async def scenario(world: World) -> None:
+        await world.create(containers=[script("sleep 3; exit 3")])
+        ended = await world.until(
+            lambda found: "terminated" in status(found)["state"] and status(found)["restartCount"] == 1
+        )
+        assert status(ended)["state"]["terminated"]["exitCode"] == 3
+        at = world.clock.monotonic()
+        await world.until(lambda found: waiting(found) == "CrashLoopBackOff")
+        assert 0.5 < world.clock.monotonic() - at < 1.5
 
     virtually(scenario)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from tests.local.nodes.world import World, condition, container, script, status, virtually, waiting
 
 
@@ -147,12 +149,24 @@ def test_a_second_change_during_the_first_is_not_lost() -> None:
     virtually(scenario)
 
 
-def test_a_command_that_is_stopped_ends_by_its_signal() -> None:
+@pytest.mark.parametrize(
+    ("command", "shared", "seconds", "code"),
+    [
+        ("while true; do sleep 1; done", False, 30, 137),
+        ("while true; do sleep 1; done", True, 0, 143),
+        ("trap 'exit 0' TERM; while true; do sleep 1; done", False, 0, 0),
+    ],
+)
+def test_a_shell_as_process_1_heeds_only_signals_it_traps(command: str, shared: bool, seconds: int, code: int) -> None:
+    """It runs on until the grace period is over, unless it traps SIGTERM or the sandbox is process 1."""
+
     async def scenario(world: World) -> None:
-        await world.create(containers=[script("while true; do sleep 1; done")])
+        await world.create(containers=[script(command)], shareProcessNamespace=shared)
         await world.until_ready()
+        began = world.clock.monotonic()
         await world.set_image("busybox:1.37")
         after = await world.until(lambda found: status(found)["restartCount"] == 1)
-        assert status(after)["lastState"]["terminated"]["exitCode"] == 143
+        assert status(after)["lastState"]["terminated"]["exitCode"] == code
+        assert seconds < world.clock.monotonic() - began < seconds + 5
 
     virtually(scenario)

@@ -133,8 +133,14 @@ def test_a_post_start_hook_holds_the_container_up() -> None:
 
 def test_a_failing_post_start_hook_ends_the_container() -> None:
     async def scenario(world: World) -> None:
-        hook = {"postStart": {"exec": {"command": ["false"]}}}
+        hook = {"postStart": {"exec": {"command": ["sh", "-c", "echo no; exit 7"]}}}
         await world.create(containers=[container(lifecycle=hook)])
+        found = await world.until(lambda found: waiting(found) == "PostStartHookError")
+        pod = f"web_default({found['metadata']['uid']})"
+        assert status(found)["state"]["waiting"]["message"] == (
+            f'Exec lifecycle hook ([sh -c echo no; exit 7]) for Container "app" in Pod "{pod}" failed'
+            " - error: command 'sh -c echo no; exit 7' exited with 7: , message: \"no\\n\""
+        )
         found = await world.until(lambda found: status(found)["restartCount"] >= 1)
         assert status(found)["lastState"]["terminated"]
         said = await world.said()

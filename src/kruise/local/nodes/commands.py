@@ -20,6 +20,8 @@ SHORTEST = 0.05
 SHELL_IMAGES = frozenset({"busybox", "alpine", "debian", "ubuntu"})
 """Their own command is a shell, which ends at once where nobody types."""
 FAR = 10 * 365 * 86400.0
+DEAF = frozenset({"ash", "bash", "cat", "dash", "sh", "sleep", "tail"})
+"""Programs without a handler for SIGTERM. The kernel does not end process 1 of a container by a signal it ignores."""
 
 Variables = tuple[tuple[str, str], ...]
 
@@ -34,6 +36,13 @@ class Program:
     def ending(self) -> tuple[float, int]:
         """Seconds from the start and the exit code; for ever and 0 for a service."""
         return _ending(self.argv, self.variables)
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether it runs on when it is asked to stop; a script that mentions `trap` is taken to heed the signal."""
+        if not self.argv or self.argv[0].rpartition("/")[2] not in DEAF:
+            return False
+        return not any("trap " in word for word in self.argv)
 
     def output(self, seconds: float) -> list[tuple[float, str]]:
         """The lines of the first so many seconds, with the moment of each."""
@@ -74,17 +83,23 @@ def program(pod: Pod, container: Container) -> Program:
 
 def hook_ending(action: ExecAction) -> tuple[float, int]:
     """Seconds and exit code of a hook's or a probe's command: what is not known ends at once, and well."""
-    return _hook_ending(action.command)
+    seconds, code, _ = _hook(action.command)
+    return seconds, code
+
+
+def hook_output(action: ExecAction) -> str:
+    """All that a hook's or a probe's command prints."""
+    return _hook(action.command)[2]
 
 
 @functools.lru_cache(maxsize=1024)
-def _hook_ending(argv: tuple[str, ...]) -> tuple[float, int]:
+def _hook(argv: tuple[str, ...]) -> tuple[float, int, str]:
     run = Run(until=FAR)
     try:
         code = execute(argv, {}, run, unknown_ends=True) if argv else 0
     except EndlessError:
-        return FOREVER, 0
-    return run.seconds, code
+        return FOREVER, 0, ""
+    return run.seconds, code, "".join(f"{text}\n" for _, text in run.lines)
 
 
 def handler_ending(handler: Handler | None) -> tuple[float, int]:

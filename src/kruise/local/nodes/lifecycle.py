@@ -12,18 +12,19 @@ pod, containers one after the other, and no news in the status before it is over
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from kruise.local.nodes import status as reporting
 from kruise.local.nodes import takeover
 from kruise.local.nodes.actions import Actions, Stop, actions_for
-from kruise.local.nodes.commands import FOREVER, handler_ending, program, variables
+from kruise.local.nodes.commands import FOREVER, handler_ending, hook_output, program, variables
 from kruise.local.nodes.containers import Instance, Record, Trouble, container_id, fraction, should_restart
 from kruise.local.nodes.images import Image, NodeImages, Refusal, find, unavailable
 from kruise.local.nodes.knobs import Knobs
 from kruise.local.nodes.notes import Note
-from kruise.local.nodes.pods import TERMINAL, Container, Pod, amounts, full_name
+from kruise.local.nodes.pods import TERMINAL, Container, Handler, Pod, amounts, full_name
 from kruise.local.nodes.probes import LIVENESS, READINESS, STARTUP, Health, ProbeWorker, first_tick, health
 from kruise.local.nodes.resizing import Resize
 from kruise.local.nodes.spec import NodeSpec
@@ -305,6 +306,7 @@ class PodMachine:
         if self._resize.in_progress(self.pod, self.records):
             self._show()
         actions = actions_for(self.pod, self.records)
+        waited = self._crash_waits()
         exited = {name: record.exited for name, record in self.records.items()}
         for stop in actions.stop:
             yield from self._stop(stop)
@@ -320,6 +322,16 @@ class PodMachine:
         yield from self._resize_running(actions)
         for container in actions.start:
             yield from self._start(container, exited.get(container.name))
+        if self._crash_waits() - waited:
+            # That it waits is told at the next look; until then the status says how the container ended.
+            yield self._now + SETTLE_SECONDS
+
+    def _crash_waits(self) -> set[str]:
+        return {
+            name
+            for name, record in self.records.items()
+            if record.trouble is not None and record.trouble.reason == "CrashLoopBackOff"
+        }
 
     def _resize_running(self, actions: Actions) -> Work:
         if not self._resize.started:
@@ -358,13 +370,16 @@ class PodMachine:
         deadline = max(deadline, signal + MINIMUM_GRACE)
         asked = self._knobs.seconds("stop-seconds", container.name)
         usual = self._about(self.node.spec.stop_seconds, container.name, instance.attempt, "stop")
+        # With a shared process namespace the sandbox has process 1, and signals end everything else.
+        if asked is None and instance.program.is_deaf and not self.pod.spec.share_process_namespace:
+            asked = FOREVER
         ends = signal + (usual if asked is None else asked)
-        if ends > deadline:
-            return deadline, SIGKILLED
         code = self._knobs.number("stop-exit-code", container.name)
         if code is None:
-            code = SIGTERMED if instance.program.argv else 0
-        return min(ends, instance.ends_at), code if ends <= instance.ends_at else instance.ends_with
+            code = SIGTERMED if instance.program.is_deaf else 0
+        if ends > deadline:
+            ends, code = deadline, SIGKILLED
+        return (ends, code) if ends <= instance.ends_at else (instance.ends_at, instance.ends_with)
 
     def _stop_all(self, grace: float, *, silent: bool) -> Work:
         """Stop every container: main ones at once, then the sidecars from the last to the first."""
@@ -548,9 +563,19 @@ class PodMachine:
             return True
         self._note("Warning", "FailedPostStartHook", "PostStartHook failed", container)
         yield from self._stop(Stop(container, "FailedPostStartHook", None))
-        record.trouble = Trouble("PostStartHookError", "PostStartHook failed")
+        text = self._failed_hook(container, container.lifecycle.post_start, code)
+        record.trouble = Trouble("PostStartHookError", text)
         self._retry_at = min(self._retry_at, self._now + SETTLE_SECONDS)
         return False
+
+    def _failed_hook(self, container: Container, hook: Handler, code: int) -> str:
+        if hook.exec is None:
+            return "PostStartHook failed"
+        command, output = " ".join(hook.exec.command), json.dumps(hook_output(hook.exec), ensure_ascii=False)
+        return (
+            f'Exec lifecycle hook ([{command}]) for Container "{container.name}" in Pod "{full_name(self.pod)}" failed'
+            f" - error: command '{command}' exited with {code}: , message: {output}"
+        )
 
     # Probes
 

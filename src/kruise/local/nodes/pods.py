@@ -52,6 +52,7 @@ class Probe(Struct):
     tcp_socket: PortAction | None = None
     grpc: PortAction | None = None
     initial_delay_seconds: int = 0
+    timeout_seconds: int = 1
     period_seconds: int = 10
     success_threshold: int = 1
     failure_threshold: int = 3
@@ -100,6 +101,7 @@ class PodSpec(Struct):
     node_name: str = ""
     restart_policy: str = "Always"
     host_network: bool = False
+    share_process_namespace: bool = False
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     containers: tuple[Container, ...] = ()

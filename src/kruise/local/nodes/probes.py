@@ -7,8 +7,9 @@ probe. A worker sleeps while nothing can change, so that a thousand healthy pods
 from __future__ import annotations
 
 import dataclasses
+import json
 
-from kruise.local.nodes.commands import FOREVER, hook_ending
+from kruise.local.nodes.commands import FOREVER, hook_ending, hook_output
 from kruise.local.nodes.knobs import Knobs
 from kruise.local.nodes.pods import Container, Probe
 
@@ -93,8 +94,11 @@ def health(
         return Health(True, until=started + sick)
     if probe.exec is not None:
         seconds, code = hook_ending(probe.exec)
-        if code != 0 or seconds == FOREVER:
-            return Health(False, f"command exited with code {code}" if code else "command timed out")
+        if seconds > probe.timeout_seconds:
+            command = json.dumps(" ".join(probe.exec.command), ensure_ascii=False)
+            return Health(False, f"command timed out: {command} timed out after {probe.timeout_seconds}s")
+        if code != 0:
+            return Health(False, hook_output(probe.exec))
     return Health(True)
 
 
