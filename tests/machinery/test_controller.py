@@ -19,6 +19,7 @@ from kruise.api.meta import Key, controller_of
 from kruise.api.native.events import ObjectReference
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
+from kruise.local.apicore.builtin import custom_kind
 from kruise.machinery.apply import Applier
 from kruise.machinery.client.faults import Answer, Delay, Rule, storm
 from kruise.machinery.client.requests import Verb
@@ -604,6 +605,32 @@ def test_it_works_without_a_kind_that_is_optional_and_not_served() -> None:
         assert seen_synced
         assert not any(seen_synced)
         for task in (working, caching):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    run_virtual(main())
+
+
+def test_an_optional_kind_that_is_served_later_brings_every_object_round_again() -> None:
+    gadgets: Resource[Toy] = Resource("example.com", "v1", "gadgets", "Gadget", True, Toy)
+    seen_synced: list[bool] = []
+
+    def look(view: View, key: Key) -> ToySnapshot | None:
+        seen_synced.append(view.store(gadgets).synced)
+        return snapshot(view, key)
+
+    async def main() -> None:
+        sources = (*SPEC.sources, Source(gadgets, lambda old, new: (), optional=True))
+        scene = Scene(spec=changed(sources=sources, snapshot=look))
+        tasks = [asyncio.create_task(scene.cache.run()), asyncio.create_task(scene.controller.run())]
+        await scene.add_toy(replicas=2)
+        await asyncio.sleep(5)
+        passes = len(seen_synced)
+        scene.core.registry.add(custom_kind(gadgets))
+        await asyncio.sleep(120)
+        assert seen_synced[passes:] == [True]
+        for task in reversed(tasks):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task

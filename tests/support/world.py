@@ -11,6 +11,7 @@ and nodes that are simulated or real (`tests.support.kruisecluster`).
 from __future__ import annotations
 
 import asyncio
+import builtins
 import contextlib
 import dataclasses
 import json
@@ -108,21 +109,21 @@ class World:
         found: Json = json.loads(answer.body)
         return found
 
-    async def list(self, resource: Resource[Any], labels: str = "") -> list[Json]:
+    async def list(self, resource: Resource[Any], labels: str = "") -> builtins.list[Json]:
         """Whole objects, by name."""
         query = (("labelSelector", labels),) if labels else ()
         answer = await self.client.send(Request(Verb.LIST, resource, self.namespace, query=query))
-        items: list[Json] = json.loads(answer.body)["items"]
+        items: builtins.list[Json] = json.loads(answer.body)["items"]
         return sorted(items, key=lambda item: str(item["metadata"]["name"]))
 
-    async def pods(self, labels: str = "") -> list[Json]:
+    async def pods(self, labels: str = "") -> builtins.list[Json]:
         """Pods that are not on their way out."""
         return [pod for pod in await self.list(PODS, labels) if "deletionTimestamp" not in pod["metadata"]]
 
     async def cloneset(self, name: str = "web") -> Json:
         return await self.get(CLONE_SETS, name)
 
-    async def events(self, name: str = "", reason: str = "") -> list[Json]:
+    async def events(self, name: str = "", reason: str = "") -> builtins.list[Json]:
         found = await self.list(EVENTS)
         return [
             event

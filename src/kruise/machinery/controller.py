@@ -220,12 +220,26 @@ class Controller(Generic[S]):
         workers = [
             asyncio.create_task(self._work(), name=f"{self.spec.name}-{number}") for number in range(self._workers)
         ]
+        waiting = [
+            asyncio.create_task(self._when_served(source.resource), name=f"{self.spec.name}-{source.resource}")
+            for source in self.spec.sources
+            if source.optional
+        ]
         try:
             done, _ = await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
                 task.result()  # workers end only by an error of the machinery itself, which must not go unseen
         finally:
+            for task in waiting:
+                task.cancel()
             await self._stop(workers)
+
+    async def _when_served(self, resource: Resource[Any]) -> None:
+        """A kind that comes later may change what every object needs."""
+        if not self._cache.store(resource).synced:
+            await self._cache.wait_synced(None, (resource,))
+            for obj in self._cache.store(self.spec.subject).list():
+                self.queue.add(key_of(obj), reason=f"{resource} is served now")
 
     async def _stop(self, workers: list[asyncio.Task[None]]) -> None:
         self._stopping = True
