@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -17,7 +18,8 @@ from kruise.inplace.hashes import (
     env_hash,
     plain_hash,
 )
-from kruise.inplace.state import LastStatus, UpdateState, state_json
+from kruise.inplace.state import BatchRecord, LastStatus, UpdateState, state_json
+from kruise.machinery.codec import evolve
 from tests.support.inplace_objects import container, drawn, image_id, pod, resources, status
 
 META = keys.CONTAINERS_META_ANNOTATION
@@ -135,6 +137,51 @@ def test_report_proves_a_new_tag_of_the_same_image() -> None:
     assert unfinished(bare, FROM_1_25, vertical_scaling=False) != ""
     found = pod(NEW, statuses=statuses, annotations={META: reported(bare)})
     assert unfinished(found, FROM_1_25, vertical_scaling=False) == ""
+
+
+CHANGED = datetime(2030, 1, 1, 12, 0, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("ended", "started", "seen", "is_new"),
+    [
+        (10, 10, 2, True),  # all within the second of the change
+        (11, 12, 2, True),
+        (11, 12, 0, True),  # kubelets before 1.33 do not tell which generation they have seen
+        (11, 12, 1, False),  # the kubelet does not know of the change: it restarted for another reason
+        (9, 12, 2, False),
+        (9, 9, 2, False),
+        (None, 10, 2, False),  # the first container of a young pod
+        (11, None, 2, False),  # stopped, and nothing runs yet
+    ],
+)
+def test_times_prove_a_new_tag_of_the_same_image(
+    ended: int | None, started: int | None, seen: int, is_new: bool
+) -> None:
+    """IPU-61.5, regression 3: containerd may report either name of the image for whichever container."""
+
+    def at(second: int) -> str:
+        return f"2030-01-01T12:00:{second:02}Z"
+
+    found = status(
+        container(),
+        state={} if started is None else {"running": {"startedAt": at(started)}},
+        lastState={} if ended is None else {"terminated": {"finishedAt": at(ended)}},
+    )
+    bare = pod(NEW, statuses=[found])
+    replaced = evolve(
+        bare,
+        metadata=evolve(bare.metadata, generation=2),
+        status=evolve(bare.status, observed_generation=seen),
+    )
+    batches = (BatchRecord(timestamp=CHANGED, containers=("main",)),)
+    state = evolve(FROM_1_25, update_timestamp=CHANGED - timedelta(seconds=5), container_batches_record=batches)
+    awaited = "" if is_new else "container main still runs nginx:1.25"
+    assert unfinished(replaced, state, vertical_scaling=False) == awaited
+    # A node that reports has better proof, and lacks it here.
+    annotations = {META: reported(bare, container_id="containerd://before")}
+    told = evolve(replaced, metadata=evolve(replaced.metadata, annotations=annotations))
+    assert unfinished(told, state, vertical_scaling=False) == "container main still runs nginx:1.25"
 
 
 @pytest.mark.parametrize(

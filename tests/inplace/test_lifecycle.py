@@ -256,6 +256,11 @@ def test_an_update_does_not_carry_a_pod_past_the_pre_normal_hook() -> None:
     assert lifecycle.state_during_update(in_state("Normal"), hooks) is State.UPDATING
 
 
+def test_an_update_does_not_make_a_pod_normal_that_has_no_node() -> None:  # IPU-104
+    assert lifecycle.state_during_update(in_state("PreparingNormal", node=""), None) is None
+    assert lifecycle.state_during_update(in_state("PreparingNormal"), None) is State.UPDATING
+
+
 def test_the_hook_is_put_on_again_in_one_patch() -> None:  # regression 10
     body = body_in("Updated", {"hook": "false"}, finalizers=["other"])
     edit = lifecycle.rehook(decoded(body), Lifecycle(in_place_update=BOTH), now=NOW)

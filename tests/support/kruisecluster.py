@@ -21,11 +21,10 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from kruise.kinds import FEATURES
 from kruise.machinery.client.client import Client
-from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.clock import RealClock
@@ -36,12 +35,11 @@ from tests.support.realcluster import ControlPlane
 from tests.support.world import World
 
 MANAGER = "kruise-manager"
-_PROBE = {
+_PROBE: dict[str, Any] = {
     "apiVersion": "apps.kruise.io/v1beta1",
     "kind": "CloneSet",
     "metadata": {"name": "probe"},
     "spec": {
-        "replicas": -1,
         "selector": {"matchLabels": {"app": "probe"}},
         "template": {
             "metadata": {"labels": {"app": "probe"}},
@@ -77,6 +75,11 @@ class KruiseCluster:
         return self._manager.pid
 
     @property
+    def manager_is_running(self) -> bool:
+        """A manager that loses its lease ends; whoever runs it starts it again."""
+        return self._manager is not None and self._manager.poll() is None
+
+    @property
     def metrics_url(self) -> str:
         return f"http://127.0.0.1:{self._metrics_port}"
 
@@ -101,6 +104,8 @@ class KruiseCluster:
         self._nodes = None
         if self._own:
             self.plane.stop()
+        else:
+            self._remove_webhooks()
         self._directory.cleanup()
 
     async def _install(self) -> None:
@@ -109,6 +114,14 @@ class KruiseCluster:
             await Installer(client, clock=RealClock(), report=lambda line: None).install(manifests(FEATURES))
         finally:
             await client.close()
+
+    def _remove_webhooks(self) -> None:
+        """The cluster lives on: entries that point to a manager which is gone would refuse every pod."""
+        for manifest in manifests(FEATURES):
+            if manifest["kind"] in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+                plural = f"{manifest['kind'].lower()}s"
+                name = manifest["metadata"]["name"]
+                self.plane.request("DELETE", f"/apis/admissionregistration.k8s.io/v1/{plural}/{name}")
 
     def _start_nodes(self) -> None:
         user = self.plane.kubeconfig_for("kruise-nodes")
@@ -146,31 +159,26 @@ class KruiseCluster:
         with self.manager_log.open("ab") as log:
             self._manager = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
         if wait:
-            asyncio.run(self._until_it_refuses())
+            self._until_it_answers()
 
-    async def _until_it_refuses(self) -> None:
-        client = Client(HttpTransport(load(self.kubeconfig)))
+    def _until_it_answers(self) -> None:
+        """The API server hears of the two kinds of webhooks by two ways: both must have arrived."""
         deadline = time.monotonic() + 60
-        try:
-            while True:
-                said = await self._answer_to_nonsense(client)
-                if "spec.replicas" in said:
-                    return
-                if time.monotonic() > deadline or (self._manager is not None and self._manager.poll() is not None):
-                    text = self.manager_log.read_text()[-3000:]
-                    raise RuntimeError(f"the manager does not answer: {said}\n{text}")
-                await asyncio.sleep(0.1)
-        finally:
-            await client.close()
+        while missing := self._unanswered():
+            if time.monotonic() > deadline or (self._manager is not None and self._manager.poll() is not None):
+                text = self.manager_log.read_text()[-3000:]
+                raise RuntimeError(f"the manager does not answer: {missing}\n{text}")
+            time.sleep(0.1)
 
-    async def _answer_to_nonsense(self, client: Client) -> str:
-        from kruise.api.apps.cloneset import CLONE_SETS
-
-        try:
-            await client.create(CLONE_SETS, _PROBE, "default", dry_run=True)
-        except ClientError as error:
-            return str(error)
-        return "accepted: the webhook is not registered yet"
+    def _unanswered(self) -> str:
+        path = "/apis/apps.kruise.io/v1beta1/namespaces/default/clonesets?dryRun=All"
+        refused = self.plane.request("POST", path, {**_PROBE, "spec": {**_PROBE["spec"], "replicas": -1}})
+        if refused.status < 400 or "spec.replicas" not in str(refused.body):
+            return f"nonsense is answered with {refused.status} {refused.body}"
+        accepted = self.plane.request("POST", path, _PROBE)
+        if accepted.status >= 400 or "revisionHistoryLimit" not in accepted.body["spec"]:
+            return f"a CloneSet is answered with {accepted.status} {accepted.body}"
+        return ""
 
     def stop_manager(self) -> None:
         """End it in order."""

@@ -186,9 +186,10 @@ def before_update(pod: Pod, lifecycle: Lifecycle | None) -> Turn:
 def state_during_update(pod: Pod, lifecycle: Lifecycle | None) -> State | None:
     """The state to write along with an in-place update; None: it keeps the one it has.
 
-    A pod that waits for preNormal goes on waiting: the update must not carry it past the hook.
+    A pod that waits for preNormal, or for a node, goes on waiting: the update must not carry it past that.
     """
-    return None if awaits_pre_normal(pod, lifecycle) else State.UPDATING
+    is_unplaced = state_of(pod) == State.PREPARING_NORMAL and not pod.spec.node_name
+    return None if is_unplaced or awaits_pre_normal(pod, lifecycle) else State.UPDATING
 
 
 def rehook(pod: Pod, lifecycle: Lifecycle | None, *, now: datetime) -> PodEdit:
