@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kruise.api.native.nodes import NODES
+from kruise.api.native.storage import STORAGE_CLASSES
 from kruise.cli.up import kubectl_trouble
 from kruise.local.state import Running, State, StateError, directory, process_start
 from kruise.machinery.client.client import Client
@@ -54,8 +55,11 @@ async def test_up_status_kubeconfig_and_down(home: dict[str, str]) -> None:
 
     client = Client(HttpTransport(load(state.kubeconfig)))
     nodes = (await client.list(NODES)).items
+    storage_classes = (await client.list(STORAGE_CLASSES)).items
     await client.close()
     assert [node.metadata.labels["topology.kubernetes.io/zone"] for node in nodes] == ["x", "y"]
+    assert [each.metadata.name for each in storage_classes] == ["standard"]
+    assert storage_classes[0].metadata.annotations == {"storageclass.kubernetes.io/is-default-class": "true"}
 
     assert kruise(home, "down").stdout == "local Kubernetes is down\n"
     assert process_start(about["pid"]) == ""

@@ -99,12 +99,12 @@ def test_after_ten_quiet_minutes_messages_stand_for_themselves_again() -> None:
     assert later.body["message"] == "fresh"
 
 
-def test_an_object_may_say_25_things_and_then_one_in_five_minutes() -> None:
+def test_an_object_may_say_a_thing_25_times_and_then_once_in_five_minutes() -> None:
     correlator = EventCorrelator("c")
-    said = [correlator.correlate(POD, "Normal", f"R{number}", "m", NOW) for number in range(30)]
+    said = [correlator.correlate(POD, "Normal", "R", "m", NOW) for _ in range(30)]
     assert [write is not None for write in said] == [True] * 25 + [False] * 5
-    assert correlator.correlate(POD, "Normal", "late", "m", NOW + timedelta(seconds=301)) is not None
-    assert correlator.correlate(POD, "Normal", "too late", "m", NOW + timedelta(seconds=302)) is None
+    assert correlator.correlate(POD, "Normal", "R", "late", NOW + timedelta(seconds=301)) is not None
+    assert correlator.correlate(POD, "Normal", "R", "too late", NOW + timedelta(seconds=302)) is None
     other = ObjectReference(api_version="v1", kind="Pod", namespace="default", name="web-1", uid="u1")
     assert correlator.correlate(other, "Normal", "R", "m", NOW) is not None
 
@@ -187,3 +187,10 @@ def test_writers_of_one_event_that_overtake_each_other_lose_nothing() -> None:
         writing.cancel()
 
     run_virtual(main())
+
+
+def test_a_reason_that_floods_does_not_drown_the_others() -> None:
+    correlator = EventCorrelator("c")
+    floods = [correlator.correlate(POD, "Warning", "ScaleUpLimited", "limit: 0", NOW) for _ in range(40)]
+    assert sum(write is not None for write in floods) == events.BURST
+    assert correlator.correlate(POD, "Normal", "SuccessfulUpdatePodInPlace", "updated", NOW) is not None

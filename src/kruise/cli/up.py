@@ -75,7 +75,9 @@ async def _serve(state: State, nodes: int, zones: tuple[str, ...], port: int, fe
     """`feature_gates` are the manager's; None: there is no manager."""
     began = time.monotonic()
     # The cluster is large, and whoever detaches or only asks for help need not load it.
+    from kruise.api.native.storage import STORAGE_CLASSES
     from kruise.local.cluster import ClusterOptions, LocalCluster
+    from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
     from kruise.local.webhooks.https import HttpsCaller
     from kruise.machinery.clock import RealClock
     from kruise.manager import logs
@@ -89,6 +91,7 @@ async def _serve(state: State, nodes: int, zones: tuple[str, ...], port: int, fe
     async with contextlib.AsyncExitStack() as ends:
         ends.push_async_callback(caller.close)
         served = await ends.enter_async_context(cluster.serving(port=port))
+        await cluster.client("kruise-up").create(STORAGE_CLASSES, dict(DEFAULT_STORAGE_CLASS))
         if feature_gates is not None:
             await ends.enter_async_context(_manager(cluster, feature_gates))
         state.write(

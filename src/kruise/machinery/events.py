@@ -86,7 +86,7 @@ class EventCorrelator:
     def __init__(self, component: str) -> None:
         self._component = component
         self._newest = 0
-        self._buckets: _Recent[ObjectReference, _Bucket] = _Recent()
+        self._buckets: _Recent[tuple[ObjectReference, str], _Bucket] = _Recent()
         self._similar: _Recent[tuple[ObjectReference, str, str], _Similar] = _Recent()
         self._written: _Recent[tuple[ObjectReference, str, str, str], _Written] = _Recent()
 
@@ -101,7 +101,7 @@ class EventCorrelator:
             (subject, kind, reason, identity), lambda: _Written(self._new_name(regarding.name, now), 0, now)
         )
         written.count += 1
-        if not self._spend(subject, now):
+        if not self._spend((subject, reason), now):
             return None
         namespace = regarding.namespace or "default"
         body = {
@@ -141,8 +141,9 @@ class EventCorrelator:
             similar.messages.pop()
         return COMBINED_PREFIX, COMBINED_PREFIX + message
 
-    def _spend(self, subject: ObjectReference, now: datetime) -> bool:
-        bucket = self._buckets.use(subject, lambda: _Bucket(BURST, now))
+    def _spend(self, about: tuple[ObjectReference, str], now: datetime) -> bool:
+        """By object and reason: what one reason says again and again must not drown the others."""
+        bucket = self._buckets.use(about, lambda: _Bucket(BURST, now))
         refill = max(0.0, (now - bucket.at).total_seconds()) / REFILL_SECONDS
         bucket.tokens = min(BURST, bucket.tokens + refill)
         bucket.at = now

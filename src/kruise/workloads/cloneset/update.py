@@ -158,8 +158,8 @@ class _Updating:
         if fact.state == State.PREPARING_NORMAL:
             if not fact.pod.spec.node_name:
                 self._hold(fact, "unscheduled", "the pod has no node yet", "see the pod's events for the reason")
-            elif hooks is not None and hooks.pre_normal is not None:
-                self._hold(fact, "hook", lifecycle.lacking(fact.pod, hooks.pre_normal), "add what the hook names")
+            elif hooks is not None and (wanted := lifecycle.lacking(fact.pod, hooks.pre_normal)):
+                self._hold(fact, "hook", wanted, "add what the hook names")
         elif fact.state == State.UPDATED and hooks is not None and hooks.in_place_update is not None:
             wanted = lifecycle.lacking(fact.pod, hooks.in_place_update)
             self._hold(fact, "hook", wanted, "add back what the hook names")
@@ -215,8 +215,8 @@ class _Updating:
                 self._move_one(fact, target)
 
     def _leave(self, fact: PodFacts) -> None:
-        """The pod is not to move. If it was prepared for that, it takes its way back, since it would stay out of service
-        for as long as nobody wants to move it."""
+        """The pod is not to move. If it was prepared for that, it takes its way back: otherwise it would stay out of
+        service for as long as nobody wants to move it."""
         if fact.state == State.PREPARING_UPDATE and fact.name not in self._touched:
             pod, now = fact.pod, self._situation.now
             state = lifecycle.called_off(pod, self._lifecycle)

@@ -1,0 +1,131 @@
+"""Which pods move in a pass, and what is said about the others: the cases in which nobody would move, or nobody would
+know why."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kruise.api.apps.cloneset import CloneSet
+from kruise.api.native.pod import Pod
+from kruise.inplace import keys
+from kruise.machinery import codec
+from kruise.machinery.client.requests import Verb
+from kruise.machinery.plan import Held, Plan
+from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.situation import Snapshot
+from tests.support.clonesets import NEW, NOW, OLD, TEMPLATE, make_cloneset, make_pod, make_revision
+
+IN_PLACE = {"podUpdatePolicy": "InPlaceIfPossible"}
+HOLD = "example.com/hold"
+HOOKED: Mapping[str, Any] = {"inPlaceUpdate": {"labelsHandler": {HOLD: "true"}, "markPodNotReady": True}}
+
+
+def _rollout(cloneset: CloneSet, pods: Iterable[Pod]) -> Plan:
+    """From the old revision to the new one."""
+    status = codec.evolve(cloneset.status, current_revision=OLD.metadata.name)
+    update = make_revision(codec.decode(bytes(cloneset.spec.template), dict), 2)
+    return decide(
+        Snapshot(
+            cloneset=codec.evolve(cloneset, status=status), now=NOW, pods=tuple(pods), revisions=(OLD, update), seed=1
+        )
+    )
+
+
+def _moved(plan: Plan) -> set[str]:
+    return {chain[0].target.name for phase in plan.phases if phase.name == "update" for chain in phase.chains}
+
+
+def _causes(plan: Plan, pod: str) -> list[str]:
+    held: list[Held] = [item for item in plan.held if item.target.name == pod]
+    return [cause.code for item in held for cause in item.causes]
+
+
+def test_a_pod_that_is_down_is_healed_although_another_one_cannot_be_created() -> None:
+    """Scaling waits for the pod that is down (CS-76), and the budget is used up by the one that is missing (CS-79):
+    without an exception for it, both would wait for ever."""
+    cloneset = make_cloneset(replicas=3, rolling={**IN_PLACE, "maxUnavailable": 1}, scale={"maxUnavailable": 1})
+    plan = _rollout(cloneset, [make_pod("aaaaa", old=True, ready=False), make_pod("bbbbb", old=True)])
+    assert not [action for action in plan.actions() if action.verb is Verb.CREATE]
+    assert _moved(plan) == {"web-aaaaa"}
+
+
+def test_only_one_pod_at_a_time_is_healed_beyond_the_budget() -> None:
+    cloneset = make_cloneset(replicas=4, rolling={**IN_PLACE, "maxUnavailable": 1}, scale={"maxUnavailable": 1})
+    down = [make_pod(name, old=True, ready=False) for name in ("aaaaa", "bbbbb")]
+    assert len(_moved(_rollout(cloneset, [*down, make_pod("ccccc", old=True)]))) == 1
+    underway = make_pod("aaaaa", state="Updating", ready=False)
+    assert _moved(_rollout(cloneset, [underway, down[1], make_pod("ccccc", old=True)])) == set()
+
+
+def test_available_pods_are_never_updated_beyond_the_budget() -> None:
+    cloneset = make_cloneset(replicas=3, rolling={**IN_PLACE, "maxUnavailable": 1}, scale={"maxUnavailable": 0})
+    assert _moved(_rollout(cloneset, [make_pod(name, old=True) for name in ("aaaaa", "bbbbb")])) == set()
+
+
+def test_a_pod_that_is_about_to_be_deleted_is_not_updated_in_the_same_plan() -> None:
+    cloneset = make_cloneset(replicas=1, rolling={**IN_PLACE, "maxUnavailable": 1})
+    plan = _rollout(cloneset, [make_pod("aaaaa", old=True, ready=False), make_pod("bbbbb", old=True)])
+    deleted = {action.target.name for action in plan.actions() if action.verb is Verb.DELETE}
+    assert deleted == {"web-aaaaa"}
+    assert deleted.isdisjoint(_moved(plan))
+
+
+def test_a_prepared_pod_goes_back_when_its_update_is_not_wanted_any_more() -> None:
+    """The partition was raised while the hook was gone through: the pod must not stay out of service for ever. Its
+    owner has taken the label off, so it puts it on again first, as after an update."""
+    cloneset = make_cloneset(replicas=2, rolling={**IN_PLACE, "partition": 2}, lifecycle=HOOKED)
+    released = make_pod("aaaaa", old=True, state="PreparingUpdate")
+    hooked = make_pod("bbbbb", old=True, state="PreparingUpdate", labels={HOLD: "true"})
+    plan = _rollout(cloneset, [released, hooked])
+    states = {
+        action.target.name: action.body["metadata"]["labels"][keys.STATE_LABEL]
+        for phase in plan.phases
+        if phase.name == "update"
+        for chain in phase.chains
+        for action in chain
+    }
+    assert states == {"web-aaaaa": "Updated", "web-bbbbb": "Normal"}
+
+
+def test_a_prepared_pod_whose_turn_it_still_is_goes_on() -> None:
+    cloneset = make_cloneset(replicas=2, rolling={**IN_PLACE, "partition": 1, "maxUnavailable": 1}, lifecycle=HOOKED)
+    plan = _rollout(cloneset, [make_pod("aaaaa", old=True, state="PreparingUpdate"), make_pod("bbbbb", old=True)])
+    assert _moved(plan) == {"web-aaaaa"}
+    assert plan.notes["moves"] == {"web-aaaaa": "in-place"}
+    assert _causes(plan, "web-bbbbb") == ["partition"]
+
+
+def test_a_surplus_pod_says_that_it_will_go() -> None:
+    """One more pod than replicas: of the two old ones only one has to become new."""
+    cloneset = make_cloneset(replicas=1, rolling={**IN_PLACE, "maxUnavailable": 0, "maxSurge": 1}, lifecycle=HOOKED)
+    pods = [
+        make_pod("aaaaa", old=True, state="PreparingUpdate", labels={HOLD: "true"}),
+        make_pod("bbbbb", old=True, labels={HOLD: "true"}),
+    ]
+    plan = _rollout(cloneset, pods)
+    assert _causes(plan, "web-aaaaa") == ["hook"]
+    assert _causes(plan, "web-bbbbb") == ["surge"]
+
+
+def test_every_pod_says_that_the_update_stopped() -> None:
+    """A change that needs new pods, with InPlaceOnly (CS-103)."""
+    template = copy.deepcopy(dict(TEMPLATE))
+    template["spec"]["containers"][0]["command"] = ["sleep"]
+    rolling = {"podUpdatePolicy": "InPlaceOnly", "maxUnavailable": 2}
+    plan = _rollout(
+        make_cloneset(replicas=2, template=template, rolling=rolling),
+        [make_pod(name, old=True) for name in ("aaaaa", "bbbbb")],
+    )
+    assert plan.notes["update_error"].startswith("find Pod web-")
+    assert sorted(_causes(plan, "web-aaaaa") + _causes(plan, "web-bbbbb")) == ["in-place-only", "stopped"]
+
+
+def test_a_marked_pod_says_that_missing_pods_come_first() -> None:
+    """No pod is deleted in a pass that wants more of them, be it that it may not create any (CS-81)."""
+    cloneset = make_cloneset(replicas=3, scale={"maxUnavailable": 1})
+    pods = [make_pod("aaaaa", ready=False), make_pod("bbbbb", specified=True)]
+    plan = decide(Snapshot(cloneset=cloneset, now=NOW, pods=tuple(pods), revisions=(NEW,), seed=1))
+    assert not list(plan.actions())
+    assert _causes(plan, "web-bbbbb") == ["scale-limit"]
