@@ -10,6 +10,7 @@ import asyncio
 import dataclasses
 import re
 import statistics
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -197,6 +198,7 @@ async def _all(cluster: KruiseCluster, pods: int) -> Found:
         bench, raw = Bench(cluster, client), RawLoop(session, cluster.plane.url, RAW_NAMESPACE, _IN_FLIGHT)
 
         async def step(name: str, run: Run) -> None:
+            print(f"  {name}: {run.seconds:.1f} s", file=sys.stderr, flush=True)
             found.runs[name] = run
             found.memory[name] = bench.memory()
             found.raw[name] = await raw.measure(mix_of(run.entries), max(400, run.pods))

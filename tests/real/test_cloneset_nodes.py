@@ -41,6 +41,7 @@ pytestmark = pytest.mark.nodes
 # In place
 
 
+@pytest.mark.smoke
 def test_an_image_update_leaves_everything_else_alone(scene: Scene) -> None:
     """Same pod, address, node and volumes with their data; one container is new, the other's uptime is unbroken.
 

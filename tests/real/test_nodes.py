@@ -89,6 +89,7 @@ def pods(real_nodes: RealNodes, nodes_namespace: str) -> Pods:
 
 
 @nodes
+@pytest.mark.smoke
 def test_three_nodes_are_ready_soon(real_nodes: RealNodes) -> None:
     """From cached binaries it takes well under a minute, with all images made and pushed."""
     assert real_nodes.start_seconds < 60
@@ -227,6 +228,7 @@ def test_claims_are_bound_and_keep_their_data(real_nodes: RealNodes, pods: Pods)
 
 
 @nodes
+@pytest.mark.smoke
 def test_a_changed_image_restarts_only_its_container(real_nodes: RealNodes, pods: Pods) -> None:
     """In place: pod, address, node and the other container stay."""
     pods.create("web", {"image": "nginx:1.25"})

@@ -1,9 +1,9 @@
-"""The commands of the documents, with real kubectl, on the local cluster as a user starts it."""
+"""The commands of the documents, with real kubectl, on the local cluster as a user starts it and on real nodes."""
 
 from __future__ import annotations
 
 import os
-import subprocess
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,52 +11,30 @@ from pathlib import Path
 import pytest
 
 from tests.support import kubebuild
-from tests.support.transcripts import matches, steps
+from tests.support.kruisecluster import KruiseCluster
+from tests.support.realnodes import RealNodes
+from tests.support.transcripts import Shell, walk
 
 DOCUMENTS = Path(__file__).parents[2] / "docs"
-
-
-class Shell:
-    """One bash that stays, so that variables live on from command to command."""
-
-    def __init__(self, directory: Path, environment: dict[str, str]) -> None:
-        self._process = subprocess.Popen(
-            ["bash"],
-            cwd=directory,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def run(self, command: str) -> tuple[int, str]:
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        stdin.write(f'{command}\necho "[exit $?]"\n')
-        stdin.flush()
-        lines: list[str] = []
-        while not (line := stdout.readline()).startswith("[exit "):
-            assert line, "the shell ended"
-            lines.append(line)
-        return int(line.removeprefix("[exit ").rstrip("]\n")), "".join(lines)
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.communicate()
+LOCAL, REAL = "(local cluster only)", "(real nodes only)"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    tools = f"{Path(sys.executable).parent}{os.pathsep}{kubebuild.cache_directory()}"
-    environment = {
-        **os.environ,
-        "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
-        "KRUISE_STATE": str(tmp_path / "state"),
-        "HOME": str(tmp_path),
-    }
-    found = Shell(tmp_path, environment)
+def directory(tmp_path: Path) -> Path:
+    """Where commands run: like the checkout, a place with the documents and their manifests."""
+    (tmp_path / "docs").symlink_to(DOCUMENTS)
+    return tmp_path
+
+
+def environment(directory: Path, *programs: Path) -> dict[str, str]:
+    tools = [*programs, Path(sys.executable).parent, kubebuild.cache_directory()]
+    path = os.pathsep.join([*map(str, tools), os.environ["PATH"]])
+    return {**os.environ, "PATH": path, "KRUISE_STATE": str(directory / "state"), "HOME": str(directory)}
+
+
+@pytest.fixture
+def shell(directory: Path) -> Iterator[Shell]:
+    found = Shell(directory, environment(directory))
     yield found
     found.run("kruise down")
     found.close()
@@ -64,10 +42,30 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 @pytest.mark.smoke
 def test_the_walk_of_the_local_cluster(shell: Shell) -> None:
-    walk = steps(DOCUMENTS / "local-cluster.md")
-    assert len(walk) > 20
-    for step in walk:
-        code, output = shell.run(step.command)
-        assert code == 0, f"$ {step.command}\n{output}"
-        if step.expected:
-            assert matches(step.expected, output), f"$ {step.command}\n{output}"
+    assert walk(DOCUMENTS / "local-cluster.md", shell) > 20
+
+
+def test_the_tutorial_on_the_local_cluster(shell: Shell) -> None:
+    assert walk(DOCUMENTS / "cloneset-tutorial.md", shell, leave_out=[REAL]) > 100
+
+
+@pytest.mark.nodes
+def test_the_tutorial_on_real_nodes(real_nodes: RealNodes, directory: Path) -> None:
+    with KruiseCluster(real_nodes) as cluster:
+        programs = directory / "programs"
+        write_ssh(programs, real_nodes)
+        variables = environment(directory, programs) | {"KUBECONFIG": str(cluster.kubeconfig)}
+        shell = Shell(directory, variables)
+        try:
+            assert walk(DOCUMENTS / "cloneset-tutorial.md", shell, leave_out=[LOCAL]) > 100
+        finally:
+            shell.close()
+
+
+def write_ssh(directory: Path, cluster: RealNodes) -> None:
+    """Nodes are namespaces of this machine: `ssh NODE COMMAND` enters them instead."""
+    cases = (f'{node}) shift; exec {shlex.join(cluster.node_command(node))} sh -c "$*" ;;' for node in cluster.nodes)
+    directory.mkdir()
+    program = directory / "ssh"
+    program.write_text('#!/bin/sh\ncase "$1" in\n' + "\n".join(cases) + "\nesac\n")
+    program.chmod(0o755)

@@ -1,49 +1,96 @@
-"""Console blocks of documents: the commands in them, and what they say these print."""
+"""Console blocks of documents: the commands in them, what they say these print, and a shell to run them in.
+
+A document may hold parts for one kind of cluster: a heading that ends in `(... only)` says so, up to the next heading.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import time
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+_ID = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 _VARYING = (
     (re.compile(r"sha256:[0-9a-f]{12,}"), "sha256:H"),
+    (re.compile(r"\b[0-9a-f]{64}\b"), "H"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
+    (re.compile(rf"(?<=[a-z]-){_ID}\b"), "ID"),
+    (re.compile(rf"(?<=instance-id=){_ID}\b"), "ID"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
     (re.compile(r"https://127\.0\.0\.1:\d+"), "URL"),
     (re.compile(r"pid \d+"), "pid N"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+\b"), "IP"),
     (re.compile(r"\b(\d+[dhms])+\b( \(x\d+ over (\d+[dhms])+\))?"), "AGE"),
     (re.compile(r"\s+"), " "),
 )
+# Rows that tell of a pod or of an event come in an order that depends on random names or on the second.
+_MOVABLE = re.compile(r"-ID\b|^(AGE )?(Normal|Warning) ")
 REST = "..."
 """A line that stands for any number of lines."""
+
+_READS = ("kubectl get ", "kubectl describe ", "kubectl events ", "curl ", "ssh ")
+_PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
 class Step:
     command: str
     expected: tuple[str, ...]
+    section: str = ""
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it only reads, so that it may be asked again when the cluster was not there yet."""
+        return self.command.startswith(_READS) and ">" not in self.command
 
 
 def steps(document: Path) -> list[Step]:
-    """The commands of all console blocks, in order."""
+    """The commands of all console blocks, in order. A backslash at the end of a line continues a command."""
     found: list[Step] = []
-    for block in re.findall(r"^```console\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, *expected = part.rstrip("\n").split("\n")
-            found.append(Step(command, tuple(expected)))
+    section = ""
+    text = document.read_text()
+    for part in re.finditer(r"^```(\w*)\n(.*?)^```|^#+ ([^\n]*)$", text, re.MULTILINE | re.DOTALL):
+        language, block, heading = part.groups()
+        if heading is not None:
+            section = heading
+        elif language == "console":
+            found += (_step(each, section) for each in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:])
     return found
 
 
+def _step(text: str, section: str) -> Step:
+    command, *lines = text.rstrip("\n").split("\n")
+    while command.endswith("\\"):
+        command = f"{command[:-1].rstrip()} {lines.pop(0).strip()}"
+    return Step(command, tuple(lines), section)
+
+
 def normal(text: str) -> list[str]:
-    """Lines without what differs from run to run."""
+    """Lines without what differs from run to run, and rows that may change places in one order."""
     lines = []
     for line in text.splitlines():
         for pattern, word in _VARYING:
             line = pattern.sub(word, line)
         if line.strip():
             lines.append(line.strip())
-    return lines
+    return _in_one_order(lines)
+
+
+def _in_one_order(lines: list[str]) -> list[str]:
+    ordered: list[str] = []
+    rows: list[str] = []
+    for line in lines:
+        if _MOVABLE.search(line):
+            rows.append(line)
+            continue
+        ordered += [*sorted(rows), line]
+        rows.clear()
+    return ordered + sorted(rows)
 
 
 def matches(expected: tuple[str, ...], output: str) -> bool:
@@ -51,3 +98,63 @@ def matches(expected: tuple[str, ...], output: str) -> bool:
     wanted = normal("\n".join(expected))
     pattern = "".join(r"(?:.*\n)*?" if line == REST else re.escape(line) + "\n" for line in wanted)
     return re.fullmatch(pattern, "".join(f"{line}\n" for line in normal(output))) is not None
+
+
+class Shell:
+    """One bash that stays, so that variables live on from command to command."""
+
+    def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            ["bash"],
+            cwd=directory,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, command: str) -> tuple[int, str]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(f'{command}\necho "[exit $?]"\n')
+        stdin.flush()
+        lines: list[str] = []
+        while not (line := stdout.readline()).startswith("[exit "):
+            assert line, "the shell ended"
+            lines.append(line)
+        return int(line.removeprefix("[exit ").rstrip("]\n")), "".join(lines)
+
+    def close(self) -> None:
+        """End it, and what it has left in the background."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.communicate()
+
+
+def walk(document: Path, shell: Shell, *, leave_out: Collection[str] = ()) -> int:
+    """Run a document's commands; each must succeed and print what is shown. Returns how many there were.
+
+    Sections whose headings end with one of `leave_out` are not for this cluster.
+    """
+    done = 0
+    for step in steps(document):
+        if step.section.endswith(tuple(leave_out)):
+            continue
+        code, output = shell.run(step.command)
+        deadline = time.monotonic() + _PATIENCE
+        while step.is_repeatable and not _is_right(step, code, output) and time.monotonic() < deadline:
+            time.sleep(0.2)
+            code, output = shell.run(step.command)
+        assert code == 0, f"{step.section}\n$ {step.command}\n{output}"
+        shown = "\n".join(step.expected)
+        assert _is_right(step, code, output), (
+            f"{step.section}\n$ {step.command}\n{output}\nThe document shows:\n{shown}"
+        )
+        done += 1
+    return done
+
+
+def _is_right(step: Step, code: int, output: str) -> bool:
+    return code == 0 and (not step.expected or matches(step.expected, output))
