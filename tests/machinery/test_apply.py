@@ -635,6 +635,34 @@ def test_slow_start_that_has_taken_its_time_is_no_failure() -> None:
     run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
 
 
+def test_phases_that_go_alongside_begin_together_and_the_next_waits_for_both() -> None:
+    async def scene(env: InProcess) -> None:
+        slow = Phase(name="slow", chains=((new_pod("a1"), new_pod("a2")),), on_error=OnError.STOP_PHASE)
+        beside = Phase(name="beside", chains=((new_pod("b1"),),), alongside=True)
+        after = Phase(name="after", chains=((new_pod("c1"),),))
+        began = env.clock.monotonic()
+        outcomes = await applier(env).apply(Plan(phases=(slow, beside, after)))
+        assert [outcome.result for outcome in outcomes] == [Result.DONE] * 4
+        assert [outcome.action.target.name for outcome in outcomes] == ["a1", "a2", "b1", "c1"]
+        assert env.clock.monotonic() - began == pytest.approx(3.0)
+
+    run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
+
+
+def test_a_failure_in_one_of_two_phases_alongside_leaves_the_other_alone() -> None:
+    async def scene(env: InProcess) -> None:
+        failing = single("failing", new_pod("a1"), new_pod("a2"), on_error=OnError.STOP_PHASE)
+        beside = dataclasses.replace(single("beside", *(new_pod(f"b{i}") for i in range(4))), alongside=True)
+        void = dataclasses.replace(single("void", new_pod("c1")), unless_done=("beside",))
+        limiter = WriteLimiter(clock=env.clock, initial=1, maximum=1)
+        outcomes = await applier(env, limiter=limiter).apply(Plan(phases=(failing, beside, void)))
+        results = [outcome.result for outcome in outcomes]
+        assert results[0] is Result.FAILED
+        assert results[2:] == [Result.DONE] * 4 + [Result.SKIPPED]
+
+    run(scene, Rule(Answer(403, "Forbidden"), verbs={Verb.CREATE}, calls={1}))
+
+
 @settings(max_examples=120, deadline=None)
 @given(shape=PLANS, faults=FAULTS, limit=st.integers(1, 8))
 def test_rules_of_chains_and_phases_hold_under_any_faults(

@@ -8,20 +8,29 @@ import sys
 import click
 
 from kruise import __version__
+from kruise.cli import flags
 
 _COMMANDS = {
+    "completion": ("kruise.cli.completion", "completion", "Print what a shell needs to complete commands and names."),
+    "describe": ("kruise.cli.describe", "describe", "Show the state of a workload's rollout, pod by pod."),
     "down": ("kruise.cli.up", "down", "End the local cluster."),
+    "expose": ("kruise.cli.expose", "expose", "Make a Service for the pods of a workload."),
     "install": ("kruise.cli.install", "install", "Install PyKruise into a cluster, or print what would be installed."),
     "kubeconfig": ("kruise.cli.up", "kubeconfig", "Print the kubeconfig of the local cluster."),
     "manager": ("kruise.cli.manager", "manager", "Run the controllers and webhooks."),
+    "migrate": ("kruise.cli.migrate", "migrate", "Move pods from a Deployment to a CloneSet."),
     "nodes": ("kruise.cli.nodes", "nodes", "Bring simulated nodes to a cluster."),
+    "rollout": ("kruise.cli.rollout", "rollout", "Follow, list, undo, pause, resume and restart rollouts."),
+    "scale": ("kruise.cli.scale", "scale", "Set the number of replicas."),
+    "scaledown": ("kruise.cli.scale", "scaledown", "Delete named pods of a CloneSet and lower its replicas."),
+    "set": ("kruise.cli.setting", "set_", "Change images, variables, resources and more of a workload."),
     "status": ("kruise.cli.up", "status", "Tell whether the local cluster runs."),
     "uninstall": ("kruise.cli.install", "uninstall", "Remove PyKruise from a cluster."),
     "up": ("kruise.cli.up", "up", "Start a local Kubernetes in one process: no Docker, no root."),
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(flags.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)
 

@@ -107,19 +107,24 @@ class Applier:
         outcomes: list[Outcome] = []
         changed: set[str] = set()
         go_on = True
-        for phase in plan.phases:
+        for group in _together(plan.phases):
             if not go_on:
-                outcomes += _skipped(phase.chains, "not begun: an earlier phase did not succeed")
+                outcomes += _skipped(_chains(group), "not begun: an earlier phase did not succeed")
                 continue
-            if not changed.isdisjoint(phase.unless_done):
-                outcomes += _skipped(phase.chains, "not begun: an earlier phase changed what this was decided about")
-                continue
-            run = _PhaseRun(phase, stopping, self._clock)
-            done = await self._phase(phase, run)
-            if any(outcome.result in _CHANGED for outcome in done):
-                changed.add(phase.name)
-            outcomes += done
-            go_on = run.complete or phase.on_error is not OnError.STOP_PLAN
+            runs = [_PhaseRun(phase, stopping, self._clock) for phase in group]
+            for phase, run in zip(group, runs, strict=True):
+                run.is_void = not changed.isdisjoint(phase.unless_done)
+            if len(group) == 1:
+                results = [await self._phase(group[0], runs[0])]
+            else:
+                async with asyncio.TaskGroup() as tasks:
+                    begun = [tasks.create_task(self._phase(*pair)) for pair in zip(group, runs, strict=True)]
+                results = [task.result() for task in begun]
+            for phase, run, result in zip(group, runs, results, strict=True):
+                if any(outcome.result in _CHANGED for outcome in result):
+                    changed.add(phase.name)
+                go_on &= run.complete or run.is_void or phase.on_error is not OnError.STOP_PLAN
+                outcomes += result
         return Outcomes(tuple(outcomes))
 
     async def carry_out(self, action: Action, *, stopping: Stopping = never) -> Outcome:
@@ -128,6 +133,8 @@ class Applier:
 
     async def _phase(self, phase: Phase, run: _PhaseRun) -> list[Outcome]:
         chains = phase.chains
+        if run.is_void:
+            return _skipped(chains, "not begun: an earlier phase changed what this was decided about")
         results: list[list[Outcome]] = [[] for _ in chains]
         indexes = iter(range(len(chains)))
         # Each success permits two more: with n successes at most 2n + 1 chains were begun.
@@ -335,6 +342,8 @@ class _PhaseRun:
         """Everything so far succeeded."""
         self.closed = False
         """No further chain may begin."""
+        self.is_void = False
+        """What the phase was decided about has changed: nothing of it is done."""
 
     def note(self, result: Result) -> None:
         self.complete = False
@@ -351,6 +360,20 @@ class _PhaseRun:
 
     def against_action(self) -> Hindrance | None:
         return _STOPPED if self.stopping() else None
+
+
+def _together(phases: Sequence[Phase]) -> list[list[Phase]]:
+    groups: list[list[Phase]] = []
+    for phase in phases:
+        if phase.alongside and groups:
+            groups[-1].append(phase)
+        else:
+            groups.append([phase])
+    return groups
+
+
+def _chains(phases: Sequence[Phase]) -> list[Chain]:
+    return [chain for phase in phases for chain in phase.chains]
 
 
 def _parent(action: Action) -> str:

@@ -81,6 +81,7 @@ def plan_to_data(plan: Plan) -> dict[str, Any]:
                 "onError": phase.on_error.value,
                 "slowStart": phase.slow_start,
                 "unlessDone": list(phase.unless_done),
+                "alongside": phase.alongside,
                 "pauseAfter": phase.pause_after,
                 "chains": [_chain_to_data(chain) for chain in phase.chains],
             }

@@ -183,6 +183,8 @@ class Phase:
     unless_done: tuple[str, ...] = ()
     """Names of earlier phases. If one of them changed anything, this phase was decided about a state of affairs that
     is over: it is skipped, and the next pass decides about the new one."""
+    alongside: bool = False
+    """Begin together with the phase before, which deals with other objects; the next phase waits for both."""
     pause_after: float | None = None
     """Seconds after which no further chain of this phase is begun, so that a long pass does not keep what happened
     meanwhile waiting. What is left is decided anew at once."""

@@ -1,11 +1,12 @@
 """What a CloneSet needs, decided from a snapshot (CS-63 to CS-69).
 
 The phases in order: the revision of the template, pods that are let go, claims that are cleaned up, images pulled
-ahead, scaling, updating (only if scaling changed nothing), pods under way, and the bookkeeping in the end.
+ahead, scaling, updating (only if scaling changed nothing), beside them pods under way, and the bookkeeping in the end.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from kruise.inplace import keys
@@ -30,9 +31,7 @@ def decide(snapshot: Snapshot) -> Plan:
         scale.release(situation),
         clean_claims(situation),
         *pull_images(situation, notes["figures"].updated_ready),
-        scaling.phase,
-        updating.update,
-        updating.refresh,
+        *_pods(scaling.phase, updating),
         update.spec_write(situation),
         _history(situation),
     )
@@ -46,6 +45,15 @@ def decide(snapshot: Snapshot) -> Plan:
         wakes=updating.wakes,
         notes=notes,
     )
+
+
+def _pods(scaling: Phase | None, updating: update.UpdateStep) -> tuple[Phase, ...]:
+    """Pods under way are refreshed while others are made, deleted or moved: neither has to wait for the other."""
+    if scaling is not None:
+        return scaling, dataclasses.replace(updating.refresh, alongside=True), updating.update
+    if updating.update.chains:
+        return updating.update, dataclasses.replace(updating.refresh, alongside=True)
+    return (updating.refresh,)
 
 
 def _revision(situation: Situation) -> Phase | None:

@@ -23,7 +23,7 @@ from kruise.workloads.cloneset.numbers import ScaleNumbers, counts_of, scale_num
 from kruise.workloads.cloneset.situation import PodFacts, Situation
 
 SCALE = "scale"
-_LONGEST_PASS = 0.5
+_LONGEST_PASS = 0.25
 """Seconds. Pods that got a node meanwhile wait no longer than this for their conditions."""
 _NAMED = 5
 """How many pods a message names before it counts the rest."""

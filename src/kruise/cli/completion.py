@@ -1,0 +1,147 @@
+"""Shell completion: the scripts for bash, zsh and fish, and live names of objects, containers and namespaces.
+
+Whoever presses Tab must not wait, and must not see an error in the middle of a command line: names come within a
+second and a half, or not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+if TYPE_CHECKING:
+    from kruise.cli.session import Session
+    from kruise.verbs.kinds import Kind
+
+PATIENCE = 1.5
+_MOST = 500
+_KUBECTL = "kubectl"
+_KUBECTL_SCRIPT = """#!/bin/sh
+# Asked by kubectl's own completion for what may follow `kubectl kruise`.
+COMP_WORDS="kruise $*" COMP_CWORD="$#" _KRUISE_COMPLETE=bash_complete kruise | sed 's/^[^,]*,//'
+echo ":4"
+"""
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "fish", _KUBECTL, "zsh"]))
+def completion(shell: str) -> None:
+    """Print the script that lets SHELL complete kruise's commands, flags and names of objects.
+
+    \b
+    bash:  source <(kruise completion bash)
+    zsh:   source <(kruise completion zsh)
+    fish:  kruise completion fish | source
+
+    For `kubectl kruise`, beside the completion of kubectl itself, an executable file on the PATH:
+
+    \b
+    kruise completion kubectl > ~/.local/bin/kubectl_complete-kruise
+    chmod +x ~/.local/bin/kubectl_complete-kruise
+    """
+    from kruise.cli.main import cli
+
+    if shell == _KUBECTL:
+        click.echo(_KUBECTL_SCRIPT, nl=False)
+        return
+
+    made = get_completion_class(shell)
+    assert made is not None
+    click.echo(made(cli, {}, "kruise", "_KRUISE_COMPLETE").source())
+
+
+def namespaces(ctx: click.Context, incomplete: str) -> list[str]:
+    from kruise.api.meta import PartialObject
+    from kruise.api.resource import Resource
+
+    resource = Resource("", "v1", "namespaces", "Namespace", False, PartialObject)
+
+    async def ask(session: Session) -> list[str]:
+        page = await session.client.list_page(resource, limit=_MOST, timeout=PATIENCE)
+        return [item.metadata.name for item in page.items]
+
+    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)]
+
+
+def targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """`KIND/NAME` and `KIND NAME`: kinds first, then the names of their objects."""
+    from kruise.verbs import kinds
+    from kruise.verbs.errors import UsageError
+
+    words = [word for word in ctx.params.get(param.name or "") or () if word]
+    kind_word, slash, start = incomplete.partition("/")
+    try:
+        if slash:
+            kind = kinds.find(kind_word)
+            return [CompletionItem(f"{kind_word}/{name}") for name in _names(ctx, kind) if name.startswith(start)]
+        if words and "/" not in words[0]:
+            return [name for name in _names(ctx, kinds.find(words[0])) if name.startswith(incomplete)]
+    except UsageError:
+        return []  # the word is no kind yet
+    return [CompletionItem(kind.singular) for kind in kinds.WORKLOADS if kind.singular.startswith(incomplete)]
+
+
+def targets_and_containers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """As `targets`, and behind the object the names of its containers."""
+    from kruise.verbs import kinds
+    from kruise.verbs.errors import UsageError
+
+    words = [word for word in ctx.params.get(param.name or "") or () if word]
+    try:
+        named = _object(words)
+    except UsageError:
+        named = None
+    if named is None:
+        return targets(ctx, param, incomplete)
+    if ctx.info_name != "image" or "=" in incomplete:
+        return []
+    kind, name = named
+    found = _containers(ctx, kinds.find(kind), name)
+    return [f"{container}=" for container in found if container.startswith(incomplete)]
+
+
+def _object(words: list[str]) -> tuple[str, str] | None:
+    if words and "/" in words[0]:
+        kind, _, name = words[0].partition("/")
+        return kind, name
+    return (words[0], words[1]) if len(words) > 1 else None
+
+
+def _names(ctx: click.Context, kind: Kind) -> list[str]:
+    async def ask(session: Session) -> list[str]:
+        page = await session.client.list_page(kind.resource, session.namespace, limit=_MOST, timeout=PATIENCE)
+        return [item.metadata.name for item in page.items]
+
+    return _asked(ctx, ask)
+
+
+def _containers(ctx: click.Context, kind: Kind, name: str) -> list[str]:
+    from kruise.verbs import containers
+    from kruise.verbs.targets import Target
+
+    async def ask(session: Session) -> list[str]:
+        return containers.names(kind, await session.get(Target(kind, name)))
+
+    return _asked(ctx, ask)
+
+
+def _asked(ctx: click.Context, ask: Callable[[Session], Awaitable[list[str]]]) -> list[str]:
+    from kruise.cli.flags import Connection
+    from kruise.cli.session import connected
+    from kruise.machinery.client.errors import ClientError
+    from kruise.verbs.errors import VerbError
+
+    given = {name: value for name, value in ctx.params.items() if name in Connection.__dataclass_fields__ and value}
+
+    async def main() -> list[str]:
+        async with asyncio.timeout(PATIENCE), connected(Connection(**given)) as session:
+            return sorted(await ask(session))
+
+    try:
+        return asyncio.run(main())
+    except (ClientError, VerbError, TimeoutError, OSError):
+        return []  # no cluster, no rights, no time: then there is nothing to offer

@@ -1,0 +1,232 @@
+"""Following a rollout to its end: a workload and, where asked for, its pods and revisions, by watches that survive.
+
+Nothing is polled. A watch that expires or tears is taken up again (`kruise.machinery.watch`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import random
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Protocol
+
+from kruise.api.meta import ObjectMeta
+from kruise.api.native.pod import PODS, Pod
+from kruise.api.resource import Resource
+from kruise.cli.session import NotFinishedError, Session, selector_text
+from kruise.machinery import codec
+from kruise.machinery.store import Store
+from kruise.machinery.watch import Scope, Watcher
+from kruise.verbs.documents import Json, namespace_of, uid_of, value_at
+from kruise.verbs.errors import VerbError
+from kruise.verbs.history import Revision, revisions_of
+from kruise.verbs.kinds import History, Kind
+from kruise.verbs.overview import Overview, overview
+from kruise.verbs.rollout_status import REVISION_ANNOTATION, Phase, Progress
+from kruise.verbs.targets import Target
+
+TROUBLE_SECONDS = 5.0
+"""After so long a watch that does not work is spoken of."""
+
+
+class Whole(codec.Struct):
+    """An object with all that the verbs read of it, undecoded."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: codec.Raw = codec.Raw(b"{}")
+    status: codec.Raw = codec.Raw(b"{}")
+    data: codec.Raw = codec.Raw(b"{}")
+    revision: int = 0
+
+    def document(self) -> Json:
+        found: Json = codec.to_builtins(self)
+        found["metadata"] = codec.to_builtins(self.metadata)
+        return found
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Seen:
+    """A moment of a rollout. Without pods where only the object is followed."""
+
+    document: Json
+    progress: Progress
+    view: Overview | None = None
+
+
+class Reporter(Protocol):
+    """Who shows it."""
+
+    needs_pods: bool
+
+    def show(self, seen: Seen) -> None: ...
+
+    def tick(self) -> None:
+        """Time passes; called about once a second."""
+
+    def trouble(self, text: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Follower:
+    """The watches of one workload."""
+
+    def __init__(self, session: Session, target: Target, document: Json, *, with_pods: bool) -> None:
+        self._kind = target.kind
+        self._target = target
+        self._uid = uid_of(document)
+        self._session = session
+        self._namespace = namespace_of(document) or session.namespace
+        self.changed = asyncio.Event()
+        self._objects = self._store(_whole(target.kind.resource))
+        self._scopes: dict[Store[Any], Scope] = {
+            self._objects: Scope(self._namespace, fields=f"metadata.name={target.name}")
+        }
+        self._pods: Store[Pod] | None = None
+        self._revisions: Store[Whole] | None = None
+        labels = selector_text(target.kind, document)
+        if with_pods and target.kind.history is not None:
+            self._pods = self._store(PODS)
+            self._revisions = self._store(_history(target.kind.history))
+            self._scopes |= {store: Scope(self._namespace, labels) for store in (self._pods, self._revisions)}
+        self._watchers = [
+            Watcher(session.client, store, clock=session.clock, random=random.Random(), scope=scope)
+            for store, scope in self._scopes.items()
+        ]
+
+    def _store(self, resource: Resource[Any]) -> Store[Any]:
+        store: Store[Any] = Store(resource)
+        store.subscribe(lambda old, new: self.changed.set())
+        return store
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for watcher in self._watchers:
+                tasks.create_task(watcher.run())
+                tasks.create_task(self._tell_synced(watcher))
+
+    async def _tell_synced(self, watcher: Watcher[Any]) -> None:
+        await watcher.synced.wait()
+        self.changed.set()  # an empty list changes nothing in a store
+
+    @property
+    def trouble(self) -> str:
+        return next((one.state.trouble for one in self._watchers if one.state.trouble), "")
+
+    def look(self) -> Seen | None:
+        """What is known now; None before the first lists are in."""
+        if not all(store.synced for store in self._scopes):
+            return None
+        found = self._objects.get(self._namespace, self._target.name)
+        if found is None or found.metadata.uid != self._uid:
+            raise VerbError(f"{self._target} has been deleted while it was followed")
+        document = found.document()
+        if self._kind.progress is None:
+            raise VerbError(f"{self._target} has no rollout to follow")
+        view = None
+        if self._pods is not None:
+            view = overview(self._kind, document, self._pods.list(self._namespace), self._known_revisions(document))
+        return Seen(document, self._kind.progress(document), view)
+
+    def _known_revisions(self, document: Json) -> list[Revision]:
+        assert self._revisions is not None
+        return revisions_of(self._kind, document, (one.document() for one in self._revisions.list(self._namespace)))
+
+
+def _whole(resource: Resource[Any]) -> Resource[Whole]:
+    return Resource(resource.group, resource.version, resource.plural, resource.kind, resource.namespaced, Whole)
+
+
+def _history(history: History) -> Resource[Whole]:
+    kind = "ReplicaSet" if history is History.REPLICA_SETS else "ControllerRevision"
+    return Resource("apps", "v1", history.value, kind, True, Whole)
+
+
+@contextlib.asynccontextmanager
+async def following(session: Session, target: Target, document: Json, *, with_pods: bool) -> AsyncIterator[Follower]:
+    follower = Follower(session, target, document, with_pods=with_pods)
+    running = asyncio.create_task(follower.run())
+    try:
+        yield follower
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+async def follow(
+    session: Session,
+    target: Target,
+    document: Json,
+    reporter: Reporter,
+    *,
+    timeout: float = 0.0,
+    watch: bool = True,
+    check: Callable[[Json], None] | None = None,
+) -> None:
+    """Show a rollout until it is done.
+
+    Raises `VerbError` where it fails or the object goes away, and `NotFinishedError` when time is over, or when
+    `watch` is off and it is not done. `check` may refuse what it sees.
+    """
+    last = ""
+    deadline = session.clock.monotonic() + timeout if timeout else None
+    try:
+        async with following(session, target, document, with_pods=reporter.needs_pods) as follower:
+            began = session.clock.monotonic()
+            told = ""
+            while True:
+                seen = follower.look()
+                if seen is not None:
+                    if check is not None:
+                        check(seen.document)
+                    last = seen.progress.message
+                    reporter.show(seen)
+                    if seen.progress.phase is Phase.FAILED:
+                        raise VerbError(last)
+                    if seen.progress.is_over:
+                        return
+                    if not watch:
+                        raise NotFinishedError(f"{target} is not finished")
+                if deadline is not None and session.clock.monotonic() >= deadline:
+                    raise NotFinishedError(f"timed out after {timeout:g} s: {last or follower.trouble or 'no answer'}")
+                trouble = follower.trouble
+                if trouble and trouble != told and session.clock.monotonic() - began > TROUBLE_SECONDS:
+                    reporter.trouble(trouble)
+                    told = trouble
+                await _next(follower, deadline, session)
+                reporter.tick()
+    finally:
+        reporter.close()
+
+
+async def _next(follower: Follower, deadline: float | None, session: Session) -> None:
+    """Wait for a change, for a second at most: ages on the screen grow, and the deadline must be kept."""
+    patience = 1.0 if deadline is None else max(min(1.0, deadline - session.clock.monotonic()), 0.0)
+    try:
+        async with asyncio.timeout(patience):
+            await follower.changed.wait()
+            follower.changed.clear()
+    except TimeoutError:
+        return
+
+
+def must_be_revision(kind: Kind, wanted: int, revisions: list[Revision]) -> Callable[[Json], None]:
+    """Refuse to follow another revision than the one that is meant."""
+
+    numbers = {revision.name: str(revision.number) for revision in revisions}
+
+    def check(document: Json) -> None:
+        if kind.history is History.REPLICA_SETS:
+            running = str(value_at(document, ("metadata", "annotations", REVISION_ANNOTATION), ""))
+        else:
+            name = str(value_at(document, ("status", "updateRevision"), ""))
+            # A DaemonSet does not name it. A name that was not there before belongs to a later revision.
+            running = numbers.get(name, name) if name else max(numbers.values(), key=int, default="")
+        if running and running != str(wanted):
+            raise VerbError(f"desired revision ({wanted}) is different from the running revision ({running})")
+
+    return check

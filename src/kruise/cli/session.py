@@ -1,0 +1,352 @@
+"""A command at work: the cluster it talks to, the objects it reads and changes, and what it prints about them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import logging
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import yaml
+
+from kruise.api.meta import PartialObject
+from kruise.api.resource import Resource
+from kruise.cli.flags import Connection, Where, Writing
+from kruise.machinery import codec
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.config import ClusterConfig, Impersonation, KubeconfigError
+from kruise.machinery.client.errors import (
+    ApiError,
+    ClientError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NotFoundError,
+)
+from kruise.machinery.client.http import DEFAULT_TIMEOUT, HttpTransport
+from kruise.machinery.client.kubeconfig import load
+from kruise.machinery.client.requests import PatchType, Query, Request, Verb
+from kruise.machinery.client.retry import RetryPolicy
+from kruise.machinery.clock import Clock, RealClock
+from kruise.machinery.times import TimeError, parse_go_duration
+from kruise.verbs import targets
+from kruise.verbs.documents import Json, name_of, patch_between, value_at, with_value
+from kruise.verbs.errors import UsageError, VerbError
+from kruise.verbs.history import CHANGE_CAUSE, Revision, revisions_of
+from kruise.verbs.kinds import History, Kind
+from kruise.verbs.scaling import replicas_of
+from kruise.verbs.targets import Selection, Target
+
+T = TypeVar("T")
+Edit = Callable[[Json], Json]
+
+NOT_FINISHED = 3
+_ATTEMPTS = 5
+_SETTLE_SECONDS = 0.01
+_RETRY = RetryPolicy(attempts=3)
+"""A person waits: a server that is not there is told of within half a second."""
+_SUGGESTIONS_FROM = 500
+_CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+class NotFinishedError(click.ClickException):
+    """Time was over before the work was."""
+
+    exit_code = NOT_FINISHED
+
+
+class Session:
+    """One command's access to a cluster. The client is made by `connected`, or given by tests."""
+
+    def __init__(self, client: Client, *, namespace: str, is_chosen: bool = False, clock: Clock | None = None) -> None:
+        self.client = client
+        self.namespace = namespace
+        self.clock = clock or RealClock()
+        self._is_chosen = is_chosen
+
+    # Reading
+
+    async def get(self, target: Target) -> Json:
+        request = Request(Verb.GET, target.kind.resource, self._namespace(target), target.name)
+        try:
+            return await self._read(request)
+        except NotFoundError as error:
+            raise VerbError(await self._missing(target, error)) from error
+
+    async def items(
+        self, resource: Resource[Any], *, namespace: str = "", selector: str = "", limit: int = 0
+    ) -> list[Json]:
+        query: Query = (("labelSelector", selector),) if selector else ()
+        if limit:
+            query += (("limit", str(limit)),)
+        found = await self._read(Request(Verb.LIST, resource, namespace or self.namespace, query=query))
+        kind = {"apiVersion": resource.api_version, "kind": resource.kind}
+        return [{**kind, **item} for item in found.get("items") or ()]
+
+    async def select(self, words: Sequence[str], where: Where) -> list[tuple[Target, Json]]:
+        """The objects that a command is about, as they are now."""
+        if where.filenames:
+            if words:
+                raise UsageError("name objects or give files with -f, not both")
+            wanted = [target for target, _ in self._from_files(where)]
+            return [(target, await self.get(target)) for target in wanted]
+        selection = targets.parse(words, selector=where.selector, everything=where.everything)
+        if selection.targets:
+            return [(target, await self.get(target)) for target in selection.targets]
+        return await self._by_selector(selection)
+
+    async def one(self, words: Sequence[str], where: Where, verb: str) -> tuple[Target, Json]:
+        """The only object that a verb takes."""
+        if where.filenames:
+            named = [target for target, _ in self._from_files(where)]
+        else:
+            named = list(targets.parse(words).targets)
+        target = targets.only(named, verb)
+        return target, await self.get(target)
+
+    def local(self, where: Where) -> list[tuple[Target, Json]]:
+        """The objects of files, without a server."""
+        return list(self._from_files(where))
+
+    async def revisions(self, target: Target, document: Json) -> list[Revision]:
+        """The earlier templates of a workload, oldest first."""
+        kind = target.kind
+        if kind.history is None:
+            raise VerbError(f"{target} keeps no history")
+        plural = kind.history.value
+        name = "ReplicaSet" if kind.history is History.REPLICA_SETS else "ControllerRevision"
+        resource = Resource("apps", "v1", plural, name, True, PartialObject)
+        selector = selector_text(kind, document)
+        held = await self.items(resource, namespace=self._namespace(target), selector=selector)
+        return revisions_of(kind, document, held)
+
+    async def _by_selector(self, selection: Selection) -> list[tuple[Target, Json]]:
+        found: list[tuple[Target, Json]] = []
+        for kind in selection.kinds:
+            try:
+                items = await self.items(kind.resource, selector=selection.selector)
+            except NotFoundError as error:
+                if len(selection.kinds) > 1:
+                    continue  # `all` means what the cluster has
+                raise VerbError(_not_served(kind)) from error
+            found += [(Target(kind, name_of(item)), item) for item in items]
+        if not found:
+            names = ", ".join(kind.resource.plural for kind in selection.kinds)
+            raise VerbError(f'no {names} found in namespace "{self.namespace}"')
+        return found
+
+    def _from_files(self, where: Where) -> Iterator[tuple[Target, Json]]:
+        chosen = self.namespace if self._is_chosen else ""
+        for path in where.filenames:
+            for origin, text in _texts(path, where.recursive):
+                for document in _documents(origin, text):
+                    yield targets.from_manifest(document, namespace=chosen, origin=origin), document
+
+    async def _missing(self, target: Target, error: NotFoundError) -> str:
+        """Say what is missing, the object or its kind, and which names are near."""
+        if not error.status.details.name:
+            return _not_served(target.kind)
+        try:
+            near = await self.items(target.kind.resource, namespace=self._namespace(target), limit=_SUGGESTIONS_FROM)
+        except ClientError:
+            near = []  # no right to list: then without a suggestion
+        hint = targets.suggestion(target.name, map(name_of, near))
+        where = f'in namespace "{self._namespace(target)}"'
+        return f'{target.kind.resource.group_resource} "{target.name}" not found {where}{hint}'
+
+    def _namespace(self, target: Target) -> str:
+        return target.namespace or self.namespace
+
+    async def _read(self, request: Request) -> Json:
+        return codec.decode((await self.client.send(request)).body, dict)
+
+    # Writing
+
+    async def change(self, target: Target, document: Json, edit: Edit, writing: Writing) -> Json | None:
+        """Change an object as `edit` says; None where nothing had to be changed. What others wrote meanwhile stays."""
+        for _ in range(_ATTEMPTS):
+            changed = self._recorded(edit(document), document, writing)
+            patch = patch_between(document, changed)
+            if not patch:
+                return None
+            if writing.dry_run == "client":
+                return changed
+            try:
+                return await self._patch(target, patch, PatchType.JSON, writing)
+            except (ConflictError, InvalidError) as error:
+                if isinstance(error, InvalidError) and error.causes:
+                    raise
+            document = await self.get(target)
+        raise VerbError(f"{target} is changed by somebody else all the time; try again")
+
+    async def scale(
+        self, target: Target, document: Json, edit: Edit, writing: Writing, *, guarded: bool = False
+    ) -> Json | None:
+        """Change the replicas, as `edit` says, by the subresource for it: the right to do that may be all there is.
+
+        `guarded`: only while the object is as it was when `edit` looked at it.
+        """
+        for _ in range(_ATTEMPTS):
+            changed = edit(document)
+            if changed == document:
+                return None
+            if writing.dry_run == "client":
+                return changed
+            body: Json = {"spec": {"replicas": replicas_of(target.kind, changed)}}
+            if guarded:
+                body["metadata"] = {"resourceVersion": document["metadata"]["resourceVersion"]}
+            try:
+                await self._patch(target, body, PatchType.MERGE, writing, subresource="scale")
+                return changed
+            except ConflictError:
+                document = await self.get(target)
+        raise VerbError(f"{target} is changed by somebody else all the time; try again")
+
+    async def _patch(
+        self, target: Target, patch: Any, patch_type: PatchType, writing: Writing, *, subresource: str = ""
+    ) -> Json:
+        query: Query = (("fieldManager", writing.field_manager),)
+        if writing.dry_run == "server":
+            query += (("dryRun", "All"),)
+        request = Request(
+            Verb.PATCH,
+            target.kind.resource,
+            self._namespace(target),
+            target.name,
+            subresource,
+            query,
+            codec.encode(patch),
+            patch_type.value,
+        )
+        return await self._read(request)
+
+    async def create(self, resource: Resource[Any], document: Json, writing: Writing) -> Json:
+        query: Query = (("fieldManager", writing.field_manager),)
+        if writing.dry_run == "server":
+            query += (("dryRun", "All"),)
+        namespace = value_at(document, ("metadata", "namespace"), self.namespace)
+        return await self._read(Request(Verb.CREATE, resource, namespace, query=query, body=codec.encode(document)))
+
+    def _recorded(self, changed: Json, document: Json, writing: Writing) -> Json:
+        if not writing.record or changed == document:
+            return changed
+        command = " ".join(["kruise", *sys.argv[1:]])
+        return with_value(changed, ("metadata", "annotations", CHANGE_CAUSE), command)
+
+
+def selector_text(kind: Kind, document: Json) -> str:
+    """The selector of a workload as a query takes it."""
+    from kruise.machinery.selectors import from_label_selector
+
+    return str(from_label_selector(value_at(document, kind.selector or (), {})))
+
+
+def _not_served(kind: Kind) -> str:
+    if kind.is_ours:
+        return f"this cluster does not know {kind}s: install PyKruise first: kruise install"
+    return f"the server does not serve {kind.resource.group_resource}"
+
+
+def _texts(path: str, recursive: bool) -> Iterator[tuple[str, str]]:
+    if path == "-":
+        yield "standard input", sys.stdin.read()
+        return
+    if "://" in path:
+        raise UsageError(f"{path}: addresses are not read; fetch it first: curl -fsSL {path} | kruise ... -f -")
+    place = Path(path)
+    try:
+        if not place.is_dir():
+            yield path, place.read_text()
+            return
+        inside = place.rglob("*") if recursive else place.glob("*")
+        for file in sorted(one for one in inside if one.suffix in _CONFIG_SUFFIXES):
+            yield str(file), file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _documents(origin: str, text: str) -> Iterable[Json]:
+    try:
+        parsed = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except yaml.YAMLError as error:
+        raise UsageError(f"{origin} is no valid YAML: {' '.join(str(error).split())}") from error
+    return targets.flattened(parsed, origin)
+
+
+# Running
+
+
+def run(connection: Connection, work: Callable[[Session], Awaitable[T]], *, online: bool = True) -> T:
+    """Carry out a command; errors end it with a text and an exit code (1: refused, 2: usage, 3: not finished)."""
+    # What the watches have to say goes to the screen in words of the command.
+    logging.getLogger("kruise").addHandler(logging.NullHandler())
+
+    async def main() -> T:
+        async with connected(connection, online=online) as session:
+            return await work(session)
+
+    try:
+        return asyncio.run(main())
+    except UsageError as error:
+        raise click.UsageError(str(error)) from error
+    except (VerbError, ClientError) as error:
+        raise click.ClickException(explained(error)) from error
+
+
+def explained(error: Exception) -> str:
+    if isinstance(error, ForbiddenError):
+        return f"{error}. Ask for the right, or use another user with --context or --as."
+    if isinstance(error, NotFoundError) and not error.status.details.name:
+        return f"the server does not know what was asked for ({error}). Is PyKruise installed? kruise install"
+    if isinstance(error, ApiError) and error.reason:
+        return f"({error.reason}): {error}"
+    return str(error)
+
+
+@contextlib.asynccontextmanager
+async def connected(connection: Connection, *, online: bool = True) -> AsyncIterator[Session]:
+    config = _config(connection) if online else ClusterConfig(server="http://localhost")
+    transport = HttpTransport(config, user_agent="kruise", timeout=request_timeout(connection.request_timeout))
+    client = Client(transport, retry=_RETRY)
+    try:
+        yield Session(client, namespace=connection.namespace or config.namespace, is_chosen=bool(connection.namespace))
+    finally:
+        await client.close()
+        # A connection that was just being made is given up only at one of the loop's next turns.
+        await asyncio.sleep(_SETTLE_SECONDS)
+
+
+def _config(connection: Connection) -> ClusterConfig:
+    try:
+        config = load(connection.kubeconfig or None, context=connection.context)
+    except KubeconfigError:
+        if not connection.server or connection.kubeconfig or connection.context:
+            raise
+        config = ClusterConfig(server=connection.server)
+    changes: dict[str, Any] = {}
+    if connection.server:
+        changes["server"] = connection.server
+    if connection.token:
+        changes["token"] = connection.token
+    if connection.as_user:
+        changes["impersonation"] = Impersonation(user=connection.as_user, groups=connection.as_group)
+    elif connection.as_group:
+        raise UsageError("--as-group needs --as: say which user is in the group")
+    return dataclasses.replace(config, **changes)
+
+
+def request_timeout(text: str) -> float:
+    return duration(text, "--request-timeout") or DEFAULT_TIMEOUT
+
+
+def duration(text: str, flag: str) -> float:
+    """Seconds of a duration such as 90s, 5m or 1h30m; a bare number means seconds."""
+    try:
+        return float(text) if text.replace(".", "", 1).isdecimal() else parse_go_duration(text)
+    except TimeError as error:
+        raise UsageError(f"{flag}: {error}") from error

@@ -1,0 +1,46 @@
+"""`set serviceaccount` and `set selector`."""
+
+from __future__ import annotations
+
+from kruise.machinery import selectors
+from kruise.verbs.documents import Json, edited, name_of, value_at, with_value
+from kruise.verbs.errors import UsageError, VerbError
+from kruise.verbs.kinds import SERVICE, Kind
+
+
+def change_service_account(kind: Kind, document: Json, name: str) -> Json:
+    def edit(spec: Json) -> None:
+        spec["serviceAccountName"] = name
+        # The older name of the same field: left behind it would contradict the new one.
+        if "serviceAccount" in spec:
+            spec["serviceAccount"] = name
+
+    return edited(document, kind.pod_spec(), edit)
+
+
+def parse_selector(text: str) -> dict[str, str]:
+    """Equalities only: `app=web,tier=front`."""
+    try:
+        parsed = selectors.parse(text)
+    except selectors.SelectorError as error:
+        raise UsageError(f'"{text}" is no selector: {error}') from error
+    labels: dict[str, str] = {}
+    for requirement in parsed.requirements:
+        value = parsed.exact_value(requirement.key)
+        if value is None:
+            raise UsageError(f'"{text}": only equalities can be set, for example app=web,tier=front')
+        labels[requirement.key] = value
+    return labels
+
+
+def change_selector(kind: Kind, document: Json, labels: dict[str, str]) -> Json:
+    if kind is not SERVICE:
+        raise VerbError(f"setting a selector is only supported for Services; that of a {kind} cannot be changed")
+    return with_value(document, ("spec", "selector"), labels)
+
+
+def check_version(kind: Kind, document: Json, wanted: str) -> None:
+    """Refuse an object that was changed since the caller saw it."""
+    found = value_at(document, ("metadata", "resourceVersion"), "")
+    if wanted and found != wanted:
+        raise VerbError(f"{kind.named(name_of(document))}: expected resource version to be {wanted}, was {found}")

@@ -1,0 +1,53 @@
+"""`rollout restart` (KK-3): a change of the template that means nothing but new pods."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kruise.machinery.times import format_time
+from kruise.verbs import environment
+from kruise.verbs.documents import Json, edited, name_of, value_at, with_value
+from kruise.verbs.errors import VerbError
+from kruise.verbs.kinds import Kind, Restart
+
+VARIABLE = "RESTARTED_AT"
+ANNOTATION = "kubectl.kubernetes.io/restartedAt"
+
+
+def change(kind: Kind, document: Json, now: datetime) -> Json:
+    named, time = f'{kind.resource.group_resource} "{name_of(document)}"', format_time(now)
+    if kind.restart is None:
+        raise VerbError(f"{named} restarting is not supported")
+    if kind.restart is Restart.ANNOTATION:
+        if kind.paused is not None and value_at(document, kind.paused, False):
+            raise VerbError(f"can't restart paused {kind.singular} (run rollout resume first): {named}")
+        return with_value(document, (*kind.template_path(), "metadata", "annotations", ANNOTATION), time)
+    if _policy(document) == "InPlaceOnly":
+        raise VerbError(
+            f"{named} updates its pods in place only, and a restart needs new pods: set "
+            "spec.updateStrategy.rollingUpdate.podUpdatePolicy to InPlaceIfPossible or ReCreate first"
+        )
+    edits = environment.Edits(({"name": VARIABLE, "value": time},))
+
+    def edit(spec: Json) -> None:
+        # Init containers run again with the new pod anyway.
+        for container in spec.get("containers") or ():
+            container["env"] = environment.updated(container.get("env") or [], edits)
+
+    return edited(document, kind.pod_spec(), edit)
+
+
+def _policy(document: Json) -> str:
+    return str(value_at(document, ("spec", "updateStrategy", "rollingUpdate", "podUpdatePolicy"), ""))
+
+
+def notes(kind: Kind, document: Json) -> list[str]:
+    """What whoever restarts has to know."""
+    if kind.restart is not Restart.ENVIRONMENT:
+        return []
+    said = [f"the pods are recreated: {VARIABLE} changes in the environment of every container"]
+    if _policy(document).startswith("InPlace"):
+        said.append("an in-place update cannot change the environment, so this update is not done in place")
+    if kind.paused is not None and value_at(document, kind.paused, False):
+        said.append(f"it is paused: nothing happens before kruise rollout resume {kind.singular}/{name_of(document)}")
+    return said

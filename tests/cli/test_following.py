@@ -1,0 +1,253 @@
+"""Following a rollout on virtual time: to its end, through broken watches, and to every other way it can end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.cli.flags import Writing
+from kruise.cli.following import Seen, follow, must_be_revision
+from kruise.cli.live_view import LiveView
+from kruise.cli.session import NotFinishedError, Session
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import Status, TransportError, from_status
+from kruise.machinery.client.requests import Request
+from kruise.machinery.client.transport import Response, Transport
+from kruise.verbs import images
+from kruise.verbs.documents import Json
+from kruise.verbs.errors import VerbError
+from kruise.verbs.kinds import CLONE_SET
+from kruise.verbs.rollout_status import Phase
+from kruise.verbs.targets import Target
+from tests.support.world import LocalWorld, run_local
+
+WEB = Target(CLONE_SET, "web")
+
+
+def manifest(**rolling: Any) -> Json:
+    return {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "CloneSet",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 4,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "main", "image": "nginx:1.25"}]},
+            },
+            "updateStrategy": {
+                "rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1, **rolling}
+            },
+        },
+    }
+
+
+class Recorded:
+    """A reporter that keeps what it is shown."""
+
+    def __init__(self, *, needs_pods: bool = False) -> None:
+        self.needs_pods = needs_pods
+        self.seen: list[Seen] = []
+        self.troubles: list[str] = []
+        self.closed = 0
+
+    def show(self, seen: Seen) -> None:
+        self.seen.append(seen)
+
+    def tick(self) -> None:
+        """Nothing is drawn."""
+
+    def trouble(self, text: str) -> None:
+        self.troubles.append(text)
+
+    def close(self) -> None:
+        self.closed += 1
+
+    @property
+    def messages(self) -> list[str]:
+        return list(dict.fromkeys(one.progress.message for one in self.seen))
+
+
+class Broken:
+    """A transport whose watches end in the ways that watches end."""
+
+    def __init__(self, inner: Transport, *, end: str) -> None:
+        self._inner = inner
+        self._end = end
+        self.broken = 0
+
+    async def send(self, request: Request) -> Response:
+        return await self._inner.send(request)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, request: Request) -> AsyncIterator[AsyncIterator[bytes]]:
+        async with self._inner.stream(request) as lines:
+            yield self._cut(lines)
+
+    async def _cut(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        count = 0
+        async for line in lines:
+            yield line
+            count += 1
+            if count == 2:
+                self.broken += 1
+                if self._end == "expired":
+                    raise from_status(Status(code=410, reason="Expired", message="too old"))
+                raise TransportError("the watch tore", sent=True)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def session_of(world: LocalWorld, transport: Transport | None = None) -> Session:
+    client = world.client if transport is None else Client(transport, clock=world.clock)
+    return Session(client, namespace="default", clock=world.clock)
+
+
+def on_web(scenario: Callable[[LocalWorld, Session], Awaitable[None]], **rolling: Any) -> None:
+    """Run a scenario on a CloneSet that has come up."""
+
+    async def main(world: LocalWorld) -> None:
+        await world.create(manifest(**rolling))
+        session = session_of(world)
+        await follow(session, WEB, await session.get(WEB), Recorded(), timeout=60)
+        await scenario(world, session)
+
+    run_local(main)
+
+
+async def update(session: Session, image: str = "nginx:1.26") -> Json:
+    document = await session.get(WEB)
+    changed = await session.change(WEB, document, lambda now: images.change(CLONE_SET, now, {"main": image}), Writing())
+    assert changed is not None
+    return changed
+
+
+def test_a_rollout_is_followed_to_its_end() -> None:  # KK-1
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        reporter = Recorded(needs_pods=True)
+        await follow(session, WEB, await update(session), reporter, timeout=300)
+        assert reporter.messages[0] == "Waiting for CloneSet spec update to be observed..."
+        assert reporter.messages[-1] == "partitioned roll out complete: 4 new pods have been updated..."
+        last = reporter.seen[-1]
+        assert last.progress.phase is Phase.DONE
+        assert last.view is not None
+        assert [(pod.revision, pod.is_ready) for pod in last.view.pods] == [(2, True)] * 4
+        assert reporter.closed == 1
+
+    on_web(scenario)
+
+
+@pytest.mark.parametrize("end", ["expired", "torn"])
+def test_a_watch_that_ends_is_taken_up_again(end: str) -> None:
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        transport = Broken(world.client.transport, end=end)
+        reporter = Recorded()
+        await follow(session_of(world, transport), WEB, await update(session), reporter, timeout=300)
+        assert reporter.seen[-1].progress.phase is Phase.DONE
+        assert transport.broken > 1
+
+    on_web(scenario)
+
+
+def test_a_deleted_object_ends_it() -> None:
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        document = await update(session)
+
+        async def delete() -> None:
+            await asyncio.sleep(2)
+            await world.delete(CLONE_SETS, "web")
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(delete())
+            with pytest.raises(VerbError, match="has been deleted while it was followed"):
+                await follow(session, WEB, document, Recorded())
+
+    on_web(scenario, paused=True)
+
+
+def test_time_may_be_over() -> None:
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        began = world.clock.monotonic()
+        with pytest.raises(NotFinishedError, match="timed out after 7 s: Waiting for partitioned roll out") as caught:
+            await follow(session, WEB, await update(session), Recorded(), timeout=7)
+        assert world.clock.monotonic() - began == pytest.approx(7, abs=0.5)
+        assert caught.value.exit_code == 3
+
+    on_web(scenario, paused=True)
+
+
+def test_without_watching_it_tells_the_state_once() -> None:
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        reporter = Recorded()
+        with pytest.raises(NotFinishedError, match="is not finished"):
+            await follow(session, WEB, await update(session), reporter, watch=False)
+        assert len(reporter.seen) == 1
+
+    on_web(scenario, paused=True)
+
+
+def test_an_exceeded_deadline_fails() -> None:
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        await world.patch(CLONE_SETS, "web", {"spec": {"progressDeadlineSeconds": 5}})
+        document = await update(session, "nginx:missing")
+        with pytest.raises(VerbError, match='cloneset "web" exceeded its progress deadline'):
+            await follow(session, WEB, document, Recorded(), timeout=60)
+
+    on_web(scenario)
+
+
+def test_another_revision_than_the_wanted_one_is_refused() -> None:
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        document = await session.get(WEB)
+        known = await session.revisions(WEB, document)
+        must_be_revision(CLONE_SET, 1, known)(document)
+        with pytest.raises(VerbError, match=r"desired revision \(7\) is different from the running revision \(1\)"):
+            must_be_revision(CLONE_SET, 7, known)(document)
+
+    on_web(scenario)
+
+
+def test_a_change_meets_another_one() -> None:
+    """Somebody inserts a container between our read and our write: the patch is made anew, and both changes stay."""
+
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        stale = await session.get(WEB)
+        pods = stale["spec"]["template"]["spec"]["containers"]
+        await world.patch(
+            CLONE_SETS,
+            "web",
+            {"spec": {"template": {"spec": {"containers": [{"name": "first", "image": "redis:7"}, *pods]}}}},
+        )
+        after = await session.change(
+            WEB, stale, lambda now: images.change(CLONE_SET, now, {"main": "nginx:1.27"}), Writing()
+        )
+        assert after is not None
+        found = [(one["name"], one["image"]) for one in after["spec"]["template"]["spec"]["containers"]]
+        assert found == [("first", "redis:7"), ("main", "nginx:1.27")]
+
+    on_web(scenario)
+
+
+def test_the_live_view_draws_waves_and_pods() -> None:
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        console = Console(record=True, width=120, height=40, force_terminal=True, file=io.StringIO())
+        await follow(session, WEB, await update(session), LiveView(world.clock, console), timeout=300)
+        drawn = console.export_text()
+        last = drawn[drawn.rindex("cloneset.apps.kruise.io/web") :]
+        assert "Done" in last
+        assert "4/4 ready 4/4" in last
+        assert "wave 4: 0 moving, 1 done" in last
+        rows = [line.split() for line in last.splitlines() if line.startswith("●")]
+        assert sorted(row[6] for row in rows) == ["1", "2", "3", "4"], "one pod in each wave: maxUnavailable is 1"
+        assert "◐" in drawn, "pods were seen on their way"
+
+    on_web(scenario)

@@ -1,0 +1,194 @@
+"""Pods by revision and state, waves, and what `describe rollout` shows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kruise.verbs import ages, history, overview, podstates, waves
+from kruise.verbs.errors import VerbError
+from kruise.verbs.kinds import CLONE_SET, DAEMON_SET, DEPLOYMENT, SERVICE, STATEFUL_SET
+from kruise.verbs.podstates import PodState, Side
+from tests.verbs.objects import cloneset, container, controller_revision, native, pod, replica_set, template
+
+NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
+OLD, NEW = template(container(image="nginx:1.25")), template(container(image="nginx:1.26"))
+REVISIONS = [controller_revision(1, OLD), controller_revision(2, NEW)]
+
+
+def states(*pods: Any, document: Any = None) -> list[PodState]:
+    document = document or cloneset(status={"updateRevision": "web-2"})
+    return podstates.states(CLONE_SET, document, pods, history.revisions_of(CLONE_SET, document, REVISIONS))
+
+
+@pytest.mark.parametrize(
+    ("facts", "word", "side"),
+    [
+        ({}, "Ready", Side.DONE),
+        ({"revision": "web-1"}, "Ready", Side.OLD),
+        ({"revision": "1"}, "Ready", Side.OLD),
+        ({"ready": False}, "NotReady", Side.MOVING),
+        ({"ready": False, "phase": "Pending"}, "Starting", Side.MOVING),
+        ({"ready": False, "phase": "Pending", "node": ""}, "Pending", Side.MOVING),
+        ({"ready": False, "waiting": "ImagePullBackOff"}, "ImagePullBackOff", Side.MOVING),
+        ({"ready": False, "waiting": "ContainerCreating", "phase": "Pending"}, "Starting", Side.MOVING),
+        ({"revision": "web-1", "terminating": True}, "Terminating", Side.MOVING),
+        ({"revision": "web-1", "ready": False, "waiting": "CrashLoopBackOff"}, "CrashLoopBackOff", Side.OLD),
+        ({"phase": "Failed", "ready": False}, "Failed", Side.MOVING),
+        ({"labels": {"lifecycle.apps.kruise.io/state": "PreparingUpdate"}}, "PreparingUpdate", Side.MOVING),
+        ({"conditions": [{"type": "InPlaceUpdateReady", "status": "False"}]}, "Updating", Side.MOVING),
+    ],
+)
+def test_one_word_for_a_pod(facts: dict[str, Any], word: str, side: Side) -> None:
+    [state] = states(pod("web-a", **facts))
+    assert (state.state, state.side) == (word, side)
+
+
+def test_pods_of_others_are_left_out_and_new_ones_come_first() -> None:
+    found = states(
+        pod("web-a", revision="web-1"), pod("web-b"), pod("web-c", owner="other"), pod("web-d", revision="x")
+    )
+    assert [(one.name, one.revision, one.is_new) for one in found] == [
+        ("web-b", 2, True),
+        ("web-a", 1, False),
+        ("web-d", 0, False),
+    ]
+
+
+def test_pods_of_a_deployment_belong_to_its_replicasets() -> None:
+    document = native("Deployment")
+    revisions = history.revisions_of(DEPLOYMENT, document, [replica_set(1, OLD), replica_set(2, NEW)])
+    pods = [pod("a", owner="rs-1"), pod("b", owner="rs-2"), pod("c", owner="rs-9")]
+    found = podstates.states(DEPLOYMENT, document, pods, revisions)
+    assert [(one.name, one.is_new) for one in found] == [("b", True), ("a", False)]
+
+
+def test_waves_are_pods_that_begin_together() -> None:
+    """Two pods at once, then a third: two waves. A pod that moves again belongs to the later wave."""
+    moving = {name: states(pod(name, ready=False))[0] for name in ("a", "b", "c")}
+    done = {name: states(pod(name))[0] for name in ("a", "b", "c")}
+    seen = waves.observe(waves.Waves(), [moving["a"]], 10.0)
+    seen = waves.observe(seen, [moving["a"], moving["b"]], 10.5)
+    seen = waves.observe(seen, [done["a"], moving["b"]], 13.0)
+    seen = waves.observe(seen, [done["a"], done["b"], moving["c"]], 14.0)
+    assert (seen.count, seen.members(1), seen.members(2), seen.moving) == (2, ("a", "b"), ("c",), frozenset({"c"}))
+    again = waves.observe(seen, [moving["a"], moving["c"]], 20.0)
+    assert (again.count, again.of["a"]) == (3, 3)
+
+
+def test_describing_a_cloneset() -> None:
+    document = cloneset(
+        replicas=5,
+        rolling={"podUpdatePolicy": "InPlaceIfPossible", "partition": "40%", "maxUnavailable": "20%", "paused": True},
+        pods=NEW,
+        minReadySeconds=3,
+        lifecycle={"inPlaceUpdate": {}, "preDelete": {}},
+        status={
+            "replicas": 5,
+            "updatedReplicas": 1,
+            "readyReplicas": 2,
+            "updateRevision": "web-2",
+            "currentRevision": "web-1",
+        },
+    )
+    document["spec"]["updateStrategy"]["rollingUpdate"]["inPlaceUpdateStrategy"] = {"gracePeriodSeconds": 5}
+    revisions = history.revisions_of(CLONE_SET, document, REVISIONS)
+    pods = [pod("web-a"), pod("web-b", revision="web-1", ready=False)]
+    view = overview.overview(CLONE_SET, document, pods, revisions, causes=[("web-b", "the partition keeps it")])
+    assert overview.described(view, NOW) == [
+        "Name:             web",
+        "Namespace:        demo",
+        "Kind:             cloneset.apps.kruise.io",
+        "Status:           Progressing",
+        "Message:          Waiting for partitioned roll out to finish: 1 out of 3 new pods have been updated... "
+        "(the CloneSet is paused: kruise rollout resume lets it go on)",
+        "Strategy:         RollingUpdate, InPlaceIfPossible",
+        "Partition:        40% (2 pods)",
+        "Max Unavailable:  20% (1 pods)",
+        "Max Surge:        0",
+        "In-Place Grace:   5s",
+        "Hooks:            inPlaceUpdate, preDelete",
+        "Paused:           true",
+        "Min Ready:        3s",
+        "Images:           main=nginx:1.26",
+        "Pods:             5 desired, 5 total, 1 updated (of 3), 2 ready, 0 available",
+        "",
+        "REVISION   NAME    ROLE      PODS   READY   IMAGES",
+        "2          web-2   update    1      1       main=nginx:1.26",
+        "1          web-1   current   1      0       main=nginx:1.25",
+        "",
+        "POD     REVISION   STATE      READY   RESTARTS   AGE    NODE",
+        "web-a   2          Ready      1/1     1          120m   node-1",
+        "web-b   1          NotReady   0/1     1          120m   node-1",
+        "",
+        "HELD    BECAUSE",
+        "web-b   the partition keeps it",
+    ]
+    data = overview.as_data(view, NOW)
+    assert data["progress"]["phase"] == "Progressing"
+    assert data["settings"]["Partition"] == "40% (2 pods)"
+    assert data["causes"] == {"web-b": "the partition keeps it"}
+    assert data["pods"][0]["age"] == "120m"
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "expected"),
+    [
+        (DEPLOYMENT, {"strategy": {"type": "Recreate"}}, {"Strategy": "Recreate"}),
+        (
+            DEPLOYMENT,
+            {"progressDeadlineSeconds": 600},
+            {
+                "Strategy": "RollingUpdate",
+                "Max Unavailable": "25% (0 pods)",
+                "Max Surge": "25% (1 pods)",
+                "Progress Deadline": "600s",
+            },
+        ),
+        (
+            STATEFUL_SET,
+            {"updateStrategy": {"rollingUpdate": {"partition": 2}}},
+            {"Strategy": "RollingUpdate", "Partition": "2", "Max Unavailable": "1"},
+        ),
+        (
+            DAEMON_SET,
+            {"updateStrategy": {"type": "OnDelete"}},
+            {"Strategy": "OnDelete", "Max Unavailable": "1", "Max Surge": "0"},
+        ),
+    ],
+)
+def test_limits_of_native_kinds(kind: Any, spec: dict[str, Any], expected: dict[str, str]) -> None:
+    view = overview.overview(kind, native(kind.resource.kind, **spec), [], [])
+    assert dict(view.settings) == expected
+
+
+def test_what_does_not_roll_out_has_no_overview() -> None:
+    with pytest.raises(VerbError, match="service/web has no rollout"):
+        overview.overview(SERVICE, native("Service"), [], [])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (200, "3m20s"),
+        (599, "9m59s"),
+        (601, "10m"),
+        (7200, "120m"),
+        (3 * 3600, "3h"),
+        (5 * 3600 + 60, "5h1m"),
+        (9 * 3600 + 60, "9h"),
+        (49 * 3600, "2d1h"),
+        (30 * 86400, "30d"),
+    ],
+)
+def test_ages(seconds: int, text: str) -> None:
+    assert ages.age(NOW - timedelta(seconds=seconds), NOW) == text
+
+
+def test_an_age_that_nobody_knows() -> None:
+    assert ages.age(None, NOW) == "<unknown>"

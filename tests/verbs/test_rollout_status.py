@@ -1,0 +1,191 @@
+"""How far a rollout has got (KK-1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kruise.verbs import rollout_status
+from kruise.verbs.documents import Json
+from kruise.verbs.rollout_status import Phase
+from tests.verbs.objects import cloneset, native
+
+IN_PLACE = {"podUpdatePolicy": "InPlaceIfPossible"}
+
+
+def figures(total: int, updated: int, ready: int, available: int | None = None, **more: Any) -> Json:
+    return {
+        "replicas": total,
+        "updatedReplicas": updated,
+        "readyReplicas": ready,
+        "availableReplicas": ready if available is None else available,
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("document", "phase", "message"),
+    [
+        (
+            cloneset(rolling=IN_PLACE, status=figures(3, 1, 3)),
+            Phase.PROGRESSING,
+            "Waiting for partitioned roll out to finish: 1 out of 3 new pods have been updated...",
+        ),
+        (
+            cloneset(replicas=5, rolling={**IN_PLACE, "partition": "40%"}, status=figures(5, 3, 5)),
+            Phase.DONE,
+            "partitioned roll out complete: 3 new pods have been updated...",
+        ),
+        (
+            cloneset(replicas=3, rolling={**IN_PLACE, "partition": "99%"}, status=figures(3, 0, 3)),
+            Phase.PROGRESSING,
+            "Waiting for partitioned roll out to finish: 0 out of 1 new pods have been updated...",
+        ),
+        (cloneset(status=figures(3, 3, 2)), Phase.PROGRESSING, "Waiting for 1 pods to be ready..."),
+        (
+            cloneset(status=figures(3, 3, 3, updateRevision="web-abc")),
+            Phase.DONE,
+            "CloneSet rolling update complete 3 pods at revision web-abc...",
+        ),
+        (cloneset(status=figures(4, 3, 4)), Phase.PROGRESSING, "Waiting for 1 surplus pods to be deleted..."),
+        (
+            cloneset(status=figures(3, 3, 3, available=1), minReadySeconds=10),
+            Phase.PROGRESSING,
+            "Waiting for 2 pods to be available...",
+        ),
+        (
+            cloneset(status=figures(3, 3, 3, observedGeneration=1), generation=2),
+            Phase.PROGRESSING,
+            "Waiting for CloneSet spec update to be observed...",
+        ),
+        (
+            cloneset(rolling={"paused": True}, status=figures(3, 1, 3)),
+            Phase.PROGRESSING,
+            "Waiting for partitioned roll out to finish: 1 out of 3 new pods have been updated... "
+            "(the CloneSet is paused: kruise rollout resume lets it go on)",
+        ),
+        (
+            cloneset(
+                status=figures(
+                    3,
+                    1,
+                    2,
+                    conditions=[{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}],
+                )
+            ),
+            Phase.FAILED,
+            'cloneset "web" exceeded its progress deadline',
+        ),
+        (
+            cloneset(updateStrategy={"type": "OnDelete"}),
+            Phase.FAILED,
+            "rollout status is only available for RollingUpdate strategy type",
+        ),
+    ],
+)
+def test_clonesets(document: Json, phase: Phase, message: str) -> None:  # KK-1
+    seen = rollout_status.cloneset(document)
+    assert (seen.phase, seen.message) == (phase, message)
+
+
+@pytest.mark.parametrize(
+    ("status", "phase", "message"),
+    [
+        (figures(3, 1, 3), Phase.PROGRESSING, ": 1 out of 3 new replicas have been updated..."),
+        (figures(4, 3, 4), Phase.PROGRESSING, ": 1 old replicas are pending termination..."),
+        (figures(3, 3, 2), Phase.PROGRESSING, ": 2 of 3 updated replicas are available..."),
+        (figures(3, 3, 3), Phase.DONE, 'deployment "web" successfully rolled out'),
+        (figures(3, 3, 3, observedGeneration=0), Phase.PROGRESSING, "deployment spec update to be observed..."),
+        (
+            figures(
+                3, 3, 3, conditions=[{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}]
+            ),
+            Phase.FAILED,
+            'deployment "web" exceeded its progress deadline',
+        ),
+    ],
+)
+def test_deployments_speak_as_for_kubectl(status: Json, phase: Phase, message: str) -> None:
+    seen = rollout_status.deployment(native("Deployment", status=status))
+    assert seen.phase is phase
+    assert seen.message.endswith(message)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "status", "phase", "message"),
+    [
+        ({}, figures(3, 3, 2), Phase.PROGRESSING, "Waiting for 1 pods to be ready..."),
+        (
+            {"rollingUpdate": {"partition": 2}},
+            figures(3, 0, 3),
+            Phase.PROGRESSING,
+            "Waiting for partitioned roll out to finish: 0 out of 1 new pods have been updated...",
+        ),
+        (
+            {"rollingUpdate": {"partition": 2}},
+            figures(3, 1, 3),
+            Phase.DONE,
+            "partitioned roll out complete: 1 new pods have been updated...",
+        ),
+        (
+            {},
+            figures(3, 2, 3, updateRevision="b", currentRevision="a"),
+            Phase.PROGRESSING,
+            "waiting for statefulset rolling update to complete 2 pods at revision b...",
+        ),
+        (
+            {},
+            figures(3, 3, 3, updateRevision="b", currentRevision="b", currentReplicas=3),
+            Phase.DONE,
+            "statefulset rolling update complete 3 pods at revision b...",
+        ),
+        (
+            {"type": "OnDelete"},
+            figures(3, 3, 3),
+            Phase.FAILED,
+            "rollout status is only available for RollingUpdate strategy type",
+        ),
+    ],
+)
+def test_statefulsets_speak_as_for_kubectl(strategy: Json, status: Json, phase: Phase, message: str) -> None:
+    seen = rollout_status.stateful_set(native("StatefulSet", status=status, updateStrategy=strategy))
+    assert (seen.phase, seen.message) == (phase, message)
+
+
+@pytest.mark.parametrize(
+    ("updated", "available", "observed", "phase", "message"),
+    [
+        (1, 3, 1, Phase.PROGRESSING, ": 1 out of 3 new pods have been updated..."),
+        (3, 2, 1, Phase.PROGRESSING, ": 2 of 3 updated pods are available..."),
+        (3, 3, 1, Phase.DONE, 'daemon set "web" successfully rolled out'),
+        (3, 3, 0, Phase.PROGRESSING, "daemon set spec update to be observed..."),
+    ],
+)
+def test_daemonsets_speak_as_for_kubectl(
+    updated: int, available: int, observed: int, phase: Phase, message: str
+) -> None:
+    status = {
+        "desiredNumberScheduled": 3,
+        "updatedNumberScheduled": updated,
+        "numberAvailable": available,
+        "observedGeneration": observed,
+    }
+    seen = rollout_status.daemon_set(native("DaemonSet", status=status))
+    assert seen.phase is phase
+    assert seen.message.endswith(message)
+
+
+@given(
+    st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.sampled_from([0, 2, "50%", "100%"])
+)
+def test_done_means_done(wanted: int, total: int, updated: int, ready: int, partition: int | str) -> None:
+    """Whatever the figures: done is said only when enough are updated, all are ready, and none is too many."""
+    seen = rollout_status.cloneset(
+        cloneset(replicas=wanted, rolling={"partition": partition}, status=figures(total, updated, ready))
+    )
+    if seen.phase is Phase.DONE:
+        assert updated >= seen.expected
+        assert ready >= wanted >= total
