@@ -10,7 +10,6 @@ import pytest
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
 from kruise.api.meta import Key
 from kruise.api.native.apps import CONTROLLER_REVISIONS
-from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.resource import Resource
@@ -21,7 +20,7 @@ from kruise.machinery.store import Store
 from kruise.manager.options import Options
 from kruise.workloads.cloneset.controller import controllers
 from kruise.workloads.cloneset.situation import Snapshot
-from tests.support.clonesets import NEW, NOW, OLD, UID, make_claim, make_cloneset, make_pod
+from tests.support.clonesets import NEW, NOW, UID, make_claim, make_pod
 
 WEB = Key("demo", "web")
 OTHER = Key("demo", "other")
