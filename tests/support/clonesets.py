@@ -162,7 +162,12 @@ def make_pod(
 
 
 def make_claim(
-    instance_id: str, *, template: str = "data", terminating: bool = False, labelled: bool = True
+    instance_id: str,
+    *,
+    template: str = "data",
+    terminating: bool = False,
+    labelled: bool = True,
+    annotations: Mapping[str, str] | None = None,
 ) -> PersistentVolumeClaim:
     metadata: dict[str, Any] = {
         "name": f"{template}-web-{instance_id}",
@@ -174,6 +179,8 @@ def make_claim(
     }
     if terminating:
         metadata["deletionTimestamp"] = "2030-01-01T11:59:50Z"
+    if annotations:
+        metadata["annotations"] = dict(annotations)
     return codec.convert({"metadata": metadata, "spec": DATA_CLAIM["spec"]}, PersistentVolumeClaim)
 
 

@@ -8,9 +8,10 @@ Why these numbers: a real API server on two cores is busy with about 40 writes i
 `--max-mutating-requests-inflight` is 200, so 64 is enough to keep a server busy and leaves two thirds for everybody
 else. From 8 the limit is past 40 after three round trips, so the slow start costs nothing one could measure.
 
-Latency counts as rising only past half a second *and* three times the best latency seen lately. Below half a second
-more writes in flight only fill the server's own queue, which is where throughput comes from (etcd commits in groups).
-Comparing with the best latency keeps a slow webhook, which delays every write however few there are, from choking us.
+Latency counts as rising only past 0.12 seconds *and* three times the best latency seen lately. Below that more writes
+in flight fill the server's own queue, which is where throughput comes from (etcd commits in groups); beyond it they
+only wait there, and with them whoever waits for the end of a pass: the next pods of a rollout. Comparing with the best
+latency keeps a slow webhook, which delays every write however few there are, from choking us.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class WriteLimiter:
         minimum: int = 1,
         maximum: int = 64,
         bucket: TokenBucket | None = None,
-        slow_after: float = 0.5,
+        slow_after: float = 0.12,
         slow_factor: float = 3.0,
         memory: float = 30.0,
     ) -> None:

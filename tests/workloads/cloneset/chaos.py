@@ -229,9 +229,9 @@ async def grow(world: World, stage: Stage) -> None:
     await settled(world, replicas=4, new=0)
 
 
-async def shrink(world: World, stage: Stage) -> None:
-    """Fewer pods, with claims that go along; one pod of the user's choice; claims are not reused."""
-    await world.create(manifest(replicas=4, claims=True))
+async def shrink(world: World, stage: Stage, *, reuse: bool = False) -> None:
+    """Fewer pods, with claims that go along; one pod of the user's choice."""
+    await world.create(manifest(replicas=4, claims=True, scaleStrategy={"enablePVCReuse": reuse}))
     await settled(world, replicas=4, new=0)
     stage.begin()
     stage.promise(most=4, available=2)
@@ -240,7 +240,7 @@ async def shrink(world: World, stage: Stage) -> None:
         world,
         [
             {"op": "replace", "path": "/spec/replicas", "value": 2},
-            {"op": "add", "path": "/spec/scaleStrategy", "value": {"podsToDelete": [chosen]}},
+            {"op": "add", "path": "/spec/scaleStrategy/podsToDelete", "value": [chosen]},
         ],
     )
     await settled(world, replicas=2, new=0)
@@ -356,6 +356,7 @@ async def _pass_on(world: World, pod: Json) -> None:
 STORIES: Mapping[str, Story] = {
     "grow": grow,
     "shrink": shrink,
+    "shrink with reuse": functools.partial(shrink, reuse=True),
     "replace by hand": replace_by_hand,
     "in place": in_place,
     "recreate": recreate,

@@ -18,7 +18,13 @@ from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.codec import Raw, encode
 from kruise.machinery.patches import strategic
 from kruise.machinery.plan import Action, OnError
-from kruise.workloads.cloneset.claims import claim_templates, claim_templates_hash, clean_claims, reusable_ids
+from kruise.workloads.cloneset.claims import (
+    GOES_WITH_ANNOTATION,
+    claim_templates,
+    claim_templates_hash,
+    clean_claims,
+    reusable_ids,
+)
 from tests.support.clonesets import DATA_CLAIM, UID, make_claim, make_cloneset, make_pod, make_situation
 
 
@@ -184,6 +190,22 @@ def test_what_a_broken_off_deletion_left_is_deleted() -> None:  # CS-86
     pods = [make_pod("a", terminating=True, specified=True), make_pod("b", terminating=True)]
     (action,) = cleaned(with_reuse(), pods, [make_claim("a"), make_claim("b")])
     assert (action.verb, action.target.name, action.uid) == (Verb.DELETE, "data-web-a", "uid-data-a")
+
+
+def test_a_claim_that_was_to_go_with_a_pod_that_is_gone_is_deleted() -> None:  # CS-86
+    """The manager ended between the deletions: nothing of the pod is left to tell."""
+    marked = make_claim("a", annotations={GOES_WITH_ANNOTATION: "uid-of-a-pod-that-is-gone"})
+    (action,) = cleaned(with_reuse(), [make_pod("b")], [marked, make_claim("b"), make_claim("c")])
+    assert (action.verb, action.target.name, action.uid) == (Verb.DELETE, "data-web-a", "uid-data-a")
+    assert reusable([make_pod("b")], [marked, make_claim("c")]) == {"c": ""}
+
+
+def test_a_pod_that_was_not_deleted_after_all_keeps_its_claims() -> None:
+    pod = make_pod("a")
+    marked = make_claim("a", annotations={GOES_WITH_ANNOTATION: pod.metadata.uid})
+    (action,) = cleaned(with_reuse(), [pod], [marked])
+    assert (action.verb, action.target.name) == (Verb.PATCH, "data-web-a")
+    assert action.body == {"metadata": {"annotations": {GOES_WITH_ANNOTATION: None}}}
 
 
 @pytest.mark.parametrize("reuse", [True, False])

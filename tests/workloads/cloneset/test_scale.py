@@ -469,7 +469,8 @@ def test_scaling_keeps_its_promises(situation: Situation) -> None:  # CS-72 to C
     # A pass does one thing, and says the same each time.
     assert sum(bool(part) for part in (creates, deletes or "PreparingDelete" in entered.values())) <= 1
     assert scale(situation) == step
-    assert step.touched == set(deletes) | {a.target.name for a in actions(step) if a.verb is Verb.PATCH}
+    patched = {a.target.name for a in actions(step) if a.verb is Verb.PATCH and a.target.resource == PODS}
+    assert step.touched == set(deletes) | patched
     assert step.touched <= by_name.keys()
 
     # Names are free, and as many are made as may be.

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 INSTANCE_ID_LABEL = "apps.kruise.io/cloneset-instance-id"
 """What a pod and its claims have in common."""
 
+GOES_WITH_ANNOTATION = "apps.kruise.io/goes-with-pod"
+"""On a claim that may be reused: the uid of the pod that the CloneSet is deleting together with it. Whoever finds the
+pod gone and the claim still there knows that the claim was meant to go as well."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimTemplate:
@@ -127,8 +131,10 @@ def reusable_ids(situation: Situation) -> dict[str, Pod | None]:
         if claim.metadata.deletion_timestamp is not None
     }
     in_the_way = {id_of(pod): pod for pod in situation.inactive}
+    claims = claims_by_id(situation)
+    doomed = {instance_id for instance_id, its_claims in claims.items() if any(map(_mark_of, its_claims))}
     found: dict[str, Pod | None] = {}
-    for instance_id in sorted(claims_by_id(situation).keys() - active - terminating_claims):
+    for instance_id in sorted(claims.keys() - active - terminating_claims - doomed):
         pod = in_the_way.get(instance_id)
         if pod is None or (pod.metadata.deletion_timestamp is not None and not _takes_claims_along(situation, pod)):
             found[instance_id] = pod
@@ -177,16 +183,32 @@ def _unused(situation: Situation) -> list[Chain]:
 
 def _leftovers(situation: Situation) -> list[Chain]:
     """The pod was deleted together with its claims, but the claims were not reached: otherwise the next pod would take
-    over what was meant to go."""
-    doomed = [pod for pod in situation.inactive if _takes_claims_along(situation, pod)]
-    if not doomed:
-        return []
-    claims = claims_by_id(situation)
-    return [
-        (delete_claim(claim, reason=f"it goes with pod {pod.metadata.name}"),)
-        for pod in doomed
-        for claim in claims.get(id_of(pod), ())
-    ]
+    over what was meant to go. A pod that is still there after all keeps its claims."""
+    active = {pod.metadata.uid for pod in _active(situation)}
+    doomed = {id_of(pod) for pod in situation.inactive if _takes_claims_along(situation, pod)}
+    chains: list[Chain] = []
+    for instance_id, claims in claims_by_id(situation).items():
+        for claim in claims:
+            mark = _mark_of(claim)
+            if mark in active:
+                chains.append((_annotated(claim, None, reason="its pod was not deleted after all"),))
+            elif mark or instance_id in doomed:
+                chains.append((delete_claim(claim, reason="it goes with its pod, which was deleted"),))
+    return chains
+
+
+def mark_for_deletion(claim: PersistentVolumeClaim, pod: Pod) -> Action:
+    """Note on a claim that it goes with the pod, before the pod is deleted."""
+    return _annotated(claim, pod.metadata.uid, reason=f"it goes with pod {pod.metadata.name}")
+
+
+def _annotated(claim: PersistentVolumeClaim, mark: str | None, *, reason: str) -> Action:
+    body = {"metadata": {"annotations": {GOES_WITH_ANNOTATION: mark}}}
+    return plans.patch(Target.of(PERSISTENT_VOLUME_CLAIMS, claim), body, uid=claim.metadata.uid, reason=reason)
+
+
+def _mark_of(claim: PersistentVolumeClaim) -> str:
+    return claim.metadata.annotations.get(GOES_WITH_ANNOTATION, "")
 
 
 def _takes_claims_along(situation: Situation, pod: Pod) -> bool:

@@ -16,7 +16,7 @@ from kruise.inplace.lifecycle import State
 from kruise.machinery import ownership
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Cause, Chain, EventNote, EventType, Held, OnError, Phase, Target
-from kruise.workloads.cloneset.claims import claims_by_id, delete_claim, hand_over, id_of
+from kruise.workloads.cloneset.claims import claims_by_id, delete_claim, hand_over, id_of, mark_for_deletion
 from kruise.workloads.cloneset.creation import create_pods
 from kruise.workloads.cloneset.deletion_order import choose_for_deletion, topology_keys
 from kruise.workloads.cloneset.numbers import ScaleNumbers, counts_of, scale_numbers
@@ -74,6 +74,7 @@ class _Scaling:
             situation.cloneset.spec.scale_strategy.exclude_preparing_delete
             or situation.snapshot.exclude_preparing_delete
         )
+        self._reuses_claims = situation.cloneset.spec.scale_strategy.enable_pvc_reuse
         self._numbers = self._count()
         self._chains: list[Chain] = []
         self._notes: list[EventNote] = []
@@ -235,7 +236,9 @@ class _Scaling:
             delete = plans.delete(Target.of(PODS, facts.pod), uid=facts.pod.metadata.uid, reason=reason)
             its_claims = claims.get(facts.instance_id, ()) if facts.instance_id else ()
             along = (delete_claim(claim, reason=f"it goes with pod {facts.name}") for claim in its_claims)
-            self._chains.append((delete, *along))
+            # A claim that nobody reaches after its pod has gone must not pass for one that waits to be reused.
+            marks = (mark_for_deletion(claim, facts.pod) for claim in its_claims) if self._reuses_claims else ()
+            self._chains.append((*marks, delete, *along))
             self._touched.add(facts.name)
 
     def _enter(self, facts: PodFacts, state: State, reason: str) -> None:
