@@ -36,7 +36,7 @@ RECREATE = "recreate"
 
 IN_PLACE_ONLY = "InPlaceOnly"
 IN_PLACE_POLICIES = ("InPlaceIfPossible", IN_PLACE_ONLY)
-_LONGEST_PASS = 0.12
+_LONGEST_PASS = 0.2
 """Seconds. Pods that became ready meanwhile wait no longer than this for the next wave."""
 
 
