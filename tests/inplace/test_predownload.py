@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kruise.api.apps import shared
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.apps.shared import InPlaceUpdateStrategy
@@ -240,7 +241,7 @@ def test_tuning_from_the_strategy() -> None:
         image_pre_download_timeout_seconds=30,
         image_pre_download_min_updated_ready_pods=2,
     )
-    annotations = {keys.PREDOWNLOAD_MIN_READY: "50%", keys.PREDOWNLOAD_PARALLELISM: "9"}
+    annotations = {shared.PREDOWNLOAD_MIN_READY: "50%", shared.PREDOWNLOAD_PARALLELISM: "9"}
     assert tuning_of(strategy, annotations, 10) == Tuning(parallelism="4", timeout_seconds=30, min_updated_ready=2)
     assert tuning_of(InPlaceUpdateStrategy(), {}, 10) == Tuning(parallelism=1, timeout_seconds=300)
     assert tuning_of(None, {}, 10) == Tuning()
@@ -248,7 +249,7 @@ def test_tuning_from_the_strategy() -> None:
 
 def test_zero_is_a_value() -> None:
     strategy = InPlaceUpdateStrategy(image_pre_download_parallelism=0, image_pre_download_min_updated_ready_pods=0)
-    tuning = tuning_of(strategy, {keys.PREDOWNLOAD_MIN_READY: "7"}, 10)
+    tuning = tuning_of(strategy, {shared.PREDOWNLOAD_MIN_READY: "7"}, 10)
     assert (tuning.parallelism, tuning.min_updated_ready) == (0, 0)
 
 
@@ -258,4 +259,4 @@ def test_zero_is_a_value() -> None:
 )
 def test_the_minimum_from_its_annotation(text: str, wanted: int) -> None:
     # IPU-155: number or percentage of the replicas, rounded up.
-    assert tuning_of(None, {keys.PREDOWNLOAD_MIN_READY: text}, 5).min_updated_ready == wanted
+    assert tuning_of(None, {shared.PREDOWNLOAD_MIN_READY: text}, 5).min_updated_ready == wanted

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
+from kruise.api.apps import shared
 from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.inplace import keys
@@ -121,7 +122,7 @@ async def new_images_are_pulled_ahead(stage: Stage) -> None:
 async def pulls_wait_for_updated_pods_by_annotation(stage: Stage) -> None:
     """v1alpha1: parallelism and the number of updated pods that must be ready first come from annotations."""
     await serve_pull_jobs(stage)
-    metadata = {"annotations": {keys.PREDOWNLOAD_PARALLELISM: "2", keys.PREDOWNLOAD_MIN_READY: "1"}}
+    metadata = {"annotations": {shared.PREDOWNLOAD_PARALLELISM: "2", shared.PREDOWNLOAD_MIN_READY: "1"}}
     await stage.start(version=ALPHA, replicas=4, rolling={"partition": 4, "maxUnavailable": 1}, metadata=metadata)
     await stage.set_image(NEW)
     await stage.reaches(updatedReplicas=0)
@@ -140,7 +141,7 @@ async def pulls_wait_for_updated_pods_by_annotation(stage: Stage) -> None:
 async def the_number_of_updated_pods_may_be_a_percentage(stage: Stage) -> None:
     """50 % of 4: two updated pods must be ready before images are pulled."""
     await serve_pull_jobs(stage)
-    metadata = {"annotations": {keys.PREDOWNLOAD_MIN_READY: "50%"}}
+    metadata = {"annotations": {shared.PREDOWNLOAD_MIN_READY: "50%"}}
     await stage.start(version=ALPHA, replicas=4, rolling={"partition": 3, "maxUnavailable": 1}, metadata=metadata)
     await stage.set_image(NEW)
     await stage.reaches(updatedReplicas=1, updatedReadyReplicas=1)

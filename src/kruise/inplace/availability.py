@@ -31,9 +31,14 @@ def is_update_ready(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
     return since is not None and now >= latest_meaning(since) + timedelta(seconds=min_ready_seconds)
 
 
+def serves(state: str) -> bool:
+    """Whether pods in this lifecycle state are there for others."""
+    return state in _AVAILABLE_STATES
+
+
 def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
     """Update-ready in a lifecycle state that serves (IPU-112)."""
-    if pod.metadata.labels.get(keys.STATE_LABEL, "") not in _AVAILABLE_STATES:
+    if not serves(pod.metadata.labels.get(keys.STATE_LABEL, "")):
         return False
     return is_update_ready(pod, min_ready_seconds, now)
 
@@ -41,7 +46,7 @@ def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
 def seconds_until_available(pod: Pod, min_ready_seconds: int, now: datetime) -> float | None:
     """How long until the pod is available, where only time is missing; None where it is available already, or waits
     for something else."""
-    if min_ready_seconds <= 0 or pod.metadata.labels.get(keys.STATE_LABEL, "") not in _AVAILABLE_STATES:
+    if min_ready_seconds <= 0 or not serves(pod.metadata.labels.get(keys.STATE_LABEL, "")):
         return None
     is_ready, since = _readiness(pod)
     if not is_ready or since is None:

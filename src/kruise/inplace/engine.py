@@ -20,6 +20,7 @@ from kruise.inplace import batches, completion, keys, lifecycle, readiness
 from kruise.inplace import state as states
 from kruise.inplace.difference import Options
 from kruise.inplace.edits import NO_EDIT, PodEdit, writes
+from kruise.inplace.lifecycle import State
 from kruise.inplace.state import BrokenAnnotation, UpdateSpec, UpdateState
 from kruise.machinery.plan import Chain
 from kruise.machinery.revisions import is_revision
@@ -101,6 +102,23 @@ def refresh(pod: Pod, *, options: Options, now: datetime) -> Refreshed:
         if state.has_next:
             return _next_batch(pod, state, now)
     return Refreshed(edit=_ready(pod, now))
+
+
+def is_settled(pod: Pod) -> bool:
+    """Whether a look would find nothing to do: the pod is Normal, has both conditions and its labels, and no update is
+    under way. A quick answer for the many pods of a workload that rest; False says nothing."""
+    metadata = pod.metadata
+    if lifecycle.state_of(pod) != State.NORMAL or keys.TEMPLATE_HASH_LABEL not in metadata.labels:
+        return False
+    if states.in_grace(pod):
+        return False
+    in_place = kruise = False
+    for condition in pod.status.conditions:
+        if condition.type == keys.IN_PLACE_READY:
+            in_place = condition.status == readiness.TRUE
+        elif condition.type == keys.KRUISE_POD_READY:
+            kruise = True
+    return in_place and kruise
 
 
 def _in_grace(pod: Pod, state: UpdateState | None, now: datetime) -> Refreshed:

@@ -20,9 +20,6 @@ KRUISE_POD_READY = "KruisePodReady"
 
 PREDOWNLOAD_CREATED_LABEL = "apps.kruise.io/pre-predownload-created"
 PREDOWNLOAD_IGNORED_LABEL = "apps.kruise.io/image-predownload-ignored"
-PREDOWNLOAD_PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
-PREDOWNLOAD_TIMEOUT = "apps.kruise.io/image-predownload-timeout-seconds"
-PREDOWNLOAD_MIN_READY = "apps.kruise.io/image-predownload-min-updated-ready-pods"
 
 CLAIM_TEMPLATES_HASH = "kruise.io/cloneset-volumeclaimtemplate-hash"
 

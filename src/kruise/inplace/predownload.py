@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from kruise.api.apps.images import IMAGE_PULL_JOBS
-from kruise.api.apps.shared import InPlaceUpdateStrategy
+from kruise.api.apps.shared import PREDOWNLOAD_MIN_READY, InPlaceUpdateStrategy
 from kruise.api.meta import LabelSelector, PartialObject
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.inplace import keys
@@ -59,7 +59,7 @@ def tuning_of(strategy: InPlaceUpdateStrategy | None, annotations: Mapping[str, 
     timeout = strategy.image_pre_download_timeout_seconds
     minimum = strategy.image_pre_download_min_updated_ready_pods
     if minimum is None:
-        minimum = _annotated(annotations.get(keys.PREDOWNLOAD_MIN_READY, ""), replicas)
+        minimum = _annotated(annotations.get(PREDOWNLOAD_MIN_READY, ""), replicas)
     return Tuning(
         parallelism=1 if parallelism is None else parallelism,
         timeout_seconds=DEFAULT_TIMEOUT_SECONDS if timeout is None else timeout,

@@ -116,14 +116,9 @@ _decode_grace = codec.decoder(_Grace)
 
 def state_of(pod: Pod) -> UpdateState | None:
     """The state of the pod's last update, None where it never had one. The old spelling is read too."""
-    annotations = pod.metadata.annotations
-    key = keys.UPDATE_STATE_ANNOTATION
-    text = annotations.get(key)
+    key, text = _either(pod, keys.UPDATE_STATE_ANNOTATION, keys.OLD_UPDATE_STATE_ANNOTATION)
     if not text:
-        key = keys.OLD_UPDATE_STATE_ANNOTATION
-        text = annotations.get(key)
-        if not text:
-            return None
+        return None
     try:
         state = _decode_state(text)
     except codec.DecodeError as error:
@@ -135,20 +130,21 @@ def state_of(pod: Pod) -> UpdateState | None:
 
 def in_grace(pod: Pod) -> bool:
     """Whether an update waits for its grace period to end. The presence of the annotation is all that counts."""
+    return bool(_either(pod, keys.UPDATE_GRACE_ANNOTATION, keys.OLD_UPDATE_GRACE_ANNOTATION)[1])
+
+
+def _either(pod: Pod, key: str, old_key: str) -> tuple[str, str]:
+    """The annotation under its name or its old spelling: the name that is there, and the text."""
     annotations = pod.metadata.annotations
-    return bool(annotations.get(keys.UPDATE_GRACE_ANNOTATION) or annotations.get(keys.OLD_UPDATE_GRACE_ANNOTATION))
+    text = annotations.get(key)
+    return (key, text) if text else (old_key, annotations.get(old_key, ""))
 
 
 def grace_of(pod: Pod) -> UpdateSpec | None:
     """The update that waits for its grace period to end. The old spelling is read too."""
-    annotations = pod.metadata.annotations
-    key = keys.UPDATE_GRACE_ANNOTATION
-    text = annotations.get(key)
+    key, text = _either(pod, keys.UPDATE_GRACE_ANNOTATION, keys.OLD_UPDATE_GRACE_ANNOTATION)
     if not text:
-        key = keys.OLD_UPDATE_GRACE_ANNOTATION
-        text = annotations.get(key)
-        if not text:
-            return None
+        return None
     try:
         stored = _decode_grace(text)
         patch = _patch(stored.meta_data_patch)

@@ -43,6 +43,13 @@ def template_of(revision: ControllerRevision) -> dict[str, Any] | None:
     return _template(_parsed(bytes(revision.data)))
 
 
+def template_labels(template: Any) -> Mapping[str, str]:
+    """The labels of a template as somebody wrote it; what is no map is the template's own complaint."""
+    metadata = template.get("metadata") if isinstance(template, Mapping) else None
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    return labels if isinstance(labels, Mapping) else {}
+
+
 def _parsed(data: bytes) -> Any:
     return codec.decode(data, object)
 

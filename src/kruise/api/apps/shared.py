@@ -11,6 +11,16 @@ from kruise.machinery.codec import Struct, field
 
 GROUP = "apps.kruise.io"
 
+RE_CREATE, IN_PLACE_IF_POSSIBLE, IN_PLACE_ONLY = "ReCreate", "InPlaceIfPossible", "InPlaceOnly"
+POD_UPDATE_POLICIES = (RE_CREATE, IN_PLACE_IF_POSSIBLE, IN_PLACE_ONLY)
+IN_PLACE_POLICIES = (IN_PLACE_IF_POSSIBLE, IN_PLACE_ONLY)
+ON_DELETE = "OnDelete"
+
+PREDOWNLOAD_PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
+PREDOWNLOAD_TIMEOUT = "apps.kruise.io/image-predownload-timeout-seconds"
+PREDOWNLOAD_MIN_READY = "apps.kruise.io/image-predownload-min-updated-ready-pods"
+"""Annotations of workloads in v1alpha1 that later became fields of `InPlaceUpdateStrategy`."""
+
 IntOrPercent = int | str
 
 

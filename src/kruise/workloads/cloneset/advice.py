@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kruise.inplace import keys
+from kruise.api.apps.shared import PREDOWNLOAD_MIN_READY, PREDOWNLOAD_PARALLELISM, PREDOWNLOAD_TIMEOUT
 from kruise.machinery import codec
 from kruise.machinery.intorpercent import IntOrPercentError, scaled_fraction
 from kruise.workloads.cloneset.wire import STRATEGY, Reading
@@ -64,9 +64,9 @@ def _annotations(reading: Reading) -> str:
     if not reading.is_v1alpha1 or in_place is None:
         return ""
     ignored = {
-        keys.PREDOWNLOAD_PARALLELISM: in_place.image_pre_download_parallelism,
-        keys.PREDOWNLOAD_TIMEOUT: in_place.image_pre_download_timeout_seconds,
-        keys.PREDOWNLOAD_MIN_READY: in_place.image_pre_download_min_updated_ready_pods,
+        PREDOWNLOAD_PARALLELISM: in_place.image_pre_download_parallelism,
+        PREDOWNLOAD_TIMEOUT: in_place.image_pre_download_timeout_seconds,
+        PREDOWNLOAD_MIN_READY: in_place.image_pre_download_min_updated_ready_pods,
     }
     wanted = [key for key, value in ignored.items() if value is not None]
     if not wanted:

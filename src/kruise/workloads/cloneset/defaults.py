@@ -9,13 +9,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kruise.api.apps.shared import IN_PLACE_POLICIES, RE_CREATE
 from kruise.api.core import values
 from kruise.api.core.defaults import default_claim, default_workload_template
 from kruise.api.core.field_errors import Path, TemplateTypeError
 
 Json = Mapping[str, Any]
 
-IN_PLACE_POLICIES = ("InPlaceIfPossible", "InPlaceOnly")
 TEMPLATE = Path("spec").child("template")
 CLAIM_TEMPLATES = Path("spec").child("volumeClaimTemplates")
 
@@ -44,7 +44,7 @@ def defaulted(
 
 def _flat(strategy: dict[str, Any]) -> dict[str, Any]:
     if not strategy.get("type"):
-        strategy["type"] = "ReCreate"
+        strategy["type"] = RE_CREATE
     return _rollout(strategy, strategy["type"])
 
 
@@ -54,7 +54,7 @@ def _nested(strategy: dict[str, Any]) -> dict[str, Any]:
     if strategy["type"] == "RollingUpdate":
         rolling = dict(strategy.get("rollingUpdate") or {})
         if not rolling.get("podUpdatePolicy"):
-            rolling["podUpdatePolicy"] = "ReCreate"
+            rolling["podUpdatePolicy"] = RE_CREATE
         strategy["rollingUpdate"] = _rollout(rolling, rolling["podUpdatePolicy"])
     return strategy
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from kruise.api.apps.shared import IN_PLACE_ONLY, IN_PLACE_POLICIES
 from kruise.inplace import predownload
 from kruise.inplace.difference import Options, compare
 from kruise.inplace.state import UpdateSpec
 from kruise.machinery.plan import Phase
 from kruise.workloads.cloneset.numbers import updates_everything_at_once
 from kruise.workloads.cloneset.situation import Situation
-from kruise.workloads.cloneset.update import IN_PLACE_ONLY, IN_PLACE_POLICIES
 
 
 def pull_images(situation: Situation, updated_ready: int) -> tuple[Phase, ...]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from kruise.api.apps.shared import LifecycleHook
 from kruise.api.native.pod import PODS
 from kruise.inplace import edits, lifecycle
+from kruise.inplace.availability import serves
 from kruise.inplace.lifecycle import State
 from kruise.machinery import ownership
 from kruise.machinery import plan as plans
@@ -314,7 +315,7 @@ class _Scaling:
 
 def is_ready_for_budget(facts: PodFacts) -> bool:
     """Whether the deletion of a pod takes away something that serves: available, but for minReadySeconds (IPU-112)."""
-    return facts.is_ready and facts.state in ("", State.NORMAL)
+    return facts.is_ready and serves(facts.state)
 
 
 def _listed(pods: list[str]) -> str:

@@ -17,15 +17,14 @@ from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Pod, is_active
 from kruise.api.native.storage import PersistentVolumeClaim
 from kruise.inplace import keys
-from kruise.inplace.availability import is_available, is_update_ready
+from kruise.inplace.availability import is_update_ready, serves
+from kruise.inplace.engine import is_settled
 from kruise.machinery import codec, revisions
 from kruise.machinery.codec import Struct, field
 from kruise.machinery.ownership import Owner
 from kruise.machinery.selectors import Selector, from_label_selector
 from kruise.workloads.cloneset.claims import INSTANCE_ID_LABEL, claim_templates_hash
-from kruise.workloads.cloneset.numbers import Limits, limits_of
-
-_PLAIN_STATES = ("", "Normal")
+from kruise.workloads.cloneset.numbers import Limits, limits_of, replicas_of
 
 
 class Snapshot(Struct):
@@ -120,25 +119,12 @@ def facts_of(pod: Pod, *, update: str, min_ready_seconds: int, to_delete: frozen
         instance_id=labels.get(INSTANCE_ID_LABEL, ""),
         state=state,
         is_new=revisions.is_revision(labels.get(keys.REVISION_LABEL, ""), update),
-        is_available=is_ready
-        and (state in _PLAIN_STATES if not min_ready_seconds else is_available(pod, min_ready_seconds, now)),
+        is_available=serves(state)
+        and (is_update_ready(pod, min_ready_seconds, now) if min_ready_seconds > 0 else is_ready),
         is_ready=is_ready,
         is_specified=keys.SPECIFIED_DELETE_LABEL in labels or metadata.name in to_delete,
-        is_settled=state == "Normal" and _is_settled(pod),
+        is_settled=is_settled(pod),
     )
-
-
-def _is_settled(pod: Pod) -> bool:
-    annotations = pod.metadata.annotations
-    if keys.UPDATE_GRACE_ANNOTATION in annotations or keys.OLD_UPDATE_GRACE_ANNOTATION in annotations:
-        return False
-    in_place = kruise = False
-    for condition in pod.status.conditions:
-        if condition.type == keys.IN_PLACE_READY:
-            in_place = condition.status == "True"
-        elif condition.type == keys.KRUISE_POD_READY:
-            kruise = True
-    return in_place and kruise and keys.TEMPLATE_HASH_LABEL in pod.metadata.labels
 
 
 def situation_of(snapshot: Snapshot) -> Situation:
@@ -152,7 +138,7 @@ def situation_of(snapshot: Snapshot) -> Situation:
         owner,
         history,
         revisions.template_data(template),
-        labels=_labels(template),
+        labels=revisions.template_labels(template),
         annotations=metadata.annotations,
         refreshed={keys.CLAIM_TEMPLATES_HASH: claim_templates_hash(spec.volume_claim_templates)},
         collision_count=status.collision_count,
@@ -166,7 +152,7 @@ def situation_of(snapshot: Snapshot) -> Situation:
         snapshot=snapshot,
         cloneset=cloneset,
         owner=owner,
-        replicas=1 if spec.replicas is None else spec.replicas,
+        replicas=replicas_of(spec),
         limits=limits_of(spec),
         choice=choice,
         current=current,
@@ -206,9 +192,3 @@ def _sorted_out(pods: tuple[Pod, ...], owner: Owner, selector: Selector) -> tupl
         else:
             released.append(pod)
     return kept, inactive, released
-
-
-def _labels(template: Any) -> Mapping[str, str]:
-    metadata = template.get("metadata") if isinstance(template, dict) else None
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    return labels if isinstance(labels, dict) else {}

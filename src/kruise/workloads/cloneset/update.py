@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from kruise.api.apps.shared import IN_PLACE_ONLY, IN_PLACE_POLICIES
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import PODS
 from kruise.inplace import edits, engine, keys, lifecycle
@@ -34,10 +35,11 @@ UPDATE = "update"
 IN_PLACE = "in-place"
 RECREATE = "recreate"
 
-IN_PLACE_ONLY = "InPlaceOnly"
-IN_PLACE_POLICIES = ("InPlaceIfPossible", IN_PLACE_ONLY)
 _LONGEST_PASS = 0.2
 """Seconds. Pods that became ready meanwhile wait no longer than this for the next wave."""
+_MOST_MOVES = 250
+"""Pods that a pass moves at most, more than it can begin in its time: to work out the writes of thousands and send a
+few of them, pass after pass, would take longer than sending them all."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +213,8 @@ class _Updating:
         for fact in self._within_limits(queue[: abs(numbers.count)], target_is_new=not back, budget=numbers.budget):
             if self._error:
                 self._hold(fact, "stopped", f"the update stopped: {self._error}", "see what holds that pod")
+            elif len(self._updates) >= _MOST_MOVES:
+                self._hold(fact, "next", "its turn comes when the pods before it have begun to move", "")
             else:
                 self._move_one(fact, target)
 

@@ -8,29 +8,30 @@ somewhere else.
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kruise.api.apps.shared import IN_PLACE_ONLY, ON_DELETE, POD_UPDATE_POLICIES
 from kruise.api.core import formats, schema, values
 from kruise.api.core.defaults import default_template
 from kruise.api.core.field_errors import FieldError, Path, TemplateTypeError, forbidden, invalid, required
 from kruise.api.core.validation import common, metadata, validate_pod_template
+from kruise.inplace import order_rules
+from kruise.inplace.difference import Operation, operations
 from kruise.machinery.intorpercent import IntOrPercent, IntOrPercentError, scaled_fraction
 from kruise.machinery.patches import json_patch
+from kruise.machinery.revisions import template_labels
 from kruise.machinery.selectors import SelectorError, from_label_selector
-from kruise.workloads.cloneset import order_rules
 from kruise.workloads.cloneset.numbers import DEFAULT_MAX_UNAVAILABLE
+from kruise.workloads.cloneset.progress import NO_DEADLINE
 from kruise.workloads.cloneset.wire import SPEC, STRATEGY, Reading
 
 Json = Mapping[str, Any]
 Errors = Iterator[FieldError]
 
-POLICIES = ("ReCreate", "InPlaceIfPossible", "InPlaceOnly")
-FLAT_TYPES = (*POLICIES, "OnDelete")
-NESTED_TYPES = ("RollingUpdate", "OnDelete")
-NO_DEADLINE = 2**31 - 1
+FLAT_TYPES = (*POD_UPDATE_POLICIES, ON_DELETE)
+NESTED_TYPES = ("RollingUpdate", ON_DELETE)
 PODS_TO_DELETE = SPEC.child("scaleStrategy", "podsToDelete")
 
 _META = Path("metadata")
@@ -48,7 +49,6 @@ _MUTABLE = (
     "volumeClaimTemplates",
     "revisionHistoryLimit",
 )
-_IMAGE = re.compile("/containers/[0-9]+/image")
 _SHOWN_OPERATIONS = 5
 
 
@@ -117,7 +117,7 @@ def _spec(new: Candidate, old: Candidate | None, *, allow_privileged: bool) -> E
         yield from _deadline(reading)
     if old is not None:
         yield from _immutable(new.spec, old.spec)
-        if reading.is_v1alpha1 and reading.type == "InPlaceOnly":
+        if reading.is_v1alpha1 and reading.type == IN_PLACE_ONLY:
             yield from _images_only(new.template, old.template)
 
 
@@ -136,7 +136,7 @@ def _selector_and_labels(candidate: Candidate) -> Errors:
     yield from found
     if found:
         return
-    labels = _template_labels(candidate.template)
+    labels = template_labels(candidate.template)
     try:
         is_match = from_label_selector(selector).matches(labels)
     except SelectorError as error:
@@ -145,13 +145,6 @@ def _selector_and_labels(candidate: Candidate) -> Errors:
     if not is_match:
         where = _TEMPLATE.child("metadata", "labels")
         yield invalid(where, dict(labels), "`selector` does not match template `labels`")
-
-
-def _template_labels(template: Any) -> Mapping[str, str]:
-    meta = template.get("metadata") if isinstance(template, Mapping) else None
-    labels = meta.get("labels") if isinstance(meta, Mapping) else None
-    # A wrong type is the template's own complaint.
-    return labels if isinstance(labels, Mapping) else {}
 
 
 def _template(candidate: Candidate, *, allow_privileged: bool) -> Errors:
@@ -192,8 +185,8 @@ def _strategy(reading: Reading) -> Errors:
     if rollout is None:
         return
     if not reading.is_v1alpha1:
-        if reading.policy and reading.policy not in POLICIES:
-            yield invalid(path.child("podUpdatePolicy"), reading.policy, f"must be {_listed(POLICIES)}")
+        if reading.policy and reading.policy not in POD_UPDATE_POLICIES:
+            yield invalid(path.child("podUpdatePolicy"), reading.policy, f"must be {_listed(POD_UPDATE_POLICIES)}")
         yield from _pre_download(reading)
     yield from _amounts(reading)
     yield from order_rules.priority(path.child("priorityStrategy"), rollout.priority_strategy)
@@ -220,7 +213,7 @@ def _amounts(reading: Reading) -> Errors:
     if _is_negative(rollout.partition, numbers.get("partition", 0)):
         yield invalid(path.child("partition"), rollout.partition, common.NEGATIVE)
     surge = numbers.get("maxSurge", 0)
-    if surge > 0 and reading.policy == "InPlaceOnly":
+    if surge > 0 and reading.policy == IN_PLACE_ONLY:
         complaint = "can not use maxSurge with strategy type InPlaceOnly: pods in place need no others beside them"
         yield invalid(path.child("maxSurge"), rollout.max_surge, complaint)
     if reading.replicas > 0 and len(numbers) == len(names) and numbers["maxUnavailable"] < 1 and surge < 1:
@@ -316,11 +309,18 @@ def _images_only(new: Any, old: Any) -> Errors:
         # The new template's own complaint; a stored one that cannot be read has nothing to be compared with.
         return
     others = [
-        f"{operation['op']} {operation['path']}"
-        for operation in json_patch.diff(before, after)
-        if operation["op"] != "replace" or _IMAGE.fullmatch(operation["path"]) is None
+        f"{operation.kind} {json_patch.pointer(*operation.path)}"
+        for operation in operations(before, after)
+        if not _is_image_change(operation)
     ]
     if others:
         shown = ", ".join(others[:_SHOWN_OPERATIONS])
         more = f" and {len(others) - _SHOWN_OPERATIONS} more" if len(others) > _SHOWN_OPERATIONS else ""
         yield forbidden(SPEC, f"only allowed to update images in spec for InPlaceOnly, but found {shown}{more}")
+
+
+def _is_image_change(operation: Operation) -> bool:
+    match operation:
+        case ("replace", ("containers", int(_), "image"), _):
+            return True
+    return False

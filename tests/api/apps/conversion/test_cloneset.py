@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.admission.conversion import Converters
+from kruise.api.apps import shared
 from kruise.api.apps.conversion.cloneset import EXCLUDE_PREPARING_DELETE_LABEL, PRE_DOWNLOAD_ANNOTATIONS, convert
 from kruise.api.apps.definitions import CLONE_SET_DEFINITION
-from kruise.inplace import keys
 from kruise.machinery.codec import Raw
 
 PARALLELISM, TIMEOUT, MIN_READY = PRE_DOWNLOAD_ANNOTATIONS.values()
@@ -273,9 +273,9 @@ def test_an_unknown_version_is_named() -> None:
 
 def test_the_keys_are_those_of_the_engine() -> None:
     assert list(PRE_DOWNLOAD_ANNOTATIONS.values()) == [
-        keys.PREDOWNLOAD_PARALLELISM,
-        keys.PREDOWNLOAD_TIMEOUT,
-        keys.PREDOWNLOAD_MIN_READY,
+        shared.PREDOWNLOAD_PARALLELISM,
+        shared.PREDOWNLOAD_TIMEOUT,
+        shared.PREDOWNLOAD_MIN_READY,
     ]
 
 

@@ -18,20 +18,29 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from kruise.api.apps.shared import (
+    GROUP,
+    ON_DELETE,
+    POD_UPDATE_POLICIES,
+    PREDOWNLOAD_MIN_READY,
+    PREDOWNLOAD_PARALLELISM,
+    PREDOWNLOAD_TIMEOUT,
+    RE_CREATE,
+)
+from kruise.api.core.formats import MAX_INT32
+
 Json = dict[str, Any]
 
 EXCLUDE_PREPARING_DELETE_LABEL = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
 
 PRE_DOWNLOAD_ANNOTATIONS = {
-    "imagePreDownloadParallelism": "apps.kruise.io/image-predownload-parallelism",
-    "imagePreDownloadTimeoutSeconds": "apps.kruise.io/image-predownload-timeout-seconds",
-    "imagePreDownloadMinUpdatedReadyPods": "apps.kruise.io/image-predownload-min-updated-ready-pods",
+    "imagePreDownloadParallelism": PREDOWNLOAD_PARALLELISM,
+    "imagePreDownloadTimeoutSeconds": PREDOWNLOAD_TIMEOUT,
+    "imagePreDownloadMinUpdatedReadyPods": PREDOWNLOAD_MIN_READY,
 }
 """The carriers in v1alpha1 of these fields of `inPlaceUpdateStrategy`."""
 
-_POLICIES = ("ReCreate", "InPlaceIfPossible", "InPlaceOnly")
 _INTEGER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
-_INT32_MAX = 2**31 - 1
 
 
 def convert(obj: Json, version: str) -> Json:
@@ -41,7 +50,7 @@ def convert(obj: Json, version: str) -> Json:
         raise ValueError(f"CloneSet has no version {version}: it is served in v1alpha1 and v1beta1")
     if present == version:
         return obj
-    result = {**obj, "apiVersion": f"apps.kruise.io/{version}"}
+    result = {**obj, "apiVersion": f"{GROUP}/{version}"}
     spec = obj.get("spec")
     if not isinstance(spec, dict):
         return result
@@ -105,9 +114,9 @@ def _update_to_beta(update: Any, annotations: Json) -> Any:
         return update
     rolling = dict(update or {})
     policy = rolling.pop("type", None)
-    if policy == "OnDelete":
-        return {"type": "OnDelete"}
-    rolling["podUpdatePolicy"] = policy if policy in _POLICIES else "ReCreate"
+    if policy == ON_DELETE:
+        return {"type": ON_DELETE}
+    rolling["podUpdatePolicy"] = policy if policy in POD_UPDATE_POLICIES else RE_CREATE
     in_place = rolling.get("inPlaceUpdateStrategy")
     if in_place is None or isinstance(in_place, dict):
         rolling = _put(rolling, inPlaceUpdateStrategy=_in_place_to_beta(in_place, annotations))
@@ -131,7 +140,7 @@ def _number(text: Any) -> int | None:
     if not isinstance(text, str) or _INTEGER.fullmatch(text) is None:
         return None
     number = int(text)
-    return number if number <= _INT32_MAX else None
+    return number if number <= MAX_INT32 else None
 
 
 def _update_to_alpha(update: Any) -> tuple[Any, dict[str, str]]:
@@ -143,7 +152,7 @@ def _update_to_alpha(update: Any) -> tuple[Any, dict[str, str]]:
     rolling = others.pop("rollingUpdate", None)
     flat = {**others, **rolling} if isinstance(rolling, dict) else _put(others, rollingUpdate=rolling)
     policy = flat.pop("podUpdatePolicy", None)
-    flat["type"] = "OnDelete" if kind == "OnDelete" else policy if policy in _POLICIES else "ReCreate"
+    flat["type"] = ON_DELETE if kind == ON_DELETE else policy if policy in POD_UPDATE_POLICIES else RE_CREATE
     in_place = flat.get("inPlaceUpdateStrategy")
     if not isinstance(in_place, dict):
         return flat, {}
