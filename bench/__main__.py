@@ -9,7 +9,7 @@ import platform
 import sys
 from collections.abc import Callable
 
-from bench import admission, events, local, processes, rollouts, writes
+from bench import admission, events, foresight, local, processes, rollouts, why, writes
 from bench.report import Report, as_json, table
 
 BENCHMARKS: dict[str, Callable[[float], Report]] = {
@@ -18,6 +18,8 @@ BENCHMARKS: dict[str, Callable[[float], Report]] = {
     "admission": admission.measure,
     "local": local.measure,
     "rollouts": rollouts.measure,
+    "foresight": foresight.measure,
+    "why": why.measure,
 }
 
 

@@ -1,7 +1,9 @@
 """The API server's raw rate for a mix of writes: a bare aiohttp loop that sends the same verbs, through the same
 webhooks, to the same watchers, with nothing to decide.
 
-The pods of the mix belong to nobody: no scheduler looks at them, and they are bound to a node that is not there.
+The pods of the mix are made after one of the rollout's own, with its labels, annotations, status and writers: what a
+write costs the server depends on the size of the object, and most on who wrote which of its fields before. They belong
+to nobody: no scheduler looks at them, and they are bound to a node that is not there.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import aiohttp
 
@@ -64,10 +67,13 @@ class RawLoop:
         self._root = f"{url}/api/v1/namespaces/{namespace}"
         self._namespace = namespace
         self._in_flight = in_flight
+        self._model: Mapping[str, Any] = {}
         self._number = 0
 
-    async def measure(self, mix: Mapping[str, int], writes: int) -> Rate:
-        """Send about `writes` writes in the proportions of the mix."""
+    async def measure(self, mix: Mapping[str, int], writes: int, model: Mapping[str, Any]) -> Rate:
+        """Send about `writes` writes in the proportions of the mix. `model`: a pod of the rollout, as it is when it
+        runs."""
+        self._model = model
         share = writes / sum(mix.values())
         counts = {kind: round(count * share) for kind, count in mix.items()}
         # Writes other than creates need pods that are there.
@@ -96,6 +102,8 @@ class RawLoop:
         async def lane() -> None:
             for name in left:
                 await self._create(name)
+                await self._status(name, dict(self._model["status"]), "raw-nodes")
+                await self._status(name, {"conditions": [self._condition()]}, "raw-manager")
 
         async with asyncio.TaskGroup() as group:
             for _ in range(self._in_flight):
@@ -117,13 +125,18 @@ class RawLoop:
             body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": pod}, "target": target}
             await self._send("POST", f"/pods/{pod}/binding", body, _JSON)
         elif kind in (STATUS, OTHER):
-            stamp = f"2030-01-01T00:{self._number // 60 % 60:02d}:{self._number % 60:02d}Z"
-            condition = {"type": "InPlaceUpdateReady", "status": "True", "lastTransitionTime": stamp}
-            body = {"metadata": {"labels": {"n": str(self._number)}}, "status": {"conditions": [condition]}}
-            await self._send("PATCH", f"/pods/{name}/status", body, _STRATEGIC)
+            # A node tells of a container as often as the manager of its condition.
+            if self._number % 2:
+                await self._status(name, {"conditions": [self._condition()]}, "raw-manager")
+            else:
+                await self._status(name, self._node_status(), "raw-nodes")
         elif kind == PATCH:
-            body = {"spec": {"containers": [{"name": "main", "image": f"nginx:{self._number}"}]}}
-            await self._send("PATCH", f"/pods/{name}", body, _STRATEGIC)
+            container = self._model["spec"]["containers"][0]["name"]
+            body = {
+                "metadata": {"labels": {"n": str(self._number)}, "annotations": {"state": "x" * 200}},
+                "spec": {"containers": [{"name": container, "image": f"nginx:{self._number}"}]},
+            }
+            await self._send("PATCH", f"/pods/{name}?fieldManager=raw-manager", body, _STRATEGIC)
         else:
             regarding = {"apiVersion": "v1", "kind": "Pod", "namespace": self._namespace, "name": name}
             body = {
@@ -139,20 +152,36 @@ class RawLoop:
             await self._send("POST", "/events", body, _JSON)
 
     async def _create(self, name: str) -> None:
+        metadata, spec = self._model["metadata"], dict(self._model["spec"])
+        spec.pop("nodeName", None)
+        labels = {**metadata["labels"], "app": "raw"}
         body = {
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "labels": {"app": "raw", "controller-revision-hash": "raw-1"},
-            },
-            "spec": {
-                "schedulerName": "nobody",
-                "readinessGates": [{"conditionType": "InPlaceUpdateReady"}],
-                "containers": [{"name": "main", "image": "nginx:1"}],
-            },
+            "metadata": {"name": name, "labels": labels, "annotations": metadata.get("annotations", {})},
+            "spec": {**spec, "schedulerName": "nobody"},
         }
         await self._send("POST", "/pods", body, _JSON)
+
+    async def _status(self, name: str, status: Mapping[str, Any], writer: str) -> None:
+        body = {"metadata": {"labels": {"n": str(self._number)}}, "status": status}
+        await self._send("PATCH", f"/pods/{name}/status?fieldManager={writer}", body, _STRATEGIC)
+
+    def _time(self) -> str:
+        return f"2030-01-01T00:{self._number // 60 % 60:02d}:{self._number % 60:02d}Z"
+
+    def _condition(self) -> dict[str, Any]:
+        return {"type": "InPlaceUpdateReady", "status": "True", "lastTransitionTime": self._time()}
+
+    def _node_status(self) -> dict[str, Any]:
+        status = self._model["status"]
+        ready = {"status": "True", "lastTransitionTime": self._time()}
+        started = {"running": {"startedAt": self._time()}}
+        containers = [{**item, "restartCount": self._number, "state": started} for item in status["containerStatuses"]]
+        return {
+            "conditions": [{"type": "Ready", **ready}, {"type": "ContainersReady", **ready}],
+            "containerStatuses": containers,
+        }
 
     async def _remove(self) -> None:
         path = "/pods?labelSelector=app%3Draw&gracePeriodSeconds=0"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -22,10 +22,12 @@ from kruise.admission.configurations import (
 )
 from kruise.api.native.extensions import MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from kruise.feature import Feature
+from kruise.local.apicore.proxying import Address
 from kruise.local.cluster import LocalCluster
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.webhooks import AdmissionSite
-from kruise.machinery.client.transport import Transport
+from kruise.machinery.client.transport import Response, Transport
+from kruise.manager.endpoints import Reports
 from kruise.manager.installation.installer import Installer
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.options import Options
@@ -33,6 +35,8 @@ from kruise.manager.process import AdmissionParts, Manager
 from kruise.manager.webhooks import converters_of, handlers_of
 
 FIELD_MANAGER = "kruise-manager"
+REPORTS_SERVICE = "kruise-manager"
+REPORTS_PORT = "8080"
 
 
 def embedded_options(options: Options | None = None, *, metrics_address: str = "", health_address: str = "") -> Options:
@@ -49,10 +53,13 @@ async def install(cluster: LocalCluster, features: Sequence[Feature]) -> None:
 
 
 class _InProcessAdmission:
-    """Mounted in the cluster's API server under the address of the installed Service."""
+    """Mounted in the cluster's API server under the address of the installed Service, together with what the manager
+    reports about itself: there is no pod of it that a proxy could reach."""
 
-    def __init__(self, cluster: LocalCluster, parts: AdmissionParts) -> None:
+    def __init__(self, cluster: LocalCluster, parts: AdmissionParts, reports: Callable[[], Reports]) -> None:
         self._cluster = cluster
+        self._reports = reports
+        self._reports_address = Address(parts.options.own_namespace, REPORTS_SERVICE, REPORTS_PORT)
         self._client = parts.client
         self._registry = handlers_of(parts.features, parts.options, parts.cache)
         answerer = Answerer(
@@ -68,6 +75,7 @@ class _InProcessAdmission:
 
     async def start(self) -> None:
         self._cluster.webhooks.mount(self._address, self._site)
+        self._cluster.core.services.mount(self._reports_address, self._report)
         await self._register(MUTATING_WEBHOOK_CONFIGURATIONS, MUTATING_NAME)
         await self._register(VALIDATING_WEBHOOK_CONFIGURATIONS, VALIDATING_NAME)
 
@@ -82,6 +90,11 @@ class _InProcessAdmission:
 
     async def stop(self) -> None:
         self._cluster.webhooks.unmount(self._address)
+        self._cluster.core.services.unmount(self._reports_address, self._report)
+
+    def _report(self, path: str, query: Mapping[str, str]) -> Response:
+        reply = self._reports().answer(path, query)
+        return Response(reply.status, reply.body, {"content-type": reply.content_type})
 
     async def ready(self) -> str:
         return ""
@@ -96,14 +109,15 @@ def embedded_manager(
     transport: Transport | None = None,
 ) -> Manager:
     """`transport` stands between the manager and the API, where a test wants faults."""
-    return Manager(
+    manager = Manager(
         options,
         features,
         transport or InProcessTransport(cluster.core),  # its own: a manager that ends closes it
         clock=cluster.clock,
         random=random,
-        admission=lambda parts: _InProcessAdmission(cluster, parts),
+        admission=lambda parts: _InProcessAdmission(cluster, parts, lambda: manager.reports),
     )
+    return manager
 
 
 @contextlib.asynccontextmanager

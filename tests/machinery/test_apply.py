@@ -21,6 +21,7 @@ from kruise.machinery.limiter import WriteLimiter
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.plan import (
     Action,
+    Chain,
     OnError,
     Outcome,
     Phase,
@@ -622,6 +623,76 @@ def test_a_phase_that_has_taken_its_time_begins_no_further_chain() -> None:
         assert results[9::2] == [Result.SKIPPED] * 2
 
     run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.gone: list[str] = []
+        self.heard: list[tuple[str, list[Result]]] = []
+
+    def let_go(self, phase: Phase, chain: Chain) -> None:
+        self.gone.append(chain[0].target.name)
+
+    def ended(self, phase: Phase, chain: Chain, outcomes: tuple[Outcome, ...]) -> None:
+        self.heard.append((chain[0].target.name, [outcome.result for outcome in outcomes]))
+
+
+def loose_plan(chains: int = 4, pause_after: float = 0.5) -> Plan:
+    pairs = tuple((new_pod(f"p{i}"), new_pod(f"q{i}")) for i in range(chains))
+    loose = Phase(name="loose", chains=pairs, pause_after=pause_after, lets_go=True, on_error=OnError.CONTINUE)
+    return Plan(phases=(loose, single("after", new_pod("last"))))
+
+
+def test_a_phase_lets_go_of_chains_under_way_and_whoever_asked_hears_how_they_ended() -> None:
+    async def scene(env: InProcess) -> None:
+        listener = Listener()
+        limiter = WriteLimiter(clock=env.clock, initial=3, maximum=3)
+        writer = applier(env, limiter=limiter)
+        task = asyncio.create_task(writer.apply(loose_plan(), later=listener))
+        await asyncio.sleep(0.75)
+        assert listener.gone == ["p0", "p1", "p2", "p3"]
+        assert listener.heard == []
+        outcomes = await task
+        assert [outcome.result for outcome in outcomes] == [Result.UNDER_WAY] * 8 + [Result.DONE]
+        assert await writer.ends(10) == 0
+        assert sorted(listener.heard) == [(f"p{i}", [Result.DONE] * 2) for i in range(4)]
+        assert await env.pods() == ["last", *(f"p{i}" for i in range(4)), *(f"q{i}" for i in range(4))]
+
+    run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
+
+
+def test_without_a_listener_every_chain_is_waited_for() -> None:
+    async def scene(env: InProcess) -> None:
+        outcomes = await applier(env).apply(loose_plan())
+        assert [outcome.result for outcome in outcomes] == [Result.DONE] * 9
+
+    run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
+
+
+def test_a_late_failure_is_told_and_skips_the_rest_of_its_chain() -> None:
+    async def scene(env: InProcess) -> None:
+        listener = Listener()
+        writer = applier(env)
+        await writer.apply(loose_plan(1), later=listener)
+        await writer.ends(10)
+        assert listener.heard == [("p0", [Result.FAILED, Result.SKIPPED])]
+
+    run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}), Rule(Answer(403, "Forbidden"), verbs={Verb.CREATE}, calls={1}))
+
+
+def test_chains_that_were_let_go_are_abandoned_when_they_take_too_long(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(env: InProcess) -> None:
+        listener = Listener()
+        limiter = WriteLimiter(clock=env.clock)
+        writer = applier(env, limiter=limiter)
+        loose = Phase(name="loose", chains=((new_pod("a"),),), pause_after=0.5, lets_go=True)
+        await writer.apply(Plan(phases=(loose,)), later=listener)
+        assert await writer.ends(1) == 1
+        assert listener.heard == [("a", [Result.SKIPPED])]
+        assert limiter.in_flight == 0
+        assert "write abandoned" in caplog.text
+
+    run(scene, Rule(Delay(60.0), verbs={Verb.CREATE}))
 
 
 def test_slow_start_that_has_taken_its_time_is_no_failure() -> None:

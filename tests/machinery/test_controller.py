@@ -20,7 +20,7 @@ from kruise.api.native.events import ObjectReference
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
 from kruise.local.apicore.builtin import custom_kind
-from kruise.machinery.apply import Applier
+from kruise.machinery.apply import Applier, Later
 from kruise.machinery.client.faults import Answer, Delay, Rule, storm
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
@@ -496,7 +496,7 @@ def test_one_key_has_one_worker_and_keys_run_side_by_side() -> None:
         scene = Scene(Rule(Delay(1.0), verbs={Verb.CREATE}, resource="pods"), workers=3)
         inner = scene.applier.apply
 
-        async def apply(plan: Plan, *, stopping: Callable[[], bool]) -> Outcomes:
+        async def apply(plan: Plan, *, stopping: Callable[[], bool], later: Later) -> Outcomes:
             nonlocal most
             context = RECONCILE.get()
             assert context is not None
@@ -504,7 +504,7 @@ def test_one_key_has_one_worker_and_keys_run_side_by_side() -> None:
             at_work[name] = at_work.get(name, 0) + 1
             assert at_work[name] == 1
             most = max(most, sum(at_work.values()))
-            outcomes = await inner(plan, stopping=stopping)
+            outcomes = await inner(plan, stopping=stopping, later=later)
             at_work[name] -= 1
             return outcomes
 

@@ -287,3 +287,36 @@ def test_any_decision_is_replayed_bit_for_bit(
     assert again.digest_equal
     assert again.snapshot == seen
     assert list(again.snapshot.limits) == list(limits)
+
+
+def test_a_snapshot_that_could_not_be_decided_about_is_kept_with_the_error() -> None:
+    """It is the one that a bug report needs most."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Broken(Toy):
+        message: str = "no such thing"
+
+        def decide(self, seen: Seen) -> Plan:  # type: ignore[override]
+            raise ValueError(self.message)
+
+    journal = Journal()
+    error = "ValueError: no such thing"
+    journal.record(
+        controller="toy", key=KEY, reconcile_id="x", time=NOW, duration=0, snapshot=Seen(seed=3), error=error
+    )
+    dump = journal.dump("toy", KEY)
+    assert decode(dump, dict[str, Any])["error"] == error
+    same = replay(dump, [Broken()])
+    assert (same.plan_equal, same.error, same.recorded_error) == (True, error, error)
+    assert (same.key, same.reconcile_id, same.snapshot.seed) == (KEY, "x", 3)
+    other = replay(dump, [Broken(message="another thing")])
+    assert (other.plan_equal, other.error) == (False, "ValueError: another thing")
+    mended = replay(dump, [Toy()])
+    assert (mended.plan_equal, mended.error) == (False, "")
+
+
+def test_an_error_after_the_decision_leaves_the_plan() -> None:
+    journal = Journal()
+    note(journal, Seen(), error="OSError: later")
+    assert "error" not in decode(journal.dump("toy", KEY), dict[str, Any])
+    assert replay(journal.dump("toy", KEY), [Toy()]).plan_equal

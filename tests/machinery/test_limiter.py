@@ -121,6 +121,49 @@ def test_a_cancelled_waiter_gives_its_turn_away() -> None:
     run_virtual(main())
 
 
+def test_who_waits_too_long_gives_up_and_takes_no_slot() -> None:
+    async def main() -> None:
+        limiter = WriteLimiter(clock=clock(), initial=1, maximum=1)
+        began = await limiter.acquire()
+        assert began is not None
+        in_vain = asyncio.create_task(limiter.acquire(until=began + 0.5))
+        patient = asyncio.create_task(limiter.acquire(until=began + 2))
+        await asyncio.sleep(1)
+        assert in_vain.done()
+        assert in_vain.result() is None
+        limiter.release(began, Load.FINE)
+        turn = await patient
+        assert turn == began + 1
+        limiter.release(turn, Load.FINE)
+        assert limiter.in_flight == 0
+        assert await limiter.acquire(until=began) is not None, "a free slot is there at once"
+
+    run_virtual(main())
+
+
+def test_what_was_begun_goes_ahead_of_what_is_to_begin() -> None:
+    async def main() -> list[str]:
+        limiter = WriteLimiter(clock=clock(), initial=1, maximum=1)
+        began = await limiter.acquire()
+        assert began is not None
+        order: list[str] = []
+
+        async def write(name: str, ahead: bool) -> None:
+            turn = await limiter.acquire(ahead=ahead)
+            assert turn is not None
+            order.append(name)
+            limiter.release(turn, Load.FINE)
+
+        async with asyncio.TaskGroup() as group:
+            for name, ahead in (("first", False), ("second", False), ("next of a chain", True)):
+                group.create_task(write(name, ahead))
+                await asyncio.sleep(0)
+            limiter.release(began, Load.FINE)
+        return order
+
+    assert run_virtual(main()) == ["next of a chain", "first", "second"]
+
+
 def test_wrong_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="minimum"):
         WriteLimiter(clock=ManualClock(), initial=100, maximum=10)

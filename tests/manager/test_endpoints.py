@@ -14,11 +14,11 @@ from prometheus_client import CollectorRegistry
 from kruise.api.meta import Key, ObjectMeta
 from kruise.api.native.pod import Pod
 from kruise.machinery.codec import decode
-from kruise.machinery.journal import Journal
+from kruise.machinery.journal import NOT_KEPT, Journal
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.plan import Conclusion, Outcomes, Plan, Wake
 from kruise.manager import endpoints
-from kruise.manager.endpoints import Endpoints, health_app, metrics_app
+from kruise.manager.endpoints import Endpoints, Reports, health_app, metrics_app
 from tests.toy.decide import Snapshot, Troupe
 
 
@@ -92,7 +92,7 @@ async def test_metrics_and_journal(served: Endpoints) -> None:
         error="",
     )
     waits = [{"controller": "toy-controller", "key": "show/a", "seconds": 3.0, "reason": "minReadySeconds"}]
-    port = await served.serve(metrics_app(registry, journal, lambda: waits), "127.0.0.1:0")
+    port = await served.serve(metrics_app(Reports(registry, journal, lambda: waits)), "127.0.0.1:0")
     code, text = await get(port, "/metrics")
     assert code == 200
     assert "kruise_manager_is_leader 1.0" in text
@@ -104,5 +104,8 @@ async def test_metrics_and_journal(served: Endpoints) -> None:
     code, text = await get(port, "/journal/toy-controller/show/a")
     assert code == 200
     assert decode(text, dict)["snapshot"]["troupe"]["metadata"]["name"] == "a"
-    assert (await get(port, "/journal/toy-controller/show/b"))[0] == 404
+    code, text = await get(port, "/journal/toy-controller/show/b")
+    assert (code, decode(text, dict)["reason"]) == (404, NOT_KEPT)
+    assert "no snapshot of show/b is kept" in text
+    assert (await get(port, "/nothing"))[0] == 404
     assert decode((await get(port, "/waiting"))[1], list) == waits

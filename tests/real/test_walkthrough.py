@@ -49,6 +49,10 @@ def test_the_tutorial_on_the_local_cluster(shell: Shell) -> None:
     assert walk(DOCUMENTS / "cloneset-tutorial.md", shell, leave_out=[REAL]) > 100
 
 
+def test_the_failure_budget_on_the_local_cluster(shell: Shell) -> None:
+    assert walk(DOCUMENTS / "failure-budget.md", shell) > 15
+
+
 @pytest.mark.nodes
 def test_the_tutorial_on_real_nodes(real_nodes: RealNodes, directory: Path) -> None:
     with KruiseCluster(real_nodes) as cluster:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.scenarios import (
     claims,
+    failure_budget,
     inplace,
     lifecycle,
     predownload,
@@ -16,6 +17,18 @@ from tests.scenarios import (
 )
 from tests.scenarios.stage import SCENARIOS, Scenario
 
-MODULES = (scaling, updating, inplace, resizing, lifecycle, claims, progress, predownload, templates, versions)
+MODULES = (
+    scaling,
+    updating,
+    inplace,
+    resizing,
+    lifecycle,
+    claims,
+    progress,
+    predownload,
+    templates,
+    versions,
+    failure_budget,
+)
 
 __all__ = ["MODULES", "SCENARIOS", "Scenario"]

@@ -351,7 +351,7 @@ class Stage:
             assert status.get("observedGeneration") == cloneset["metadata"]["generation"], f"not noticed: {status}"
             for counter in ("replicas", "updatedReplicas", "updatedReadyReplicas", "updatedAvailableReplicas"):
                 assert status.get(counter, 0) == wanted, f"{name}: {counter} of {wanted}: {status}"
-            assert status["currentRevision"] == status["updateRevision"], status
+            assert status.get("currentRevision") == status["updateRevision"], status
             found = await self.pods(name)
             assert len(found) == wanted
             return found

@@ -21,7 +21,11 @@ _VARYING = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
     (re.compile(rf"(?<=[a-z]-){_ID}\b"), "ID"),
     (re.compile(rf"(?<=instance-id=){_ID}\b"), "ID"),
-    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"), "TIME"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
+    (re.compile(r"\b[0-9a-f]{32}\b"), "DIGEST"),
+    (re.compile(r"(?<=TIME )( +)[0-9a-f]{8}\b"), "DIGEST"),
+    (re.compile(r"(?<=decision )[0-9a-f]{14}\b|\b[0-9a-f]{14}$"), "PASS"),
+    (re.compile(r"\b\d+\.\d+ms\b"), "MS"),
     (re.compile(r"https://127\.0\.0\.1:\d+"), "URL"),
     (re.compile(r"pid \d+"), "pid N"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+\b"), "IP"),
@@ -33,7 +37,7 @@ _MOVABLE = re.compile(r"-ID\b|^(AGE )?(Normal|Warning) ")
 REST = "..."
 """A line that stands for any number of lines."""
 
-_READS = ("kubectl get ", "kubectl describe ", "kubectl events ", "curl ", "ssh ")
+_READS = ("kubectl get ", "kubectl describe ", "kubectl events ", "kruise why ", "curl ", "ssh ")
 _PATIENCE = 20.0
 
 

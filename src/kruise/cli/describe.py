@@ -12,6 +12,8 @@ from kruise.cli.flags import Connection, Where
 
 if TYPE_CHECKING:
     from kruise.cli.session import Session
+    from kruise.verbs.documents import Json
+    from kruise.verbs.targets import Target
 
 
 @click.group(cls=flags.Group)
@@ -35,7 +37,8 @@ def rollout(words: tuple[str, ...], where: Where, output: str | None, connection
         target, document = await session.one(words, where, "describe rollout")
         namespace = document["metadata"]["namespace"]
         listed = await session.client.list(PODS, namespace, labels=selector_text(target.kind, document))
-        view = overview(target.kind, document, listed.items, await session.revisions(target, document))
+        revisions = await session.revisions(target, document)
+        view = overview(target.kind, document, listed.items, revisions, causes=await _causes(session, target, document))
         now = session.clock.now()
         if output == "json":
             click.echo(json.dumps(as_data(view, now), indent=4))
@@ -45,6 +48,19 @@ def rollout(words: tuple[str, ...], where: Where, output: str | None, connection
             click.echo("\n".join(described(view, now)))
 
     run(connection, work)
+
+
+async def _causes(session: Session, target: Target, document: Json) -> list[tuple[str, str]]:
+    """Why pods wait, as `kruise why` finds it."""
+    from kruise.cli.deciding import Asking, explain
+    from kruise.machinery.client.errors import ClientError
+    from kruise.reasons.words import in_short
+    from kruise.verbs.errors import VerbError
+
+    try:
+        return in_short(await explain(session, target, document, Asking()))
+    except (ClientError, VerbError):
+        return []  # what it takes may not be read; everything else can be shown all the same
 
 
 describe.add_command(rollout, "rollouts")

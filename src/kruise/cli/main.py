@@ -16,10 +16,13 @@ _COMMANDS = {
     "down": ("kruise.cli.up", "down", "End the local cluster."),
     "expose": ("kruise.cli.expose", "expose", "Make a Service for the pods of a workload."),
     "install": ("kruise.cli.install", "install", "Install PyKruise into a cluster, or print what would be installed."),
+    "journal": ("kruise.cli.journal", "journal", "Show the manager's last decisions, or dump one."),
     "kubeconfig": ("kruise.cli.up", "kubeconfig", "Print the kubeconfig of the local cluster."),
     "manager": ("kruise.cli.manager", "manager", "Run the controllers and webhooks."),
     "migrate": ("kruise.cli.migrate", "migrate", "Move pods from a Deployment to a CloneSet."),
     "nodes": ("kruise.cli.nodes", "nodes", "Bring simulated nodes to a cluster."),
+    "plan": ("kruise.cli.plan", "plan", "Show what a change will do, before it is made."),
+    "replay": ("kruise.cli.replay", "replay", "Decide over a dump again, and compare."),
     "rollout": ("kruise.cli.rollout", "rollout", "Follow, list, undo, pause, resume and restart rollouts."),
     "scale": ("kruise.cli.scale", "scale", "Set the number of replicas."),
     "scaledown": ("kruise.cli.scale", "scaledown", "Delete named pods of a CloneSet and lower its replicas."),
@@ -27,6 +30,7 @@ _COMMANDS = {
     "status": ("kruise.cli.up", "status", "Tell whether the local cluster runs."),
     "uninstall": ("kruise.cli.install", "uninstall", "Remove PyKruise from a cluster."),
     "up": ("kruise.cli.up", "up", "Start a local Kubernetes in one process: no Docker, no root."),
+    "why": ("kruise.cli.why", "why", "Tell why pods are not where they should be, and what to do about it."),
 }
 
 

@@ -78,6 +78,15 @@ class Session:
         except NotFoundError as error:
             raise VerbError(await self._missing(target, error)) from error
 
+    async def find(self, target: Target) -> Json | None:
+        """The object; None where the kind is served and there is no object of that name."""
+        try:
+            return await self._read(Request(Verb.GET, target.kind.resource, self._namespace(target), target.name))
+        except NotFoundError as error:
+            if error.status.details.name:
+                return None
+            raise VerbError(_not_served(target.kind)) from error
+
     async def items(
         self, resource: Resource[Any], *, namespace: str = "", selector: str = "", limit: int = 0
     ) -> list[Json]:
@@ -140,12 +149,21 @@ class Session:
             raise VerbError(f'no {names} found in namespace "{self.namespace}"')
         return found
 
-    def _from_files(self, where: Where) -> Iterator[tuple[Target, Json]]:
-        chosen = self.namespace if self._is_chosen else ""
+    def manifests(self, where: Where) -> Iterator[tuple[str, Json]]:
+        """The objects of files as they are written, of whatever kind, each with where it stands."""
         for path in where.filenames:
             for origin, text in _texts(path, where.recursive):
                 for document in _documents(origin, text):
-                    yield targets.from_manifest(document, namespace=chosen, origin=origin), document
+                    yield origin, document
+
+    def target_of(self, origin: str, document: Json) -> Target:
+        """The object that a manifest is about."""
+        chosen = self.namespace if self._is_chosen else ""
+        return targets.from_manifest(document, namespace=chosen, origin=origin)
+
+    def _from_files(self, where: Where) -> Iterator[tuple[Target, Json]]:
+        for origin, document in self.manifests(where):
+            yield self.target_of(origin, document), document
 
     async def _missing(self, target: Target, error: NotFoundError) -> str:
         """Say what is missing, the object or its kind, and which names are near."""

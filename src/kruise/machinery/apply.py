@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import logging
 import random
 from collections.abc import Callable, Sequence
@@ -39,9 +40,10 @@ _WHOLE_OBJECT = frozenset({"", "status", "resize", "ephemeralcontainers"})
 _BINDING = "binding"
 _STOPPED = (Result.SKIPPED, "not begun: the controller is shutting down")
 _FAILED_BEFORE = (Result.SKIPPED, "not begun: another chain failed")
-_CHANGED = frozenset({Result.DONE, Result.UNKNOWN, Result.MOVED, Result.GONE})
+_CHANGED = frozenset({Result.DONE, Result.UNKNOWN, Result.MOVED, Result.GONE, Result.UNDER_WAY})
 """What is not as it was any more when a write ended so, by us or by somebody else."""
 _PAUSED = (Result.DEFERRED, "not begun: the phase has taken its time, the rest is decided anew")
+_LET_GO = (Result.UNDER_WAY, "under way: it ends after this pass")
 
 Hindrance = tuple[Result, str]
 MayBegin = Callable[[], Hindrance | None]
@@ -50,6 +52,14 @@ MayBegin = Callable[[], Hindrance | None]
 
 def never() -> bool:
     return False
+
+
+class Later(Protocol):
+    """Who is told of chains that a pass let go (`Phase.lets_go`): when that happens, and when they have ended."""
+
+    def let_go(self, phase: Phase, chain: Chain) -> None: ...
+
+    def ended(self, phase: Phase, chain: Chain, outcomes: tuple[Outcome, ...]) -> None: ...
 
 
 class Memory(Protocol):
@@ -101,9 +111,14 @@ class Applier:
         self._metrics.observe_writes(lambda: self._limiter.limit, lambda: self._limiter.in_flight)
         self._patience = patience or Patience()
         self._rng = rng or random.Random(0)
+        self._loose: set[asyncio.Task[Any]] = set()
+        """Writes that no pass waits for any more, or may stop to wait for."""
 
-    async def apply(self, plan: Plan, *, stopping: Stopping = never) -> Outcomes:
-        """Carry out a plan; the outcomes are in plan order. Once `stopping` says so, no action is begun any more."""
+    async def apply(self, plan: Plan, *, stopping: Stopping = never, later: Later | None = None) -> Outcomes:
+        """Carry out a plan; the outcomes are in plan order. Once `stopping` says so, no action is begun any more.
+
+        Without somebody to be told `later`, every chain is waited for.
+        """
         outcomes: list[Outcome] = []
         changed: set[str] = set()
         go_on = True
@@ -111,7 +126,7 @@ class Applier:
             if not go_on:
                 outcomes += _skipped(_chains(group), "not begun: an earlier phase did not succeed")
                 continue
-            runs = [_PhaseRun(phase, stopping, self._clock) for phase in group]
+            runs = [_PhaseRun(phase, stopping, self._clock, later) for phase in group]
             for phase, run in zip(group, runs, strict=True):
                 run.is_void = not changed.isdisjoint(phase.unless_done)
             if len(group) == 1:
@@ -129,12 +144,31 @@ class Applier:
 
     async def carry_out(self, action: Action, *, stopping: Stopping = never) -> Outcome:
         """One write."""
-        return await self._write(action, lambda: _STOPPED if stopping() else None, stopping)
+        return await self._write(action, _Turn(lambda: _STOPPED if stopping() else None, ahead=True), stopping)
+
+    def begin(self, action: Action, *, stopping: Stopping = never) -> asyncio.Task[Outcome]:
+        """One write that nobody waits for here; `ends` does."""
+        task = asyncio.create_task(self.carry_out(action, stopping=stopping))
+        self._loose.add(task)
+        task.add_done_callback(self._loose.discard)
+        return task
+
+    async def ends(self, grace: float) -> int:
+        """Wait for the writes that were let go, and abandon those that take longer; how many these are."""
+        if not self._loose:
+            return 0
+        _, late = await asyncio.wait(self._loose, timeout=grace)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)
+        return len(late)
 
     async def _phase(self, phase: Phase, run: _PhaseRun) -> list[Outcome]:
         chains = phase.chains
         if run.is_void:
             return _skipped(chains, "not begun: an earlier phase changed what this was decided about")
+        if run.later is not None and phase.lets_go and chains:
+            return await self._loosely(phase, run, run.later)
         results: list[list[Outcome]] = [[] for _ in chains]
         indexes = iter(range(len(chains)))
         # Each success permits two more: with n successes at most 2n + 1 chains were begun.
@@ -166,11 +200,34 @@ class Applier:
                     group.create_task(lane())
         return [outcome for result in results for outcome in result]
 
+    async def _loosely(self, phase: Phase, run: _PhaseRun, later: Later) -> list[Outcome]:
+        """A phase whose chains may outlast the pass. Those that still wait for their turn are let go too: they would
+        have to queue again behind everybody else."""
+        tasks = [asyncio.create_task(self._chain(chain, run)) for chain in phase.chains]
+        self._loose.update(tasks)
+        for task in tasks:
+            task.add_done_callback(self._loose.discard)
+        try:
+            await asyncio.wait(tasks, timeout=phase.pause_after)
+        except asyncio.CancelledError:
+            for task in tasks:
+                task.cancel()
+            raise
+        outcomes: list[Outcome] = []
+        for chain, task in zip(phase.chains, tasks, strict=True):
+            if task.done():
+                outcomes += task.result()
+            else:
+                outcomes += [_not_begun(action, _LET_GO) for action in chain]
+                later.let_go(phase, chain)
+                task.add_done_callback(functools.partial(_tell, later, phase, chain))
+        return outcomes
+
     async def _chain(self, chain: Chain, run: _PhaseRun) -> list[Outcome]:
         outcomes: list[Outcome] = []
         for position, action in enumerate(chain):
-            hindrance = run.against_action if position else run.against_chain
-            outcome = await self._write(action, hindrance, run.stopping)
+            turn = run.next_turn() if position else run.first_turn()
+            outcome = await self._write(action, turn, run.stopping)
             outcomes.append(outcome)
             if outcome.result is not Result.DONE:
                 run.note(outcome.result)
@@ -179,27 +236,29 @@ class Applier:
                 break
         return outcomes
 
-    async def _write(self, action: Action, may_begin: MayBegin, stopping: Stopping) -> Outcome:
-        if (hindrance := may_begin()) is not None:
+    async def _write(self, action: Action, turn: _Turn, stopping: Stopping) -> Outcome:
+        if (hindrance := turn.against()) is not None:
             return _not_begun(action, hindrance)
         try:
             body = guarded_body(action)
         except (TypeError, ValueError) as error:
             outcome = Outcome(action=action, result=Result.FAILED, error=f"{action.target}: cannot be sent: {error}")
         else:
-            outcome = await self._try(action, body, may_begin, stopping)
+            outcome = await self._try(action, body, turn, stopping)
         if outcome.result not in (Result.SKIPPED, Result.DEFERRED):
             kind = action.target.resource.group_resource
             resource = f"{kind}/{action.subresource}" if action.subresource else kind
             self._metrics.wrote(action.verb.value, resource, outcome.result.value)
         return outcome
 
-    async def _try(self, action: Action, body: bytes, may_begin: MayBegin, stopping: Stopping) -> Outcome:
+    async def _try(self, action: Action, body: bytes, turn: _Turn, stopping: Stopping) -> Outcome:
         may_have_acted = False
         attempt = 0
         while True:
-            began = await self._limiter.acquire()
-            if attempt == 0 and (hindrance := may_begin()) is not None:
+            began = await self._limiter.acquire(until=None if attempt else turn.until, ahead=turn.ahead or attempt > 0)
+            if began is None:
+                return _not_begun(action, turn.against() or _PAUSED)
+            if attempt == 0 and (hindrance := turn.against()) is not None:
                 self._limiter.release(began, Load.SILENT)
                 return _not_begun(action, hindrance)
             load = Load.SILENT
@@ -330,13 +389,24 @@ class Applier:
         return Outcome(action=action, result=Result.DONE, object=known)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Turn:
+    """How a write comes to its turn."""
+
+    against: MayBegin
+    until: float | None = None
+    """It gives up then."""
+    ahead: bool = False
+
+
 class _PhaseRun:
     """What the chains of a phase know of each other."""
 
-    def __init__(self, phase: Phase, stopping: Stopping, clock: Clock) -> None:
+    def __init__(self, phase: Phase, stopping: Stopping, clock: Clock, later: Later | None = None) -> None:
         self._on_error = phase.on_error
         self._clock = clock
-        self._ends = None if phase.pause_after is None else clock.monotonic() + phase.pause_after
+        waits_for_all = later is None or not phase.lets_go
+        self._ends = clock.monotonic() + phase.pause_after if phase.pause_after is not None and waits_for_all else None
         self.stopping = stopping
         self.complete = True
         """Everything so far succeeded."""
@@ -344,12 +414,19 @@ class _PhaseRun:
         """No further chain may begin."""
         self.is_void = False
         """What the phase was decided about has changed: nothing of it is done."""
+        self.later = later
 
     def note(self, result: Result) -> None:
         self.complete = False
         # A guard that failed in one chain says nothing against the others: each has guards of its own.
         if result in (Result.FAILED, Result.UNKNOWN) and self._on_error is not OnError.CONTINUE:
             self.closed = True
+
+    def first_turn(self) -> _Turn:
+        return _Turn(self.against_chain, until=self._ends)
+
+    def next_turn(self) -> _Turn:
+        return _Turn(self.against_action, ahead=True)
 
     def against_chain(self) -> Hindrance | None:
         if self.closed:
@@ -360,6 +437,17 @@ class _PhaseRun:
 
     def against_action(self) -> Hindrance | None:
         return _STOPPED if self.stopping() else None
+
+
+def _tell(later: Later, phase: Phase, chain: Chain, task: asyncio.Task[list[Outcome]]) -> None:
+    if task.cancelled():
+        outcomes = _skipped([chain], "abandoned: the controller is shutting down")
+    elif (error := task.exception()) is not None:
+        log.error("chain ended by an error of the machinery", exc_info=error)
+        outcomes = [_not_begun(action, (Result.UNKNOWN, str(error))) for action in chain]
+    else:
+        outcomes = task.result()
+    later.ended(phase, chain, tuple(outcomes))
 
 
 def _together(phases: Sequence[Phase]) -> list[list[Phase]]:

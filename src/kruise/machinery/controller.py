@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import hashlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -24,7 +25,19 @@ from kruise.machinery.cache import Cache
 from kruise.machinery.clock import Clock
 from kruise.machinery.journal import Journal
 from kruise.machinery.metrics import Metrics, PassResult, RequeueCause
-from kruise.machinery.plan import Conclusion, EventNote, Outcome, Outcomes, Plan, Result, Wake
+from kruise.machinery.plan import (
+    Action,
+    Chain,
+    Conclusion,
+    EventNote,
+    Outcome,
+    Outcomes,
+    Phase,
+    Plan,
+    Result,
+    Target,
+    Wake,
+)
 from kruise.machinery.queue import Backoff, Queue, QueueShutDown
 from kruise.machinery.store import Store
 
@@ -32,6 +45,9 @@ log = logging.getLogger(__name__)
 
 S = TypeVar("S")
 T = TypeVar("T", bound=Object)
+
+_STATUS_EVERY = 0.5
+"""Seconds between the status writes of an object whose passes follow each other closely."""
 
 # A decision that was overtaken is made again at once; if that goes on, a little later each time.
 _AGAIN = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
@@ -102,15 +118,40 @@ OWNER = "owner"
 OWNER_INDEX: Mapping[str, Callable[[Object], Iterable[str]]] = {OWNER: by_owner}
 
 
+class Stores(Protocol):
+    """Where a view finds its stores: the `Cache`, or objects that were read once (`kruise.machinery.offline`)."""
+
+    def store(self, resource: Resource[T]) -> Store[T]: ...
+
+
+AT_ONCE = 64
+
+
 class View:
     """What a snapshot may be made of. Reading it costs no I/O."""
 
-    __slots__ = ("_cache", "gates", "now", "seed", "server_version")
+    __slots__ = ("_cache", "at_once", "failed_before", "gates", "now", "seed", "server_version", "under_way")
 
     def __init__(
-        self, cache: Cache, *, now: datetime, seed: int, gates: Mapping[str, bool], server_version: Any
+        self,
+        cache: Stores,
+        *,
+        now: datetime,
+        seed: int,
+        gates: Mapping[str, bool],
+        server_version: Any,
+        under_way: Mapping[Target, str] | None = None,
+        failed_before: str = "",
+        at_once: int = AT_ONCE,
     ) -> None:
         self._cache = cache
+        self.at_once = at_once
+        """About as many writes as the server takes at a time: to work out thousands, and send a few of them pass after
+        pass, would take longer than sending them all."""
+        self.under_way: Mapping[Target, str] = under_way or {}
+        """Objects that an earlier pass still writes to, with the mark of the phase: decide nothing about them."""
+        self.failed_before = failed_before
+        """Why a write failed that an earlier pass had let go; empty: none did since the pass before."""
         self.now = now
         self.seed = seed
         """Another one at each pass. A snapshot that needs names or a draw keeps it, so that a replay is exact."""
@@ -132,6 +173,8 @@ class ControllerSpec(Generic[S]):
     decide: Callable[[S], Plan]
     conclude: Callable[[S, Plan, Outcomes], Conclusion]
     snapshot_type: type[S]
+    events_of: Callable[[Plan, Phase, tuple[Outcome, ...]], Iterable[EventNote]] | None = None
+    """What is said about a chain that ended after its pass (`Phase.lets_go`)."""
     workers: int = 3
     pace: Callable[[S], float] | None = None
     """Seconds to gather changes in before the next pass over an object that was last seen so. Deciding about thousands
@@ -147,6 +190,31 @@ class _Pass(Generic[S]):
     outcomes: Outcomes | None = None
     conclusion: Conclusion | None = None
     status: Outcome | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Subject:
+    """What a pass is about, as it was before the writes."""
+
+    resource: Resource[Any]
+    key: Key
+    object: Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Later:
+    """Remembers for a pass what its late chains belong to."""
+
+    controller: Controller[Any]
+    key: Key
+    plan: Plan
+    subject: _Subject
+
+    def let_go(self, phase: Phase, chain: Chain) -> None:
+        self.controller.let_go(self.key, phase, chain)
+
+    def ended(self, phase: Phase, chain: Chain, outcomes: tuple[Outcome, ...]) -> None:
+        self.controller.ended(self, phase, chain, outcomes)
 
 
 class Controller(Generic[S]):
@@ -188,6 +256,11 @@ class Controller(Generic[S]):
         self._sync_timeout = sync_timeout
         self._grace = grace
         self._overtaken: dict[Key, int] = {}
+        self._under_way: dict[Key, dict[Target, str]] = {}
+        self._failed_late: dict[Key, str] = {}
+        self._told: dict[Key, float] = {}
+        """When the status of an object was written last, for those that have much going on."""
+        self._telling: dict[Key, asyncio.Task[Outcome]] = {}
         self._stopping = False
         self._metrics.workers.set(self._workers)
         self.resources = tuple(self._watch())
@@ -251,7 +324,8 @@ class Controller(Generic[S]):
         for worker in late:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-        log.info("controller stopped", extra={"controller": self.spec.name, "abandoned": len(late)})
+        abandoned = len(late) + await self._applier.ends(self._grace)
+        log.info("controller stopped", extra={"controller": self.spec.name, "abandoned": abandoned})
 
     async def _work(self) -> None:
         while True:
@@ -277,7 +351,15 @@ class Controller(Generic[S]):
         progress: _Pass[S] = _Pass()
         error = ""
         try:
-            view = View(self._cache, now=time, seed=seed, gates=self._gates, server_version=self._server_version)
+            view = View(
+                self._cache,
+                now=time,
+                seed=seed,
+                gates=self._gates,
+                server_version=self._server_version,
+                under_way=dict(self._under_way.get(key, {})),
+                failed_before=self._failed_late.pop(key, ""),
+            )
             await self._pass(view, key, progress)
         except Exception as raised:
             error = f"{type(raised).__name__}: {raised}"
@@ -324,14 +406,68 @@ class Controller(Generic[S]):
         plan = progress.plan = spec.decide(snapshot)
         # Taken before the writes: the last of them may end the subject, and the events are about this one.
         subject = view.store(spec.subject).get(key.namespace, key.name)
-        outcomes = progress.outcomes = await self._applier.apply(plan, stopping=self._is_stopping)
+        later = _Later(self, key, plan, _Subject(spec.subject, key, subject))
+        outcomes = progress.outcomes = await self._applier.apply(plan, stopping=self._is_stopping, later=later)
         conclusion = progress.conclusion = spec.conclude(snapshot, plan, outcomes)
         for note in conclusion.events:
-            self._recorder.record(
-                _regarding(note, spec.subject, key, subject), note.type.value, note.reason, note.message
-            )
+            self.say(note, later.subject)
         if conclusion.status is not None:
-            progress.status = await self._applier.carry_out(conclusion.status, stopping=self._is_stopping)
+            progress.status = await self._tell(key, conclusion.status, outcomes)
+
+    def say(self, note: EventNote, subject: _Subject) -> None:
+        self._recorder.record(_regarding(note, subject), note.type.value, note.reason, note.message)
+
+    async def _tell(self, key: Key, status: Action, outcomes: Outcomes) -> Outcome | None:
+        """Write the status. Where other passes follow at once, now and then is enough, and they do not wait for it."""
+        before = self._telling.get(key)
+        if any(outcome.result in (Result.DEFERRED, Result.UNDER_WAY) for outcome in outcomes):
+            now = self._clock.monotonic()
+            if before is None and now - self._told.get(key, float("-inf")) >= _STATUS_EVERY:
+                self._told[key] = now
+                task = self._telling[key] = self._applier.begin(status, stopping=self._is_stopping)
+                task.add_done_callback(functools.partial(self._has_told, key))
+            return None
+        if before is not None:
+            await asyncio.wait({before})
+        self._told.pop(key, None)
+        return await self._applier.carry_out(status, stopping=self._is_stopping)
+
+    def _has_told(self, key: Key, task: asyncio.Task[Outcome]) -> None:
+        self._telling.pop(key, None)
+        if task.cancelled() or self._stopping:
+            return
+        outcome = task.result()
+        if outcome.result in (Result.FAILED, Result.UNKNOWN):
+            self._retry(key, RequeueCause.STATUS, _describe(outcome))
+        else:
+            self.queue.add(key, reason="the status can be written again")
+
+    def let_go(self, key: Key, phase: Phase, chain: Chain) -> None:
+        under_way = self._under_way.setdefault(key, {})
+        for action in chain:
+            under_way[action.target] = phase.mark
+
+    def ended(self, later: _Later, phase: Phase, chain: Chain, outcomes: tuple[Outcome, ...]) -> None:
+        """A chain ended after its pass. Its objects can be decided about again, so the key is looked at in any case."""
+        key = later.key
+        under_way = self._under_way.get(key, {})
+        for action in chain:
+            under_way.pop(action.target, None)
+        if not under_way:
+            self._under_way.pop(key, None)
+        if self._stopping:
+            return
+        if self.spec.events_of is not None:
+            for note in self.spec.events_of(later.plan, phase, outcomes):
+                self.say(note, later.subject)
+        bad = next((outcome for outcome in outcomes if outcome.result in (Result.FAILED, Result.UNKNOWN)), None)
+        if bad is None:
+            self.queue.add(key, reason="writes of an earlier pass ended")
+            return
+        cause = RequeueCause.FAILED if bad.result is Result.FAILED else RequeueCause.UNKNOWN
+        if bad.result is Result.FAILED:
+            self._failed_late[key] = bad.error or _describe(bad)
+        self._retry(key, cause, _describe(bad))
 
     def _is_stopping(self) -> bool:
         return self._stopping
@@ -345,7 +481,8 @@ class Controller(Generic[S]):
         if progress.snapshot is None:
             self.queue.forget(key)
             self.queue.pace(key, 0.0)
-            self._overtaken.pop(key, None)
+            for memory in (self._overtaken, self._failed_late, self._told):
+                memory.pop(key, None)
             self._metrics.passes[PassResult.SUCCESS].inc()
             return
         if progress.conclusion is None:
@@ -364,7 +501,8 @@ class Controller(Generic[S]):
             if progress.outcomes is not None and progress.outcomes.of(Result.DEFERRED):
                 self._metrics.requeues[RequeueCause.DEFERRED].inc()
                 self.queue.add(key, reason="the rest of a long pass")
-            self.queue.forget(key)
+            if key not in self._under_way:  # how those end, counts too
+                self.queue.forget(key)
             self._overtaken.pop(key, None)
             self._metrics.passes[PassResult.REQUEUE_AFTER if wakes else PassResult.SUCCESS].inc()
 
@@ -417,11 +555,11 @@ def _wakes(plan: Plan | None, conclusion: Conclusion | None) -> dict[str, float]
     return earliest
 
 
-def _regarding(note: EventNote, subject: Resource[Any], key: Key, obj: Object | None) -> ObjectReference:
+def _regarding(note: EventNote, subject: _Subject) -> ObjectReference:
+    resource, key, obj = subject.resource, subject.key, subject.object
     if note.target is not None:
         resource, key, uid, version = note.target.resource, note.target.key, note.uid, ""
     else:
-        resource = subject
         uid = note.uid or (obj.metadata.uid if obj is not None else "")
         version = obj.metadata.resource_version if obj is not None else ""
     return ObjectReference(

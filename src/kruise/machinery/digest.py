@@ -15,7 +15,9 @@ from typing import Any, cast
 
 from kruise.api.meta import ObjectMeta
 from kruise.machinery.codec import canonical, decode, encode, is_struct
-from kruise.machinery.plan import Action, Chain, Plan, Target
+from kruise.machinery.plan import Action, Cause, Chain, Plan, Target
+
+_PLAIN = (str, int, bool, type(None))
 
 
 def digest(snapshot: object) -> str:
@@ -74,6 +76,9 @@ def _field_names(value: Any) -> tuple[str, ...] | None:
 
 def plan_to_data(plan: Plan) -> dict[str, Any]:
     """A plan as builtins: equal plans give equal data, and every part of a plan shows in it."""
+    # One cause may hold thousands of pods and name hundreds.
+    shared = {id(cause): cause for held in plan.held for cause in held.causes}
+    causes = {key: _cause_to_data(cause) for key, cause in shared.items()}
     return {
         "phases": [
             {
@@ -88,22 +93,20 @@ def plan_to_data(plan: Plan) -> dict[str, Any]:
             for phase in plan.phases
         ],
         "held": [
-            {
-                "target": target_to_data(held.target),
-                "causes": [
-                    {
-                        "code": cause.code,
-                        "message": cause.message,
-                        "details": plain(cause.details),
-                        "remedy": cause.remedy,
-                    }
-                    for cause in held.causes
-                ],
-            }
+            {"target": target_to_data(held.target), "causes": [causes[id(cause)] for cause in held.causes]}
             for held in plan.held
         ],
         "wakes": [{"after": wake.after, "reason": wake.reason} for wake in plan.wakes],
         "notes": plain(plan.notes),
+    }
+
+
+def _cause_to_data(cause: Cause) -> dict[str, Any]:
+    return {
+        "code": cause.code,
+        "message": cause.message,
+        "details": plain(cause.details),
+        "remedy": cause.remedy,
     }
 
 
@@ -134,6 +137,8 @@ def target_to_data(target: Target) -> dict[str, str]:
 
 def plain(value: Any) -> Any:
     """Builtins of whatever a plan may hold."""
+    if type(value) in _PLAIN:
+        return value
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, Mapping):

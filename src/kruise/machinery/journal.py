@@ -23,6 +23,12 @@ from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result
 
 SHOWN = 20
 """How many actions and held objects a record tells one by one; the others are counted."""
+CAPACITY = 256
+"""Passes that are kept for each controller."""
+SNAPSHOTS = 32
+"""Objects of each controller whose latest snapshot is kept."""
+NOT_KEPT = "SnapshotNotKept"
+"""The reason by which a reader knows that the manager answered, and has nothing to dump."""
 
 
 class Decider(Protocol):
@@ -68,10 +74,12 @@ class _Kept:
     digest: str
     snapshot: Any
     plan: Plan
+    error: str
+    """Why there is no plan: deciding itself failed. Such a snapshot is worth most."""
 
 
 class Journal:
-    def __init__(self, *, capacity: int = 256, snapshots: int = 32) -> None:
+    def __init__(self, *, capacity: int = CAPACITY, snapshots: int = SNAPSHOTS) -> None:
         self._capacity = capacity
         self._snapshots = snapshots
         self._rings: dict[str, deque[Entry]] = {}
@@ -109,8 +117,9 @@ class Journal:
         self._rings.setdefault(controller, deque(maxlen=self._capacity)).append(entry)
         kept = self._kept.setdefault(controller, OrderedDict())
         kept.pop(key, None)
-        if snapshot is not None and plan is not None:
-            kept[key] = _Kept(time, reconcile_id, fingerprint, snapshot, plan)
+        if snapshot is not None and (plan is not None or error):
+            refusal = error if plan is None else ""
+            kept[key] = _Kept(time, reconcile_id, fingerprint, snapshot, plan or Plan(), refusal)
             if len(kept) > self._snapshots:
                 kept.popitem(last=False)
 
@@ -154,6 +163,7 @@ class Journal:
                 "digest": kept.digest,
                 "snapshot": kept.snapshot,
                 "plan": plan_to_data(kept.plan),
+                **({"error": kept.error} if kept.error else {}),
             }
         )
 
@@ -165,6 +175,12 @@ class _Dump(Struct):
     digest: str
     snapshot: Raw
     plan: dict[str, Any]
+    namespace: str = ""
+    name: str = ""
+    time: str = ""
+    reconcile_id: str = ""
+    version: str = ""
+    error: str = ""
 
 
 class ReplayError(ValueError):
@@ -173,18 +189,29 @@ class ReplayError(ValueError):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A decision made again. `plan` and `recorded` are data as `plan_to_data` gives it."""
+    """A decision made again. `plan` and `recorded` are data as `plan_to_data` gives it; empty plans where deciding
+    failed, with the errors beside them."""
 
     controller: str
+    key: Key
+    time: str
+    reconcile_id: str
+    version: str
+    """That of the manager that wrote the dump."""
     snapshot: Any
     plan_equal: bool
+    """The same plan, or the same failure."""
     plan: dict[str, Any]
     recorded: dict[str, Any]
+    error: str
+    recorded_error: str
+    digest: str
     digest_equal: bool
+    """False: the dump was changed, or this version sees other parts of an object."""
 
 
 def replay(dump: bytes, specs: Iterable[Decider]) -> Replay:
-    """Decide again over a dumped snapshot, with the code of today."""
+    """Decide again over a dumped snapshot, with the code of today. Raises `ReplayError`."""
     known = {spec.name: spec for spec in specs}
     try:
         document = decode(dump, _Dump)
@@ -195,15 +222,30 @@ def replay(dump: bytes, specs: Iterable[Decider]) -> Replay:
         snapshot = decode(document.snapshot, spec.snapshot_type)
     except DecodeError as error:
         raise ReplayError(f"the dump does not fit: {error}") from error
-    plan = plan_to_data(spec.decide(snapshot))
+    plan, refusal = _decide(spec, snapshot)
     return Replay(
         controller=spec.name,
+        key=Key(document.namespace, document.name),
+        time=document.time,
+        reconcile_id=document.reconcile_id,
+        version=document.version,
         snapshot=snapshot,
-        plan_equal=canonical(plan) == canonical(document.plan),
+        plan_equal=canonical(plan) == canonical(document.plan) and refusal == document.error,
         plan=plan,
         recorded=document.plan,
+        error=refusal,
+        recorded_error=document.error,
+        digest=document.digest,
         digest_equal=digest(snapshot) == document.digest,
     )
+
+
+def _decide(spec: Decider, snapshot: Any) -> tuple[dict[str, Any], str]:
+    """The plan, or an empty one and why there is none: that a decision failed is what one may want to see again."""
+    try:
+        return plan_to_data(spec.decide(snapshot)), ""
+    except Exception as error:  # noqa: BLE001 - whatever a kind's code raises is the outcome here
+        return plan_to_data(Plan()), f"{type(error).__name__}: {error}"
 
 
 def _plan_summary(plan: Plan) -> dict[str, Any]:

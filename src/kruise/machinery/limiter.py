@@ -10,8 +10,8 @@ else. From 8 the limit is past 40 after three round trips, so the slow start cos
 
 Latency counts as rising only past 0.12 seconds *and* three times the best latency seen lately. Below that more writes
 in flight fill the server's own queue, which is where throughput comes from (etcd commits in groups); beyond it they
-only wait there, and with them whoever waits for the end of a pass: the next pods of a rollout. Comparing with the best
-latency keeps a slow webhook, which delays every write however few there are, from choking us.
+only wait there, and with them the next pods of a rollout. Comparing with the best latency keeps a slow webhook, which
+delays every write however few there are, from choking us.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class WriteLimiter:
         self._slow_factor = slow_factor
         self._memory = memory
         self._in_flight = 0
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._waiters: deque[asyncio.Future[bool]] = deque()
+        self._ahead: deque[asyncio.Future[bool]] = deque()
         self._lowered_at = float("-inf")
         self._smoothed = 0.0
         self._best = float("inf")
@@ -97,28 +98,37 @@ class WriteLimiter:
     def in_flight(self) -> int:
         return self._in_flight
 
-    async def acquire(self) -> float:
-        """Wait for a slot; returns the moment to hand back to `release`."""
+    async def acquire(self, *, until: float | None = None, ahead: bool = False) -> float | None:
+        """Wait for a slot; returns the moment to hand back to `release`, or None where there was no slot `until` then.
+
+        `ahead`: before those who only want to begin something. What was begun should end: others wait for that.
+        """
         if self._bucket is not None:
             wait = self._bucket.reserve()
             if wait > 0:
                 await asyncio.sleep(wait)
-        if self._in_flight < self.limit and not self._waiters:
+        if self._in_flight < self.limit and not self._ahead and (ahead or not self._waiters):
             self._in_flight += 1
             return self._clock.monotonic()
-        turn = asyncio.get_running_loop().create_future()
-        self._waiters.append(turn)
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[bool] = loop.create_future()
+        line = self._ahead if ahead else self._waiters
+        line.append(turn)
+        timer = None
+        if until is not None:
+            timer = loop.call_later(max(0.0, until - self._clock.monotonic()), _too_late, turn)
         try:
-            await turn
+            has_slot = await turn
         except asyncio.CancelledError:
-            if not turn.cancelled():
+            if turn.done() and not turn.cancelled() and turn.result():
                 # The slot was ours already when we were cancelled: pass it on.
                 self._in_flight -= 1
                 self._hand_out()
-            elif turn in self._waiters:
-                self._waiters.remove(turn)
             raise
-        return self._clock.monotonic()
+        finally:
+            if timer is not None:
+                timer.cancel()
+        return self._clock.monotonic() if has_slot else None
 
     def release(self, began: float, load: Load) -> None:
         now = self._clock.monotonic()
@@ -152,8 +162,13 @@ class WriteLimiter:
         self._lowered_at = now
 
     def _hand_out(self) -> None:
-        while self._waiters and self._in_flight < self.limit:
-            turn = self._waiters.popleft()
-            if not turn.done():
+        while (line := self._ahead or self._waiters) and self._in_flight < self.limit:
+            turn = line.popleft()
+            if not turn.done():  # those who gave up stay in the line until their turn comes
                 self._in_flight += 1
-                turn.set_result(None)
+                turn.set_result(True)
+
+
+def _too_late(turn: asyncio.Future[bool]) -> None:
+    if not turn.done():
+        turn.set_result(False)

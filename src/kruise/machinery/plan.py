@@ -188,6 +188,11 @@ class Phase:
     pause_after: float | None = None
     """Seconds after which no further chain of this phase is begun, so that a long pass does not keep what happened
     meanwhile waiting. What is left is decided anew at once."""
+    lets_go: bool = False
+    """When the pause comes, the chains go on by themselves, and the pass does not wait for them. Until they end, the
+    next decisions are told of their objects (`View.under_way`), and must leave those alone."""
+    mark: str = ""
+    """What the next decisions are told about the objects of chains that were let go."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +249,8 @@ class Result(enum.StrEnum):
     SKIPPED = "skipped"
     DEFERRED = "deferred"
     """Not begun, since the phase had taken its time: the next pass decides anew, at once."""
+    UNDER_WAY = "under way"
+    """Begun, and let go: it ends by itself, and the key is decided about anew then."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -11,12 +12,13 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from kruise.api.meta import Key
 from kruise.machinery.codec import encode
-from kruise.machinery.journal import Journal
+from kruise.machinery.journal import NOT_KEPT, Journal
 
 Check = Callable[[], Awaitable[str]]
 """Returns what is missing, or an empty text when all is well."""
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_TEXT = "text/plain; charset=utf-8"
 _CHECK_SECONDS = 5.0
 
 
@@ -70,38 +72,66 @@ def health_app(readiness: Sequence[tuple[str, Check]], details: Callable[[], Seq
     return app
 
 
-def metrics_app(
-    registry: CollectorRegistry, journal: Journal, waiting: Callable[[], Sequence[Mapping[str, Any]]]
-) -> web.Application:
-    """`/metrics`, `/journal` with the last decisions of every controller, `/waiting` with what they wait for."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: bytes
+    content_type: str = "application/json"
 
-    async def metrics(request: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE})
 
-    async def entries(request: web.Request) -> web.Response:
-        query = request.query
+class Reports:
+    """What a manager tells about its work, whoever carries the question: its own port, or a local API server.
+
+    `/metrics`, `/journal` with the last decisions of every controller, `/journal/CONTROLLER/NAMESPACE/NAME` with the
+    latest snapshot of an object, and `/waiting` with what the controllers wait for.
+    """
+
+    def __init__(
+        self, registry: CollectorRegistry, journal: Journal, waiting: Callable[[], Sequence[Mapping[str, Any]]]
+    ) -> None:
+        self._registry = registry
+        self._journal = journal
+        self._waiting = waiting
+
+    def answer(self, path: str, query: Mapping[str, str]) -> Reply:
+        match path.strip("/").split("/"):
+            case ["metrics"]:
+                return Reply(200, generate_latest(self._registry), CONTENT_TYPE)
+            case ["waiting"]:
+                return Reply(200, encode(self._waiting()))
+            case ["journal"]:
+                return self._entries(query)
+            case ["journal", controller, *namespace, name]:
+                return self._dump(controller, Key("/".join(namespace), name))
+            case _:
+                return Reply(404, b"404: Not Found\n", _TEXT)
+
+    def _entries(self, query: Mapping[str, str]) -> Reply:
         limit = query.get("limit", "50")
-        if not limit.isdigit():
-            return web.Response(text=f"limit={limit}: not a number\n", status=400)
+        if not limit.isdecimal():
+            return Reply(400, f"limit={limit}: not a number\n".encode(), _TEXT)
         key = _key(query["key"]) if query.get("key") else None
-        found = journal.entries(controller=query.get("controller") or None, key=key, limit=int(limit))
-        return web.Response(body=encode(found), content_type="application/json")
+        found = self._journal.entries(controller=query.get("controller") or None, key=key, limit=int(limit))
+        return Reply(200, encode(found))
 
-    async def dump(request: web.Request) -> web.Response:
+    def _dump(self, controller: str, key: Key) -> Reply:
         try:
-            found = journal.dump(request.match_info["controller"], _key(request.match_info["key"]))
+            return Reply(200, self._journal.dump(controller, key))
         except LookupError as error:
-            return web.Response(text=f"{error}\n", status=404)
-        return web.Response(body=found, content_type="application/json")
+            # In the form of the API server, which may stand in between, but with a reason that is only ours.
+            status = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404, "reason": NOT_KEPT}
+            return Reply(404, encode({**status, "message": str(error)}))
 
-    async def waits(request: web.Request) -> web.Response:
-        return web.Response(body=encode(waiting()), content_type="application/json")
+
+def metrics_app(reports: Reports) -> web.Application:
+    """The reports, over HTTP."""
+
+    async def answer(request: web.Request) -> web.Response:
+        reply = reports.answer(request.path, request.query)
+        return web.Response(status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type})
 
     app = web.Application()
-    app.router.add_get("/metrics", metrics)
-    app.router.add_get("/waiting", waits)
-    app.router.add_get("/journal", entries)
-    app.router.add_get("/journal/{controller}/{key:.+}", dump)
+    app.router.add_get("/{path:.*}", answer)
     return app
 
 

@@ -39,7 +39,7 @@ from kruise.machinery.journal import Journal
 from kruise.machinery.limiter import TokenBucket, WriteLimiter
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.queue import Backoff
-from kruise.manager.endpoints import Endpoints, health_app, metrics_app
+from kruise.manager.endpoints import Endpoints, Reports, health_app, metrics_app
 from kruise.manager.options import Options, Role
 from kruise.manager.webhooks import Webhooks
 
@@ -116,6 +116,7 @@ class Manager:
         self._registry = CollectorRegistry()
         self._metrics = Metrics(self._registry)
         self.journal = Journal()
+        self.reports = Reports(self._registry, self.journal, self._waiting)
         self._client = Client(transport, clock=clock)
         self._cache = Cache(self._client, clock=clock, namespace=options.namespace, seed=random.getrandbits(32))
         self._server_version: Any = None
@@ -206,8 +207,7 @@ class Manager:
             checks = [("webhook-ready", self._webhooks.ready)] if self._webhooks is not None else []
             await self._endpoints.serve(health_app(checks, self._details), options.health_address)
         if options.metrics_address:
-            app = metrics_app(self._registry, self.journal, self._waiting)
-            await self._endpoints.serve(app, options.metrics_address)
+            await self._endpoints.serve(metrics_app(self.reports), options.metrics_address)
         if self._webhooks is not None:
             await self._webhooks.start()
         self.serving.set()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kruise.verbs.documents import Json, name_of, value_at
+from kruise.workloads import failure_budget
 from kruise.workloads.cloneset.numbers import partition_of
 
 DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
@@ -183,6 +184,8 @@ def cloneset(document: Json) -> Progress:
         return seen.waiting("Waiting for CloneSet spec update to be observed...")
     if _exceeded(document):
         return seen.failed(f'cloneset "{name}" exceeded its progress deadline')
+    if (stop := _stopped(document)) is not None:
+        return seen.failed(f'cloneset "{name}" exceeded its failure budget: {stop}')
     if updated < expected:
         paused = " (the CloneSet is paused: kruise rollout resume lets it go on)" if is_paused else ""
         return seen.waiting(f"{_partitioned(updated, expected)}{paused}")
@@ -210,6 +213,19 @@ def _partition_complete(updated: int) -> str:
 
 def _is_rolling(document: Json) -> bool:
     return value_at(document, ("spec", "updateStrategy", "type"), "RollingUpdate") in ("", "RollingUpdate")
+
+
+def _stopped(document: Json) -> str | None:
+    """Why the rollout stopped by itself."""
+    conditions = value_at(document, ("status", "conditions"), ())
+    return next(
+        (
+            str(one.get("message", ""))
+            for one in conditions
+            if one.get("type") == failure_budget.CONDITION and one.get("status") == "True"
+        ),
+        None,
+    )
 
 
 def _exceeded(document: Json) -> bool:

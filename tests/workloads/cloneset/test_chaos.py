@@ -19,7 +19,8 @@ import pytest
 from kruise.api.native.storage import STORAGE_CLASSES
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
-from kruise.machinery.client.faults import FaultyTransport, storm
+from kruise.machinery.client.faults import Delay, FaultyTransport, Rule, storm
+from kruise.machinery.client.requests import Verb
 from kruise.machinery.client.transport import Transport
 from kruise.machinery.clock import run_virtual
 from tests.support.world import LocalWorld, local_world
@@ -128,3 +129,28 @@ def test_storms_do_not_change_the_end(story: str, record_property: Callable[[str
         f"\n{story}: {len(seeds)} storms, {faults} faults, {events} events checked, {time.perf_counter() - begun:.1f} s"
     )
     assert faults > len(seeds) * 3
+
+
+async def _slowly(story: str, seed: int) -> tuple[Json, int, int]:
+    async with local_world(start=False, nodes=3, seed=seed) as world:
+        transport = FaultyTransport(InProcessTransport(world.cluster.core), seed=seed, clock=world.clock)
+        await _prepared(world, transport)
+        slow = Rule(Delay(0.0, spread=0.6), verbs={Verb.PATCH, Verb.DELETE, Verb.CREATE})
+        async with Witness(world).watching() as witness:
+            await STORIES[story](world, Stage(witness, lambda: transport.add(slow)))
+            transport.clear()
+            await asyncio.sleep(60)
+        return await end_state(world), len(transport.log), witness.seen
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_writes_that_outlast_their_pass_break_no_promise(story: str) -> None:
+    """A slow server: passes follow each other while writes of earlier ones are under way, and end in any order."""
+    expected = _undisturbed(story).state
+    for seed in range(1, 4 * EXAMPLES + 1):
+        try:
+            state, delayed, _ = run_virtual(_slowly(story, seed))
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        assert state == expected, f"seed {seed}"
+        assert delayed >= 8

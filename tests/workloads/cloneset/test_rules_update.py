@@ -277,7 +277,9 @@ def test_in_place_only_says_what_it_cannot_do_and_goes_no_further() -> None:  # 
     conclusion = conclude(found.snapshot, plan, Outcomes())
     text = "find Pod web-a update strategy is InPlaceOnly but can not update in-place"
     assert conclusion.status is not None
-    [failed] = conclusion.status.body[0]["value"]["conditions"]
+    conditions = conclusion.status.body[0]["value"]["conditions"]
+    [failed, waiting] = sorted(conditions, key=lambda item: str(item["type"]))
+    assert (waiting["type"], waiting["reason"]) == ("Waiting", "InPlaceOnly")
     assert (failed["type"], failed["message"]) == ("FailedUpdate", text)
 
 

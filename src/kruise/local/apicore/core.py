@@ -30,6 +30,7 @@ from kruise.local.apicore.kinds import (
 from kruise.local.apicore.listing import Filter, ListOptions, Page, list_page
 from kruise.local.apicore.owners import FieldTracker
 from kruise.local.apicore.patching import PatchReader
+from kruise.local.apicore.proxying import MountedServices
 from kruise.local.apicore.storage import Key, MemoryStorage, Storage
 from kruise.local.apicore.strategy import changed, prepare_new, prepare_status
 from kruise.local.apicore.watching import Watch
@@ -89,6 +90,7 @@ class ApiCore:
         # Not 0, even while it is empty: clients take version 0 for "any".
         self.storage: Storage = MemoryStorage(start_version=1) if storage is None else storage
         self.admission = Admission()
+        self.services = MountedServices()
         self.require_namespaces = require_namespaces
         self.patch_readers = patch_readers
         self.field_tracker: FieldTracker | None = None

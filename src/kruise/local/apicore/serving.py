@@ -14,6 +14,7 @@ from kruise.local.apicore.deletion import DeleteOptions, dry_run_problems
 from kruise.local.apicore.errors import Json, StatusError
 from kruise.local.apicore.listing import ListOptions, parse_bool
 from kruise.local.apicore.patching import without_nulls
+from kruise.local.apicore.proxying import address_of
 from kruise.local.apicore.watching import Watch
 from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.client.transport import Response
@@ -21,6 +22,7 @@ from kruise.machinery.codec import DecodeError, decode, encode
 
 MAX_BODY: Final = 3 * 1024 * 1024
 LONGEST_MANAGER: Final = 128
+_PROXY: Final = "proxy"
 _JSON_HEADERS: Mapping[str, str] = {"content-type": "application/json"}
 _OPTIONS_KIND: Mapping[Verb, str] = {
     Verb.CREATE: "CreateOptions",
@@ -49,12 +51,30 @@ async def respond(core: ApiCore, request: Request, *, with_owners: bool = True) 
     """The answer to anything but a watch. `with_owners`: objects come with `managedFields`."""
     with warnings.collect() as warned:
         try:
+            if is_proxied(request):
+                return proxied(core, request)
             code, found = await answer(core, request, with_owners=with_owners)
         except UnknownPathError:
             return Response(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
         except StatusError as error:
             return _with_warnings(refusal(error), warned)
     return _with_warnings(Response(code, encode(found) if isinstance(found, dict) else found, _JSON_HEADERS), warned)
+
+
+def is_proxied(request: Request) -> bool:
+    """Whether it is about what is behind a Service, not about the Service."""
+    resource = request.resource
+    return resource is not None and resource.group_resource == "services" and request.subresource.startswith(_PROXY)
+
+
+def proxied(core: ApiCore, request: Request) -> Response:
+    """What a mounted service says. Raises `StatusError` where there is none."""
+    if request.verb is not Verb.GET:
+        raise errors.method_not_allowed()
+    address = address_of(request.namespace, request.name)
+    if address not in core.services:
+        core.get(_call(core, dataclasses.replace(request, name=address.service, subresource="")))
+    return core.services.answer(address, request.subresource.removeprefix(_PROXY) or "/", request.query)
 
 
 def _with_warnings(response: Response, texts: list[str]) -> Response:

@@ -7,6 +7,7 @@ theirs until either side has enough; `stop` ends them in order.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import itertools
 import logging
 import secrets
@@ -22,7 +23,7 @@ from kruise.local.apicore.core import ApiCore, Call
 from kruise.local.apicore.errors import Json, StatusError
 from kruise.local.apicore.kinds import KindDescription
 from kruise.local.apicore.metadata import timestamp
-from kruise.local.apicore.serving import MAX_BODY, UnknownPathError, answer, open_watch
+from kruise.local.apicore.serving import MAX_BODY, UnknownPathError, answer, open_watch, proxied
 from kruise.local.apicore.watching import Watch
 from kruise.local.server import discovery, negotiation, routing
 from kruise.local.server.access import (
@@ -171,6 +172,8 @@ class LocalServer:
                 raise routing.nothing_at(registry, place.group)
             return await self._review(exchange, review)
         routing.check_scope(registry, kind, place, exchange.method)
+        if kind.group_resource == "services" and place.subresource == "proxy":
+            return self._proxied(exchange, kind, place)
         if place.subresource and not kind.custom and place.subresource not in discovery.parts_of(kind):
             raise routing.nothing_at(registry, place.group)
         if place.rest:
@@ -241,6 +244,12 @@ class LocalServer:
             return None
         include = exchange.parameter("includeObject") or ""
         return Shaper(kind, place.version, place.subresource, form, include, self.core.clock.now())
+
+    def _proxied(self, exchange: Exchange, kind: KindDescription, place: Place) -> web.StreamResponse:
+        verb = routing.verb_of(exchange.method, place, exchange.query)
+        below = dataclasses.replace(place, subresource="/".join(("proxy", *place.rest)))
+        found = proxied(self.core, self._request(exchange, kind, below, verb))
+        return exchange.written(found.status, found.body, found.headers.get("content-type", ""))
 
     # Streams
 

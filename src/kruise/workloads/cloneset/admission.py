@@ -21,7 +21,7 @@ from kruise.machinery.plan import Target
 from kruise.workloads.cloneset import advice
 from kruise.workloads.cloneset.defaults import defaulted
 from kruise.workloads.cloneset.validation import PODS_TO_DELETE, Candidate, problems
-from kruise.workloads.cloneset.wire import MisfitError, read
+from kruise.workloads.cloneset.wire import MisfitError, annotations_in, read
 
 MUTATE = "/mutate-apps-kruise-io-cloneset"
 VALIDATE = "/validate-apps-kruise-io-cloneset"
@@ -52,7 +52,7 @@ def default(request: AdmissionRequest, view: HandlerView) -> Mutation:
         )
     except (MisfitError, TemplateTypeError) as error:
         return _unreadable(error.error)
-    return Change(object=changed, warnings=advice.warnings_of(reading))
+    return Change(object=changed, warnings=advice.warnings_of(reading, _unchanged_annotations(request)))
 
 
 def judge(request: AdmissionRequest, view: HandlerView, *, allow_privileged: bool = True) -> Verdict:
@@ -76,6 +76,14 @@ def judge(request: AdmissionRequest, view: HandlerView, *, allow_privileged: boo
             return answer
         found = answer
     return verdict_of(_causes(found))
+
+
+def _unchanged_annotations(request: AdmissionRequest) -> dict[str, str]:
+    """Those that are not judged again: only about these is there something to warn of."""
+    if not request.has_old_object:
+        return {}
+    known = annotations_in(request.old_body())
+    return {key: value for key, value in annotations_in(request.body()).items() if known.get(key) == value}
 
 
 def _stored(request: AdmissionRequest) -> Candidate | None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kruise.api.apps.shared import PREDOWNLOAD_MIN_READY, PREDOWNLOAD_PARALLELISM, PREDOWNLOAD_TIMEOUT
 from kruise.machinery import codec
 from kruise.machinery.intorpercent import IntOrPercentError, scaled_fraction
+from kruise.workloads import failure_budget
 from kruise.workloads.cloneset.wire import STRATEGY, Reading
 
+NO_ANNOTATIONS: Mapping[str, str] = {}
 _LOST = (
     "partition",
     "maxUnavailable",
@@ -18,9 +22,23 @@ _LOST = (
 )
 
 
-def warnings_of(reading: Reading) -> tuple[str, ...]:
-    """About an object as it was sent, before defaults."""
-    return tuple(text for text in (_scale_limit(reading), _lost_settings(reading), _annotations(reading)) if text)
+def warnings_of(reading: Reading, annotations: Mapping[str, str] = NO_ANNOTATIONS) -> tuple[str, ...]:
+    """About an object as it was sent, before defaults. `annotations` are those that it had before."""
+    texts = (_scale_limit(reading), _lost_settings(reading), _annotations(reading), _failure_budget(annotations))
+    return tuple(text for text in texts if text)
+
+
+def _failure_budget(annotations: Mapping[str, str]) -> str:
+    """Told about one that was stored before anybody looked at it; a new one is refused."""
+    value = annotations.get(failure_budget.ANNOTATION)
+    if value is None:
+        return ""
+    try:
+        failure_budget.parse(value)
+    except failure_budget.BudgetError as error:
+        shown = codec.encode(value).decode()
+        return f"metadata.annotations[{failure_budget.ANNOTATION}]: {shown} has no effect, it {error}"
+    return ""
 
 
 def _scale_limit(reading: Reading) -> str:

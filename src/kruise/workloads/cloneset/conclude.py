@@ -1,8 +1,8 @@
 """What is said about a CloneSet once its plan was carried out: status, events, when to look again.
 
 Of the plan's notes it reads `figures` (what was counted), `events` (those that do not depend on the writes),
-`update_error` (why updating cannot go on, whatever the writes do), `moves` (how the pods of phase `update` move) and
-`target_revision` (where they move).
+`update_error` (why updating cannot go on, whatever the writes do), `moves` (how the pods of phase `update` move),
+`target_revision` (where they move), `failure_budget` (whether too many pods failed) and `waiting` (what is stuck).
 """
 
 from __future__ import annotations
@@ -12,22 +12,24 @@ from typing import Any
 
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSet, CloneSetStatus
 from kruise.api.apps.images import IMAGE_PULL_JOBS
+from kruise.api.meta import Condition
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.plan import Conclusion, EventNote, EventType, Outcome, Outcomes, Plan, Result, Target, Wake
+from kruise.machinery.plan import Conclusion, EventNote, EventType, Outcome, Outcomes, Phase, Plan, Result, Target, Wake
+from kruise.workloads import failure_budget, waiting
 from kruise.workloads.cloneset.progress import PROGRESSING, deadline_of
 from kruise.workloads.cloneset.situation import Snapshot
 from kruise.workloads.cloneset.status import Figures, must_write, shortened, status_of, wire_form
-from kruise.workloads.cloneset.update import IN_PLACE, RECREATE
+from kruise.workloads.cloneset.update import IN_PLACE, RECREATE, UPDATE
 
 ChainOutcomes = tuple[Outcome, ...]
 ByPhase = Mapping[str, tuple[ChainOutcomes, ...]]
 
 # What happens while others write, or while this process ends, is nobody's failure: the next pass decides anew.
-_UNDECIDED = frozenset({Result.MOVED, Result.GONE, Result.UNKNOWN, Result.SKIPPED, Result.DEFERRED})
+_UNDECIDED = frozenset({Result.MOVED, Result.GONE, Result.UNKNOWN, Result.SKIPPED, Result.DEFERRED, Result.UNDER_WAY})
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
@@ -37,13 +39,25 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         return Conclusion()
     cloneset, counted = snapshot.cloneset, plan.notes["figures"]
     failed_scale = failure_of(_all(by_phase, "scale"))
-    failed_update = plan.notes.get("update_error") or failure_of(_all(by_phase, "refresh", "update"))
+    failed_update = plan.notes.get("update_error") or snapshot.failed_before
+    failed_update = failed_update or failure_of(_all(by_phase, "refresh", "update"))
     if cloneset.metadata.deletion_timestamp is not None:
         failed_scale = failed_update = None  # neither is tried any more
-    status = status_of(cloneset, counted, now=snapshot.now, failed_scale=failed_scale, failed_update=failed_update)
+    status = status_of(
+        cloneset,
+        counted,
+        now=snapshot.now,
+        failed_scale=failed_scale,
+        failed_update=failed_update,
+        standing=_standing(snapshot, plan),
+    )
     return Conclusion(
         status=_status_write(cloneset, status),
-        events=(*plan.notes.get("events", ()), *_events(by_phase, plan.notes.get("moves", {}), _target_revision(plan))),
+        events=(
+            *plan.notes.get("events", ()),
+            *_budget_events(plan),
+            *_events(by_phase, plan.notes.get("moves", {}), _target_revision(plan)),
+        ),
         wakes=tuple(_wakes(snapshot, counted, status)),
     )
 
@@ -96,6 +110,28 @@ def _status_write(cloneset: CloneSet, status: CloneSetStatus) -> plans.Action | 
     return plans.status_patch(target, wire_form(status), uid=cloneset.metadata.uid, reason="the status changed")
 
 
+def _standing(snapshot: Snapshot, plan: Plan) -> dict[str, Condition | None]:
+    """Conditions that the plan itself decides. A plan that says nothing about them leaves them as they are."""
+    known = {item.type: item for item in snapshot.cloneset.status.conditions}
+    found: dict[str, Condition | None] = {}
+    if (judgement := plan.notes.get("failure_budget")) is not None:
+        kind = failure_budget.CONDITION
+        found[kind] = failure_budget.condition_of(judgement.stop, known.get(kind), snapshot.now)
+    if "waiting" in plan.notes:
+        found[waiting.CONDITION] = waiting.condition_of(
+            plan.notes["waiting"], known.get(waiting.CONDITION), snapshot.now
+        )
+    return found
+
+
+def _budget_events(plan: Plan) -> Iterator[EventNote]:
+    judgement: failure_budget.Judgement = plan.notes.get("failure_budget") or failure_budget.UNJUDGED
+    if judgement.stop is not None and judgement.stop.is_new:
+        yield _warning(failure_budget.CONDITION, judgement.stop.message)
+    elif judgement.ended:
+        yield EventNote(reason="FailureBudgetCleared", message=f"the rollout may go on: {judgement.ended}")
+
+
 def _wakes(snapshot: Snapshot, counted: Figures, status: CloneSetStatus) -> Iterator[Wake]:
     """The moments at which time alone changes something: CS-69a and CS-118."""
     if counted.next_available_after is not None:
@@ -111,12 +147,18 @@ def _events(by_phase: ByPhase, moves: Mapping[str, str], target_revision: str) -
     """The events of CS section 14, in plan order."""
     for phase, chains in by_phase.items():
         for chain in chains:
-            if phase == "update":
+            if phase == UPDATE:
                 yield from _update_events(chain, moves, target_revision)
                 continue
             for outcome in chain:
                 if outcome.result not in _UNDECIDED:
                     yield from _write_events(phase, outcome)
+
+
+def events_of_chain(plan: Plan, phase: Phase, chain: ChainOutcomes) -> Iterator[EventNote]:
+    """The events of a chain that ended after its pass."""
+    if phase.name == UPDATE:
+        yield from _update_events(chain, plan.notes.get("moves", {}), _target_revision(plan))
 
 
 def _write_events(phase: str, outcome: Outcome) -> Iterator[EventNote]:

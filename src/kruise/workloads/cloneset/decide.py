@@ -10,22 +10,34 @@ import dataclasses
 from typing import Any
 
 from kruise.inplace import keys
-from kruise.machinery.plan import OnError, Phase, Plan, single
+from kruise.inplace.availability import serves
+from kruise.machinery.plan import Held, OnError, Phase, Plan, Wake, single
 from kruise.machinery.revisions import truncate
+from kruise.workloads import waiting
 from kruise.workloads.cloneset import scale, update
 from kruise.workloads.cloneset.claims import clean_claims
+from kruise.workloads.cloneset.failures import NO_BUDGET, failures_of, stopped
 from kruise.workloads.cloneset.predownload import pull_images
+from kruise.workloads.cloneset.scale import ScaleStep
 from kruise.workloads.cloneset.situation import Situation, Snapshot, situation_of
 from kruise.workloads.cloneset.status import figures
+from kruise.workloads.waiting import Waiting
 
 
 def decide(snapshot: Snapshot) -> Plan:
     situation = situation_of(snapshot)
-    notes: dict[str, Any] = {"figures": figures(situation)}
     if situation.owner.is_deleted:
-        return Plan(notes=notes)
+        return Plan(notes={"figures": figures(situation)})
+    failures = failures_of(situation)
+    notes: dict[str, Any] = {"figures": figures(situation, current_revision=failures.current_revision)}
+    situation = stopped(situation, failures)
     scaling = scale.scale(situation)
-    updating = update.update(situation, touched=scaling.touched)
+    must_wait = scaling.phase is not None and _is_in_the_way(scaling, snapshot)
+    if must_wait:
+        scaling = dataclasses.replace(scaling, phase=None, notes=())
+    updating = update.update(situation, touched=scaling.touched, failures=failures, may_move=not must_wait)
+    held = (*scaling.held, *updating.held)
+    waits = _waiting(situation, held)
     phases = (
         _revision(situation),
         scale.release(situation),
@@ -39,12 +51,20 @@ def decide(snapshot: Snapshot) -> Plan:
     notes["update_error"] = updating.error
     notes["moves"] = updating.moves
     notes["target_revision"] = updating.target.metadata.name
+    if failures is not NO_BUDGET:
+        notes["failure_budget"] = failures.judgement
+    notes["waiting"] = waits.summary
     return Plan(
         phases=tuple(phase for phase in phases if phase is not None and phase.chains),
-        held=(*scaling.held, *updating.held),
-        wakes=updating.wakes,
+        held=held,
+        wakes=(*updating.wakes, *failures.wakes, *_wakes(waits)),
         notes=notes,
     )
+
+
+def _is_in_the_way(scaling: ScaleStep, snapshot: Snapshot) -> bool:
+    """Whom scaling takes depends on where the pods are. While some are moving, it waits until they have arrived."""
+    return any(snapshot.under_way.values()) or not scaling.touched.isdisjoint(snapshot.under_way)
 
 
 def _pods(scaling: Phase | None, updating: update.UpdateStep) -> tuple[Phase, ...]:
@@ -54,6 +74,22 @@ def _pods(scaling: Phase | None, updating: update.UpdateStep) -> tuple[Phase, ..
     if updating.update.chains:
         return updating.update, dataclasses.replace(updating.refresh, alongside=True)
     return (updating.refresh,)
+
+
+def _waiting(situation: Situation, held: tuple[Held, ...]) -> Waiting:
+    """Pods that only minReadySeconds keeps from being available are not in anybody's way."""
+    down = {
+        fact.name: fact.pod
+        for fact in situation.facts
+        if not fact.is_available and not (fact.is_ready and serves(fact.state))
+    }
+    return waiting.summarized(held, down, situation.now)
+
+
+def _wakes(waits: Waiting) -> tuple[Wake, ...]:
+    if waits.wake_after is None:
+        return ()
+    return (Wake(after=waits.wake_after, reason="what waits counts as stuck from then on"),)
 
 
 def _revision(situation: Situation) -> Phase | None:

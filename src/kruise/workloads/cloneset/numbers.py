@@ -31,6 +31,10 @@ class Limits:
     scale_max_unavailable: int | None = None
     """None: no limit."""
     is_paused: bool = False
+    is_stopped: bool = False
+    """The failure budget is used up: the partition is all pods, whatever the spec says."""
+    rolls_back: bool = False
+    """Pods of the stopped revision go back, whatever the gates say."""
 
 
 def replicas_of(spec: CloneSetSpec) -> int:

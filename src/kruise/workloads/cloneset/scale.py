@@ -24,8 +24,10 @@ from kruise.workloads.cloneset.numbers import ScaleNumbers, counts_of, scale_num
 from kruise.workloads.cloneset.situation import PodFacts, Situation
 
 SCALE = "scale"
-_LONGEST_PASS = 0.25
+_LONGEST_PASS = 0.15
 """Seconds. Pods that got a node meanwhile wait no longer than this for their conditions."""
+_ROUNDS = 8
+"""Times what the server takes at once is more than a pass can make in its time: the others come with the next."""
 _NAMED = 5
 """How many pods a message names before it counts the rest."""
 
@@ -90,7 +92,7 @@ class _Scaling:
             situation.limits,
             situation.replicas,
             same_revision=situation.current.metadata.name == situation.update.metadata.name,
-            can_roll_back=situation.gate("CloneSetPartitionRollback"),
+            can_roll_back=situation.gate("CloneSetPartitionRollback") or situation.limits.rolls_back,
             exclude_preparing_delete=self._excludes_preparing_delete,
         )
 
@@ -148,10 +150,11 @@ class _Scaling:
             return False
         if numbers.up > numbers.limit:
             self._limited()
+        most = self._situation.snapshot.at_once * _ROUNDS
         created = create_pods(
             self._situation,
-            at_current=numbers.create_current,
-            at_update=numbers.limit - numbers.create_current,
+            at_current=min(numbers.create_current, most),
+            at_update=min(numbers.limit, most) - min(numbers.create_current, most),
             reason=self._why_create(),
         )
         self._chains += created.chains

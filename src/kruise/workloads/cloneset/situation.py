@@ -7,7 +7,7 @@ from it once, and everything that decides (scaling, updating, status) reads it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -46,6 +46,12 @@ class Snapshot(Struct):
     """The process flag that turns the exclusion on for all (CS-141)."""
     resize_subresource: bool = True
     """Whether the server has `pods/resize` (1.32 and later, IPU-55)."""
+    under_way: dict[str, str] = field(default_factory=dict)
+    """Pods that an earlier pass still writes to, with the revision they move to; empty where they do not move."""
+    failed_before: str = ""
+    """Why such a write failed since the pass before."""
+    at_once: int = 64
+    """Pods that are written to at a time (`View.at_once`)."""
     seed: int = 0
 
 
@@ -66,6 +72,8 @@ class PodFacts(Struct):
     """Somebody asked for its deletion: by label, or by name in podsToDelete."""
     is_settled: bool = False
     """In state Normal, with both conditions written and no update under way: a refresh would change nothing."""
+    is_under_way: bool = False
+    """An earlier pass still writes to it. One that moves counts as there already, and as down."""
 
     @property
     def is_preparing_delete(self) -> bool:
@@ -127,6 +135,20 @@ def facts_of(pod: Pod, *, update: str, min_ready_seconds: int, to_delete: frozen
     )
 
 
+def _facts(pods: Sequence[Pod], snapshot: Snapshot, update: str, to_delete: frozenset[str]) -> Iterator[PodFacts]:
+    min_ready_seconds, now = snapshot.cloneset.spec.min_ready_seconds, snapshot.now
+    for pod in pods:
+        facts = facts_of(pod, update=update, min_ready_seconds=min_ready_seconds, to_delete=to_delete, now=now)
+        target = snapshot.under_way.get(facts.name) if snapshot.under_way else None
+        if target:
+            is_new = revisions.is_revision(target, update)
+            yield codec.evolve(facts, is_under_way=True, is_new=is_new, is_available=False, is_ready=False)
+        elif target is not None:
+            yield codec.evolve(facts, is_under_way=True)
+        else:
+            yield facts
+
+
 def situation_of(snapshot: Snapshot) -> Situation:
     cloneset = snapshot.cloneset
     spec, status, metadata = cloneset.spec, cloneset.status, cloneset.metadata
@@ -159,16 +181,7 @@ def situation_of(snapshot: Snapshot) -> Situation:
         update=update,
         history=tuple(history),
         templates={revision.metadata.name: revisions.template_of(revision) or {} for revision in (current, update)},
-        facts=tuple(
-            facts_of(
-                pod,
-                update=update.metadata.name,
-                min_ready_seconds=spec.min_ready_seconds,
-                to_delete=to_delete,
-                now=snapshot.now,
-            )
-            for pod in kept
-        ),
+        facts=tuple(_facts(kept, snapshot, update.metadata.name, to_delete)),
         inactive=tuple(inactive),
         released=tuple(released),
         now=snapshot.now,

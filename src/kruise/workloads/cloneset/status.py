@@ -15,9 +15,11 @@ from kruise.machinery.selectors import from_label_selector
 from kruise.machinery.times import format_time
 from kruise.workloads.cloneset.progress import PROGRESSING, Rollout, progressing
 from kruise.workloads.cloneset.situation import Situation
+from kruise.workloads.failure_budget import CONDITION as BUDGET_CONDITION
 
 FAILED_SCALE = "FailedScale"
 FAILED_UPDATE = "FailedUpdate"
+NO_CONDITIONS: Mapping[str, Condition | None] = {}
 
 # A server's refusal may quote a whole object, and everybody who watches the CloneSet gets its status.
 _LONGEST_MESSAGE = 1024
@@ -37,8 +39,11 @@ class Figures(Rollout):
     next_available_after: float | None = None
 
 
-def figures(situation: Situation) -> Figures:
-    """Count the pods that the CloneSet keeps. Those that are about to be deleted count as long as they are active."""
+def figures(situation: Situation, *, current_revision: str | None = None) -> Figures:
+    """Count the pods that the CloneSet keeps. Those that are about to be deleted count as long as they are active.
+
+    `current_revision`: what a failure budget makes of it; None: the rule without one.
+    """
     spec, replicas = situation.cloneset.spec, situation.replicas
     ready = available = updated = updated_ready = updated_available = 0
     waits: list[tuple[float, str]] = []
@@ -56,7 +61,9 @@ def figures(situation: Situation) -> Figures:
     after, name = min(waits, default=(None, ""))
     existing = len(situation.facts)
     update_revision = situation.update.metadata.name
-    everyone_updated = updated == existing == replicas
+    if current_revision is None:
+        everyone_updated = updated == existing == replicas
+        current_revision = update_revision if everyone_updated else situation.current.metadata.name
     return Figures(
         wanted=replicas,
         existing=existing,
@@ -67,7 +74,7 @@ def figures(situation: Situation) -> Figures:
         updated_available=updated_available,
         expected_updated=replicas - situation.limits.partition,
         update_revision=update_revision,
-        current_revision=update_revision if everyone_updated else situation.current.metadata.name,
+        current_revision=current_revision,
         is_paused=situation.limits.is_paused,
         collision_count=situation.choice.collision_count,
         label_selector=str(from_label_selector(spec.selector)),
@@ -83,11 +90,13 @@ def status_of(
     now: datetime,
     failed_scale: str | None = "",
     failed_update: str | None = "",
+    standing: Mapping[str, Condition | None] = NO_CONDITIONS,
 ) -> CloneSetStatus:
     """The status from now on.
 
     A failure is told by its text. An empty one means that the phase worked out, which clears the condition. None means
-    that this pass cannot tell, so the condition stays as it is.
+    that this pass cannot tell, so the condition stays as it is. `standing` are further conditions, None for those that
+    are not to be there.
     """
     failures = {FAILED_SCALE: failed_scale, FAILED_UPDATE: failed_update}
     return CloneSetStatus(
@@ -102,19 +111,24 @@ def status_of(
         update_revision=figures.update_revision,
         current_revision=figures.current_revision,
         collision_count=figures.collision_count,
-        conditions=_conditions(cloneset, figures, failures, now),
+        conditions=_conditions(cloneset, figures, failures, standing, now),
         label_selector=figures.label_selector,
     )
 
 
 def _conditions(
-    cloneset: CloneSet, rollout: Rollout, failures: Mapping[str, str | None], now: datetime
+    cloneset: CloneSet,
+    rollout: Rollout,
+    failures: Mapping[str, str | None],
+    standing: Mapping[str, Condition | None],
+    now: datetime,
 ) -> tuple[Condition, ...]:
     """Conditions keep their places; those of other types are left alone."""
     conditions = {item.type: item for item in cloneset.status.conditions}
     changed = {kind: _failure(kind, conditions.get(kind), text, now) for kind, text in failures.items()}
     deadline = cloneset.spec.progress_deadline_seconds
     changed[PROGRESSING] = progressing(conditions.get(PROGRESSING), rollout, deadline_seconds=deadline, now=now)
+    changed.update(standing)
     for kind, condition in changed.items():
         if condition is not None:
             conditions[kind] = condition
@@ -182,7 +196,8 @@ def must_write(old: CloneSetStatus, new: CloneSetStatus) -> bool:
     """Whether the difference is worth a write (CS-28, and failures that appear or go).
 
     The text of a failure alone is not: refusals name the pod that was to be made, another one at each try. A write
-    wakes this controller, which would try again at once and so undo the back-off.
+    wakes this controller, which would try again at once and so undo the back-off. The text of a failure budget is
+    memory, and changes only when more pods have failed than ever before.
     """
     if evolve(old, conditions=()) != evolve(new, conditions=()):
         return True
@@ -190,4 +205,11 @@ def must_write(old: CloneSetStatus, new: CloneSetStatus) -> bool:
 
 
 def _standing(conditions: Iterable[Condition]) -> set[tuple[str, str, str]]:
-    return {(condition.type, condition.status, condition.reason) for condition in conditions}
+    return {
+        (
+            condition.type,
+            condition.status,
+            f"{condition.reason} {condition.message}" if condition.type == BUDGET_CONDITION else condition.reason,
+        )
+        for condition in conditions
+    }

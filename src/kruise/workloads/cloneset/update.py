@@ -27,6 +27,7 @@ from kruise.machinery import plan as plans
 from kruise.machinery.plan import Cause, Chain, Held, OnError, Phase, Target, Wake
 from kruise.machinery.revisions import short_hash
 from kruise.workloads.cloneset.creation import revision_labels
+from kruise.workloads.cloneset.failures import NO_BUDGET, Failures, cause_of
 from kruise.workloads.cloneset.numbers import counts_of, update_numbers
 from kruise.workloads.cloneset.situation import PodFacts, Situation
 
@@ -35,11 +36,9 @@ UPDATE = "update"
 IN_PLACE = "in-place"
 RECREATE = "recreate"
 
-_LONGEST_PASS = 0.2
-"""Seconds. Pods that became ready meanwhile wait no longer than this for the next wave."""
-_MOST_MOVES = 250
-"""Pods that a pass moves at most, more than it can begin in its time: to work out the writes of thousands and send a
-few of them, pass after pass, would take longer than sending them all."""
+_LONGEST_PASS = 0.04
+"""Seconds. Writes that take longer end while the next pass decides, so that pods that became ready meanwhile need not
+wait for them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,17 +55,22 @@ class UpdateStep:
     """Why the step came to an end early (CS-103); it is tried again."""
 
 
-def update(situation: Situation, *, touched: frozenset[str]) -> UpdateStep:
-    """`touched` are the pods that scaling deals with in this pass."""
-    return _Updating(situation, touched).step()
+def update(
+    situation: Situation, *, touched: frozenset[str], failures: Failures = NO_BUDGET, may_move: bool = True
+) -> UpdateStep:
+    """`touched` are the pods that scaling deals with in this pass. `may_move` is False where scaling has to come first,
+    and cannot yet."""
+    return _Updating(situation, touched, failures).step(may_move=may_move)
 
 
 class _Updating:
     """One pass over the pods. Collects chains, causes and moments; changes nothing else."""
 
-    def __init__(self, situation: Situation, touched: frozenset[str]) -> None:
+    def __init__(self, situation: Situation, touched: frozenset[str], failures: Failures) -> None:
         self._situation = situation
         self._touched = touched
+        self._failed = failures.broken
+        self._stop = failures.stop
         self._lifecycle = situation.cloneset.spec.lifecycle
         rolling = situation.rolling
         self._policy = rolling.pod_update_policy if rolling is not None else ""
@@ -78,6 +82,10 @@ class _Updating:
         self._changing: set[str] = set()
         """Pods whose lifecycle state or missing label is written by the refresh."""
         self._stepping: set[str] = set()
+        """Pods that nothing else may be decided about in this pass."""
+        moving = sum(map(bool, situation.snapshot.under_way.values()))
+        self._room_to_move = situation.snapshot.at_once - moving
+        self._room_to_refresh = situation.snapshot.at_once - (len(situation.snapshot.under_way) - moving)
         self._broken: set[str] = set()
         self._specs: dict[tuple[str, str], UpdateSpec | Refusal] = {}
         self._by_hash = {short_hash(revision.metadata.name): revision for revision in situation.history}
@@ -86,20 +94,38 @@ class _Updating:
         self._target = situation.update
         self._error = ""
 
-    def step(self) -> UpdateStep:
+    def step(self, *, may_move: bool) -> UpdateStep:
         for fact in self._situation.facts:
-            if not fact.is_settled and fact.name not in self._touched:
-                self._refresh(fact)
-        self._move()
+            if fact.is_under_way:
+                self._hold(fact, "updating", "writes to it are under way", "it goes on by itself")
+            elif not fact.is_settled and fact.name not in self._touched:
+                if len(self._refreshes) < self._room_to_refresh:
+                    self._refresh(fact)
+                else:
+                    self._stepping.add(fact.name)
+                    self._hold(fact, "next", "its turn comes when the pods before it were written to", "")
+        if may_move:
+            self._move()
+        else:
+            self._let_scaling_come_first()
         refreshes = tuple(chain for name, chain in self._refreshes.items() if name not in self._updates)
         return UpdateStep(
-            refresh=Phase(name=REFRESH, chains=refreshes, on_error=OnError.CONTINUE, pause_after=_LONGEST_PASS),
+            refresh=Phase(
+                name=REFRESH,
+                chains=refreshes,
+                on_error=OnError.CONTINUE,
+                pause_after=_LONGEST_PASS,
+                lets_go=True,
+            ),
             update=Phase(
                 name=UPDATE,
                 chains=tuple(self._updates.values()),
                 on_error=OnError.STOP_PHASE,
                 unless_done=("scale",),
                 pause_after=_LONGEST_PASS,
+                # Pods that are only prepared, or marked for deletion, are not on their way to the revision yet.
+                lets_go=all(self._moves.get(name) == IN_PLACE for name in self._updates),
+                mark=self._target.metadata.name,
             ),
             held=tuple(
                 Held(target=Target(PODS, self._situation.owner.namespace, name), causes=causes)
@@ -174,29 +200,38 @@ class _Updating:
         if situation.is_on_delete or limits.is_paused:
             self._nobody_moves()
             return
+        if limits.is_stopped:
+            self._stay_old()
+            if not limits.rolls_back:
+                return
         numbers = update_numbers(
             counts_of(situation.facts, scaling=False, preparing_as_new=False),
             limits,
             situation.replicas,
             same_revision=situation.current.metadata.name == situation.update.metadata.name,
-            can_roll_back=situation.gate("CloneSetPartitionRollback"),
+            can_roll_back=situation.gate("CloneSetPartitionRollback") or limits.rolls_back,
         )
         back = numbers.count < 0
         self._target = target = situation.current if back else situation.update
         waiting = [fact for fact in situation.facts if fact.is_new == back and not fact.is_preparing_delete]
         if numbers.count == 0:
-            for fact in waiting:
-                self._leave(fact)
+            if self._stop is None:
+                for fact in waiting:
+                    self._leave(fact)
             return
+        repairs = any(fact.name in self._failed for fact in waiting)
         # A pod that scaling is about to delete stays out of it, also where the deletion does not succeed.
         candidates = [
             fact
             for fact in waiting
-            if fact.name not in self._touched and (fact.state == State.UPDATED or not self._is_busy(fact))
+            if fact.name not in self._touched
+            and not fact.is_under_way
+            and (fact.state == State.UPDATED or not self._is_busy(fact))
         ]
         if any(fact.name in self._changing for fact in candidates):
             return  # decided again when their states are written
-        if len(candidates) <= abs(numbers.count) and self._is_full(target_is_new=not back, budget=numbers.budget):
+        everybody = len(candidates) <= abs(numbers.count) and not repairs
+        if everybody and self._is_full(target_is_new=not back, budget=numbers.budget):
             self._hold_by_limit(candidates, numbers.budget)  # everybody waits for the same: no order is needed
             return
         by_name = {fact.name: fact for fact in candidates}
@@ -208,27 +243,44 @@ class _Updating:
             scatter=rolling.scatter_strategy if rolling is not None else (),
         )
         queue = [by_name[pod.metadata.name] for pod in ordered]
+        if repairs:
+            queue.sort(key=lambda fact: fact.name not in self._failed)
         for fact in queue[abs(numbers.count) :]:
             self._leave(fact)
         for fact in self._within_limits(queue[: abs(numbers.count)], target_is_new=not back, budget=numbers.budget):
             if self._error:
                 self._hold(fact, "stopped", f"the update stopped: {self._error}", "see what holds that pod")
-            elif len(self._updates) >= _MOST_MOVES:
+            elif len(self._updates) >= self._room_to_move:
                 self._hold(fact, "next", "its turn comes when the pods before it have begun to move", "")
             else:
                 self._move_one(fact, target)
 
+    def _let_scaling_come_first(self) -> None:
+        for fact in self._situation.facts:
+            if not fact.is_new and not fact.is_preparing_delete:
+                self._hold(fact, "next", "scaling comes first, when the writes under way have ended", "")
+
     def _leave(self, fact: PodFacts) -> None:
         """The pod is not to move. If it was prepared for that, it takes its way back: otherwise it would stay out of
         service for as long as nobody wants to move it."""
+        if fact.is_under_way:
+            return
         if fact.state == State.PREPARING_UPDATE and fact.name not in self._touched:
             pod, now = fact.pod, self._situation.now
             state = lifecycle.called_off(pod, self._lifecycle)
             entering = lifecycle.enter(pod, state, self._lifecycle, now=now)
             if entering is not None:
                 self._updates[fact.name] = edits.writes(pod, entering, reason="its update is not wanted any more")
+        elif self._stop is not None:
+            self._causes[fact.name] = (*self._causes.get(fact.name, ()), cause_of(self._stop))
         else:
             self._hold_by_partition(fact)
+
+    def _stay_old(self) -> None:
+        """The rollout has stopped by itself: whoever is not at the update revision does not go there."""
+        for fact in self._situation.facts:
+            if not fact.is_new and not fact.is_preparing_delete:
+                self._leave(fact)
 
     def _is_busy(self, fact: PodFacts) -> bool:
         return fact.name in self._broken or fact.name in self._stepping or in_grace(fact.pod)
@@ -248,14 +300,21 @@ class _Updating:
         return max(budget, 1) if len(self._situation.facts) < self._situation.replicas else budget
 
     def _within_limits(self, queue: list[PodFacts], *, target_is_new: bool, budget: int) -> list[PodFacts]:
-        """The first pods of the queue that may move now (CS-102)."""
+        """The first pods of the queue that may move now (CS-102).
+
+        With a failure budget, pods that failed do not keep each other from being repaired: those that failed at the
+        target take no room from those that failed elsewhere. They serve nobody, so it costs nothing, and the budget
+        ends it where the target is no better.
+        """
         facts = self._situation.facts
         unavailable = sum(not fact.is_available for fact in facts)
         unavailable_there = sum(not fact.is_available and fact.is_new == target_is_new for fact in facts)
+        failed_there = sum(fact.name in self._failed and fact.is_new == target_is_new for fact in facts)
         room = self._room_at_target(budget)
         chosen: list[PodFacts] = []
         for position, fact in enumerate(queue):
-            full = unavailable_there + len(chosen) >= room or (fact.is_available and unavailable >= budget)
+            in_the_way = unavailable_there - (failed_there if fact.name in self._failed else 0)
+            full = in_the_way + len(chosen) >= room or (fact.is_available and unavailable >= budget)
             if full:
                 self._hold_by_limit(queue[position:], budget)
                 break
@@ -345,7 +404,8 @@ class _Updating:
 
     def _nobody_moves(self) -> None:
         for fact in self._situation.facts:
-            if fact.is_new or fact.is_preparing_delete:
+            goes_back = fact.is_new and self._situation.limits.rolls_back
+            if (fact.is_new and not goes_back) or fact.is_preparing_delete:
                 continue
             if self._situation.is_on_delete:
                 remedy = "delete the pod when it suits you; its successor has the new revision"

@@ -23,9 +23,10 @@ from kruise.machinery.intorpercent import IntOrPercent, IntOrPercentError, scale
 from kruise.machinery.patches import json_patch
 from kruise.machinery.revisions import template_labels
 from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.workloads import failure_budget
 from kruise.workloads.cloneset.numbers import DEFAULT_MAX_UNAVAILABLE
 from kruise.workloads.cloneset.progress import NO_DEADLINE
-from kruise.workloads.cloneset.wire import SPEC, STRATEGY, Reading
+from kruise.workloads.cloneset.wire import SPEC, STRATEGY, Reading, annotations_in
 
 Json = Mapping[str, Any]
 Errors = Iterator[FieldError]
@@ -66,6 +67,10 @@ class Candidate:
         return self.body.get("spec") or {}
 
     @property
+    def annotations(self) -> Mapping[str, str]:
+        return annotations_in(self.body)
+
+    @property
     def template(self) -> Any:
         return self.spec.get("template")
 
@@ -79,7 +84,7 @@ class Candidate:
 def problems(new: Candidate, old: Candidate | None = None, *, allow_privileged: bool = True) -> tuple[FieldError, ...]:
     """Everything that is wrong with a new CloneSet, or with the change of one."""
     try:
-        found = list(_metadata(new, old))
+        found = [*_metadata(new, old), *_failure_budget(new, old)]
         if old is None or new.spec != old.spec:
             found.extend(_spec(new, old, allow_privileged=allow_privileged))
     except TemplateTypeError as error:
@@ -96,6 +101,17 @@ def _metadata(new: Candidate, old: Candidate | None) -> Errors:
     for error in metadata.object_meta(_META, meta, name=formats.dns_subdomain):
         if not (is_named_later and error.path == _META.child("name")):
             yield error
+
+
+def _failure_budget(new: Candidate, old: Candidate | None) -> Errors:
+    """A budget that nobody understands would protect nobody. One that was there before stays editable around."""
+    value = new.annotations.get(failure_budget.ANNOTATION)
+    if value is None or (old is not None and old.annotations.get(failure_budget.ANNOTATION) == value):
+        return
+    try:
+        failure_budget.parse(value)
+    except failure_budget.BudgetError as error:
+        yield invalid(_META.child("annotations").key(failure_budget.ANNOTATION), value, str(error))
 
 
 def _object_meta(candidate: Candidate) -> values.Value:

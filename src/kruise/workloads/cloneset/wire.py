@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from kruise.api.apps import cloneset, cloneset_v1alpha1
 from kruise.api.apps.cloneset import CloneSetRollout
@@ -61,6 +63,15 @@ def read(document: bytes | Raw, version: str) -> Reading:
         return _nested(codec.decode(document, _Nested).spec)
     except codec.DecodeError as error:
         raise MisfitError(_misfit(str(error))) from error
+
+
+def annotations_in(body: Mapping[str, Any]) -> Mapping[str, str]:
+    """The annotations of an object as it was sent; those that are no texts are the business of its metadata."""
+    metadata = body.get("metadata")
+    found = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    if not isinstance(found, Mapping):
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, str)}
 
 
 def _flat(spec: cloneset_v1alpha1.CloneSetSpec) -> Reading:

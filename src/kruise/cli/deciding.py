@@ -1,0 +1,325 @@
+"""Why a live workload or pod waits: the manager's last decision, or one made anew from the live objects; nothing is
+written."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from kruise.api.meta import Key, controller_of
+from kruise.api.native.apps import CONTROLLER_REVISIONS
+from kruise.api.native.events import EVENTS, LEASES, Event
+from kruise.api.native.nodes import NODES, Node
+from kruise.api.native.pod import PODS, Pod, is_active
+from kruise.api.resource import Resource
+from kruise.cli.session import Session, selector_text
+from kruise.inplace.availability import is_available
+from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
+from kruise.machinery.codec import DecodeError, convert
+from kruise.reasons.assembling import Facts, assemble, standalone
+from kruise.reasons.decision import Decision, generation_seen, of_dump, of_plan
+from kruise.reasons.diagnosis import Surroundings, needs_events
+from kruise.reasons.links import Answer, Link, Source
+from kruise.reasons.manager import UNKNOWN, Manager, manager_by
+from kruise.verbs import podstates
+from kruise.verbs.documents import Json, name_of, namespace_of, uid_of, value_at
+from kruise.verbs.errors import VerbError
+from kruise.verbs.kinds import KINDS, Kind
+from kruise.verbs.targets import Target
+
+ANEW = "a decision made anew from the live objects"
+PODS_ALONE = "the live pods; Kubernetes' own controllers leave no plan"
+_NODES = 10
+_SILENT = 3
+"""Pods whose events are read, since they do not say themselves what is wrong: mostly it is the same for all."""
+_GENERATIONS = 3
+"""Pod, ReplicaSet, Deployment."""
+_LEASE = Key("kruise-system", "kruise-manager")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How to come by the causes."""
+
+    manager_url: str = ""
+    gates: Mapping[str, bool] | None = None
+    """Of the manager, for a decision made anew; None: the defaults."""
+    journal: bool = True
+    """False: decide anew in any case."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Decided:
+    source: Source
+    decision: Decision | None = None
+    pods: tuple[Pod, ...] | None = None
+    """Those that were decided about; None: not read yet."""
+    generation_seen: int = 0
+    manager: Manager = UNKNOWN
+    unreadable: tuple[str, ...] = ()
+
+
+async def explain(session: Session, target: Target, document: Json, asking: Asking) -> Answer:
+    """Everything about a workload that waits."""
+    kind = target.kind
+    if kind.selector is None or kind.progress is None:
+        raise VerbError(f"{target} has no pods of its own that could wait; ask about a workload or a pod")
+    decided = await _decide(session, kind, document, asking)
+    pods = decided.pods if decided.pods is not None else await _pods(session, kind, document)
+    new_pods = None
+    if decided.decision is None:
+        revisions = await session.revisions(target, document)
+        states = podstates.states(kind, document, pods, revisions)
+        new_pods = frozenset(state.name for state in states if state.is_new)
+        pods = tuple(podstates.pods_of(kind, document, pods, revisions))
+    else:
+        uid = uid_of(document)
+        pods = tuple(pod for pod in pods if (owner := controller_of(pod)) is not None and owner.uid == uid)
+    now = session.clock.now()
+    around = await surroundings(session, down(pods, document, now), now)
+    return assemble(
+        Facts(
+            kind=kind,
+            document=document,
+            pods=pods,
+            now=now,
+            source=decided.source,
+            decision=decided.decision,
+            generation_seen=decided.generation_seen,
+            around=around,
+            new_pods=new_pods,
+            manager=decided.manager,
+            unreadable=decided.unreadable,
+        )
+    )
+
+
+async def _pods(session: Session, kind: Kind, document: Json) -> tuple[Pod, ...]:
+    listed = await session.client.list(PODS, namespace_of(document), labels=selector_text(kind, document))
+    return tuple(listed.items)
+
+
+def down(pods: Iterable[Pod], document: Json, now: datetime) -> list[Pod]:
+    """The pods that do not serve, those that are stuck on their way out among them."""
+    wait = int(value_at(document, ("spec", "minReadySeconds"), 0) or 0)
+    found = []
+    for pod in pods:
+        until = pod.metadata.deletion_timestamp
+        if (is_active(pod) and not is_available(pod, wait, now)) or (until is not None and until <= now):
+            found.append(pod)
+    return found
+
+
+# What the manager decided, or would
+
+
+async def _decide(session: Session, kind: Kind, document: Json, asking: Asking) -> _Decided:
+    if not kind.is_ours:
+        return _Decided(source=Source(words=PODS_ALONE))
+    reason = ""
+    if asking.journal:
+        from kruise.cli.journal_access import JournalUnavailable, latest_dump
+
+        key = Key(namespace_of(document), name_of(document))
+        try:
+            dump = await latest_dump(session, controller_name(kind), key, manager_url=asking.manager_url)
+        except JournalUnavailable as error:
+            reason = str(error)
+        else:
+            time = _time(dump.document.get("time"))
+            return _Decided(
+                source=Source(words=f"the last decision of {dump.source}", is_journal=True, time=time),
+                decision=of_dump(dump.document),
+                pods=_pods_seen(dump.document),
+                generation_seen=generation_seen(dump.document, uid_of(document)),
+            )
+    pods, manager = await asyncio.gather(_pods(session, kind, document), _manager(session))
+    decision, unreadable = await decide_anew(session, kind, document, pods, asking.gates)
+    return _Decided(
+        source=Source(words=ANEW, reason=reason),
+        decision=decision,
+        pods=pods,
+        manager=manager,
+        unreadable=unreadable,
+    )
+
+
+def _pods_seen(dump: Mapping[str, Any]) -> tuple[Pod, ...] | None:
+    """The pods of the snapshot that the manager decided over. It is as new as the last change of any of them, and
+    reading thousands of pods a second time would take longer than all the rest."""
+    found = value_at(dump, ("snapshot", "pods"))
+    try:
+        return convert(found, tuple[Pod, ...]) if isinstance(found, list) else None
+    except DecodeError:
+        return None  # a manager of another version
+
+
+def controller_name(kind: Kind) -> str:
+    """Controllers are called after the kind that they are about; so the code of all kinds need not be loaded."""
+    return f"{kind.singular}-controller"
+
+
+def _time(value: Any) -> datetime | None:
+    from kruise.machinery.times import TimeError, parse_time
+
+    try:
+        return parse_time(str(value))
+    except TimeError:
+        return None
+
+
+async def _manager(session: Session) -> Manager:
+    try:
+        lease = await session.client.get(LEASES, _LEASE.name, _LEASE.namespace)
+    except ClientError:
+        return UNKNOWN  # no lease, or no right to see it: nothing is known
+    return manager_by(lease, session.clock.now())
+
+
+async def decide_anew(
+    session: Session, kind: Kind, document: Json, pods: tuple[Pod, ...], gates: Mapping[str, bool] | None
+) -> tuple[Decision, tuple[str, ...]]:
+    """What the kind's own code decides about the live objects, and what of these could not be read."""
+    from kruise.kinds import FEATURES
+    from kruise.machinery.offline import view_of
+    from kruise.manager import gates as feature_gates
+    from kruise.manager.options import Options
+
+    chosen = dict(gates) if gates is not None else feature_gates.resolve({})
+    subject = kind.resource
+    for feature in FEATURES:
+        for spec in feature.controllers(Options(gates=chosen)):
+            if (spec.subject.group, spec.subject.plural) != (subject.group, subject.plural):
+                continue
+            objects, unreadable = await _sources(session, spec, kind, document)
+            objects[PODS] = pods
+            objects[spec.subject] = (convert(document, spec.subject.type),)
+            view = view_of(spec, objects, now=session.clock.now(), gates=chosen)
+            snapshot = spec.snapshot(view, Key(namespace_of(document), name_of(document)))
+            return (of_plan(spec.decide(snapshot)) if snapshot is not None else Decision()), unreadable
+    raise VerbError(f"nobody here decides about {kind}s: this version of kruise does not know their controller")
+
+
+async def _sources(
+    session: Session, spec: Any, kind: Kind, document: Json
+) -> tuple[dict[Resource[Any], Sequence[Any]], tuple[str, ...]]:
+    """The objects that a controller looks at: those of the namespace, and of these what the selector matches where it
+    is known to reach all that count."""
+    namespace, selector = namespace_of(document), selector_text(kind, document)
+    wanted = [source for source in spec.sources if source.resource not in (spec.subject, PODS)]
+
+    async def read(source: Any) -> Sequence[Any] | str | None:
+        resource = source.resource
+        where = namespace if resource.namespaced else ""
+        labels = selector if resource == CONTROLLER_REVISIONS else ""
+        try:
+            return tuple((await session.client.list(resource, where, labels=labels)).items)
+        except NotFoundError:
+            return None  # not served: the controller works without it
+        except ForbiddenError as error:
+            return str(error)
+
+    answers = await asyncio.gather(*(read(source) for source in wanted))
+    objects: dict[Resource[Any], Sequence[Any]] = {}
+    unreadable: list[str] = []
+    for source, answer in zip(wanted, answers, strict=True):
+        if isinstance(answer, str):
+            unreadable.append(f"decided without {source.resource.plural}: {answer}")
+            answer = ()
+        if answer is not None:
+            objects[source.resource] = answer
+    return objects, tuple(unreadable)
+
+
+# What is around pods that are down
+
+
+async def surroundings(session: Session, pods: Sequence[Pod], now: datetime) -> dict[str, Surroundings]:
+    """Nodes and warnings of pods that do not serve. Whatever may not be read is left out."""
+    if not pods:
+        return {}
+    names = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})[:_NODES]
+    silent = list(islice((pod for pod in pods if needs_events(pod, now)), _SILENT))
+    nodes, events = await asyncio.gather(
+        asyncio.gather(*(_node(session, name) for name in names)),
+        asyncio.gather(*(_warnings(session, pod) for pod in silent)),
+    )
+    known = dict(zip(names, nodes, strict=True))
+    warned = {pod.metadata.uid: found for pod, found in zip(silent, events, strict=True)}
+    around = {}
+    for pod in pods:
+        node = known.get(pod.spec.node_name)
+        around[pod.metadata.uid] = Surroundings(
+            node=node if isinstance(node, Node) else None,
+            is_node_gone=node is _GONE,
+            events=warned.get(pod.metadata.uid, ()),
+        )
+    return around
+
+
+_GONE = object()
+
+
+async def _node(session: Session, name: str) -> Node | object | None:
+    try:
+        return await session.client.get(NODES, name)
+    except NotFoundError:
+        return _GONE
+    except ClientError:
+        return None
+
+
+async def _warnings(session: Session, pod: Pod) -> tuple[Event, ...]:
+    """The newest first."""
+    fields = f"involvedObject.uid={pod.metadata.uid},type=Warning"
+    try:
+        found = await session.client.list(EVENTS, pod.metadata.namespace, fields=fields)
+    except ClientError:
+        return ()
+    return tuple(sorted(found.items, key=_last_seen, reverse=True))
+
+
+def _last_seen(event: Event) -> str:
+    time = event.last_timestamp or event.first_timestamp or event.metadata.creation_timestamp
+    return time.isoformat() if time is not None else ""
+
+
+# Pods
+
+
+async def owner_of(session: Session, document: Json) -> tuple[Target, Json] | None:
+    """The workload that a pod belongs to, by way of its ReplicaSet if it has one; None: none that is known here."""
+    namespace = namespace_of(document)
+    current = document
+    for _ in range(_GENERATIONS):
+        references = value_at(current, ("metadata", "ownerReferences"), ())
+        reference = next((one for one in references if one.get("controller")), None)
+        if reference is None:
+            return None
+        group = str(reference.get("apiVersion", "")).rpartition("/")[0]
+        found = [one for one in KINDS if (one.resource.group, one.resource.kind) == (group, reference.get("kind"))]
+        if not found:
+            return None
+        target = Target(found[0], str(reference.get("name", "")), namespace)
+        try:
+            current = await session.get(target)
+        except (VerbError, ForbiddenError):
+            return None  # gone meanwhile, or not to be seen: then the pod has to do alone
+        if uid_of(current) != reference.get("uid"):
+            return None
+        if target.kind.progress is not None:
+            return target, current
+    return None
+
+
+async def lone_pod(session: Session, document: Json) -> tuple[Link, ...]:
+    """What is wrong with a pod of nobody."""
+    pod = convert(document, Pod)
+    now, namespace = session.clock.now(), pod.metadata.namespace
+    around = await surroundings(session, [pod], now)
+    flags = f" -n {namespace}" if namespace not in ("", "default") else ""
+    return standalone(pod, around=around[pod.metadata.uid], now=now, flags=flags)

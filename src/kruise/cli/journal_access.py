@@ -1,0 +1,212 @@
+"""The way from a command to the manager's journal: by its address, or through the API server.
+
+The journal lives in the memory of the manager that leads. Three ways lead there, tried in this order:
+
+1. an address that the user gives (`--manager-url`, or KRUISE_MANAGER_URL);
+2. the pod that holds the manager's lease, through the API server's proxy: all that it needs is the right to do so;
+3. the service `kruise-manager` of a local cluster, whose manager is in the cluster's own process and has no pod.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+from kruise.api.meta import Key
+from kruise.api.native.config import SERVICES
+from kruise.api.native.events import LEASES, Lease
+from kruise.api.native.pod import PODS
+from kruise.cli.session import Session
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.config import ClusterConfig
+from kruise.machinery.client.errors import (
+    ApiError,
+    BadAnswerError,
+    ClientError,
+    ForbiddenError,
+    NotFoundError,
+    TransportError,
+)
+from kruise.machinery.client.http import HttpTransport
+from kruise.machinery.client.requests import Query, Request, Verb
+from kruise.machinery.codec import DecodeError, decode
+from kruise.machinery.journal import CAPACITY, NOT_KEPT, SNAPSHOTS
+from kruise.verbs.errors import UsageError, VerbError
+
+ENVIRONMENT = "KRUISE_MANAGER_URL"
+NAMESPACE = "kruise-system"
+LEASE = "kruise-manager"
+SERVICE = "kruise-manager"
+PORT = 8080
+_PATIENCE = 10.0
+BOUNDS = (
+    f"A manager remembers the last {CAPACITY} passes of each controller and the snapshots of its {SNAPSHOTS} objects "
+    "that were busy last, and forgets them when it ends"
+)
+"""How much there can be, for whoever finds nothing."""
+
+
+class JournalUnavailable(VerbError):  # noqa: N818 - it tells a state of things, and reads so where it is caught
+    """The journal cannot be read; the text says why and what to do."""
+
+
+class NotKeptError(JournalUnavailable):
+    """The manager answers, but it keeps nothing about the object."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Dump:
+    """The snapshot of an object's latest pass and the plan that was made of it."""
+
+    document: dict[str, Any]
+    body: bytes
+    """The same, as the manager wrote it: what `replay` takes."""
+    source: str
+    """Where it came from, in words."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """Passes, the newest first, as `kruise.machinery.journal.Entry.to_data` gives them."""
+
+    items: tuple[dict[str, Any], ...]
+    source: str
+
+
+async def latest_dump(session: Session, controller: str, key: Key, *, manager_url: str = "") -> Dump:
+    """Raises `JournalUnavailable`, `NotKeptError` among them."""
+    path = "/".join(part for part in ("journal", controller, key.namespace, key.name) if part)
+    body, source = await _ask(session, path, (), manager_url)
+    return Dump(document=_read(body, dict, source), body=body, source=source)
+
+
+async def entries(
+    session: Session, *, controller: str = "", key: Key | None = None, limit: int = 50, manager_url: str = ""
+) -> Entries:
+    """Raises `JournalUnavailable`. Without a controller: of all of them; without a key: of all objects."""
+    query: Query = (("limit", str(limit)),)
+    if controller:
+        query += (("controller", controller),)
+    if key is not None:
+        query += (("key", f"{key.namespace}/{key.name}"),)
+    body, source = await _ask(session, "journal", query, manager_url)
+    return Entries(items=tuple(_read(body, list[dict[str, Any]], source)), source=source)
+
+
+def _read(body: bytes, kind: Any, source: str) -> Any:
+    try:
+        return decode(body, kind)
+    except DecodeError as error:
+        raise JournalUnavailable(f"{source} answers, but with no journal ({error}): is it a manager?") from error
+
+
+async def _ask(session: Session, path: str, query: Query, manager_url: str) -> tuple[bytes, str]:
+    address = manager_url or os.environ.get(ENVIRONMENT, "")
+    if address:
+        return await _by_address(address, path, query)
+    lease = await _lease(session)
+    if lease is None:
+        return await _by_service(session, path, query)
+    return await _by_pod(session, lease, path, query)
+
+
+async def _by_address(address: str, path: str, query: Query) -> tuple[bytes, str]:
+    if not address.startswith(("http://", "https://")):
+        raise UsageError(f"--manager-url {address}: write it as http://HOST:PORT")
+    source = f"the manager at {address}"
+    client = Client(HttpTransport(ClusterConfig(server=address.rstrip("/")), user_agent="kruise", timeout=_PATIENCE))
+    try:
+        answer = await client.send(Request(Verb.GET, None, raw_path=f"/{path}", query=query))
+    except ApiError as error:
+        _say_what_is_missing(error, source)
+        raise JournalUnavailable(f"{source} has no journal: {error.message}") from error
+    except ClientError as error:
+        text = f"{source} does not answer: {error}. Its address is that of --metrics-addr (port {PORT} by default)"
+        raise JournalUnavailable(text) from error
+    finally:
+        await client.close()
+    return answer.body, source
+
+
+async def _lease(session: Session) -> Lease | None:
+    """The lease of the manager, in whatever namespace it was installed."""
+    try:
+        return await session.client.get(LEASES, LEASE, NAMESPACE)
+    except NotFoundError:
+        pass
+    except ForbiddenError as error:
+        raise JournalUnavailable(_rights(str(error))) from error
+    except ClientError as error:
+        raise JournalUnavailable(f"the cluster does not answer: {error}") from error
+    try:
+        elsewhere = await session.client.list(LEASES, fields=f"metadata.name={LEASE}")
+    except ClientError:
+        return None  # no right to look everywhere: then only the usual place counts
+    return next(iter(elsewhere.items), None)
+
+
+async def _by_pod(session: Session, lease: Lease, path: str, query: Query) -> tuple[bytes, str]:
+    namespace, holder = lease.metadata.namespace, lease.spec.holder_identity
+    if not holder:
+        text = "no manager leads at the moment, so nobody keeps a journal. Is one running?"
+        raise JournalUnavailable(f"{text} kubectl -n {namespace} get pods")
+    # The manager signs with its host name, which in a pod is the pod's own, and a random part.
+    pod = holder.rpartition("_")[0] or holder
+    source = f"the manager in pod {namespace}/{pod}"
+    request = Request(Verb.GET, PODS, namespace, f"http:{pod}:{PORT}", f"proxy/{path}", query=query, timeout=_PATIENCE)
+    try:
+        return (await session.client.send(request)).body, source
+    except ForbiddenError as error:
+        raise JournalUnavailable(_rights(str(error), namespace)) from error
+    except ApiError as error:
+        _say_what_is_missing(error, source)
+        if isinstance(error, NotFoundError):
+            raise JournalUnavailable(_outside(namespace, pod)) from error
+        raise JournalUnavailable(_silent(source, error)) from error
+    except (TransportError, BadAnswerError) as error:
+        raise JournalUnavailable(_silent(source, error)) from error
+
+
+async def _by_service(session: Session, path: str, query: Query) -> tuple[bytes, str]:
+    """Only the local cluster has it: there is one manager, and no pod of it."""
+    source = "the manager of the local cluster"
+    name = f"http:{SERVICE}:{PORT}"
+    request = Request(Verb.GET, SERVICES, NAMESPACE, name, f"proxy/{path}", query=query, timeout=_PATIENCE)
+    try:
+        return (await session.client.send(request)).body, source
+    except ForbiddenError as error:
+        raise JournalUnavailable(_rights(str(error))) from error
+    except ApiError as error:
+        _say_what_is_missing(error, source)
+        text = "no manager has ever led in this cluster: there is no journal. Is PyKruise installed and running?"
+        raise JournalUnavailable(text) from error
+    except ClientError as error:
+        raise JournalUnavailable(f"the cluster does not answer: {error}") from error
+
+
+def _say_what_is_missing(error: ApiError, source: str) -> None:
+    if error.reason == NOT_KEPT:
+        raise NotKeptError(f"{source} keeps no snapshot of it: {error.message}. {BOUNDS}") from error
+
+
+def _rights(refusal: str, namespace: str = NAMESPACE) -> str:
+    return (
+        f"{refusal}. To read the journal through the API server one needs the right to get leases and pods/proxy in "
+        f"namespace {namespace}: kubectl -n {namespace} create role kruise-journal --verb=get "
+        "--resource=leases.coordination.k8s.io,pods/proxy. Or give the manager's address with --manager-url"
+    )
+
+
+def _outside(namespace: str, pod: str) -> str:
+    return (
+        f"the manager that leads calls itself {pod}, and there is no such pod in namespace {namespace}: it runs "
+        f"outside the cluster. Give its address with --manager-url http://HOST:{PORT}, or in {ENVIRONMENT}"
+    )
+
+
+def _silent(source: str, error: ClientError) -> str:
+    return (
+        f"{source} cannot be reached through the API server: {error}. It must listen on port {PORT} of all its "
+        "addresses (--metrics-addr); for another port use kubectl port-forward and --manager-url"
+    )

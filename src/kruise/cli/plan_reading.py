@@ -1,0 +1,230 @@
+"""What a plan is made of, read from the cluster: the object, its change, and everything that decides about it.
+
+Only `get` and `list`. What may not be read, and can be done without, is told instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from kruise.admission.conversion import Converters
+from kruise.api.meta import Key, PartialObject
+from kruise.api.native.pod import PODS
+from kruise.api.resource import Resource
+from kruise.cli.plan_edits import applied
+from kruise.cli.plan_fields import Fields
+from kruise.cli.session import Session
+from kruise.feature import Feature, Settings
+from kruise.foresight import needed
+from kruise.foresight.kinds import KINDS
+from kruise.foresight.needs import Need
+from kruise.foresight.rendering.report import Drift, Drifted
+from kruise.machinery import codec
+from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
+from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.codec import Raw
+from kruise.verbs.documents import Json
+from kruise.verbs.errors import UsageError, VerbError
+from kruise.verbs.kinds import Kind
+from kruise.verbs.targets import Target
+
+_NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, PartialObject)
+_SLIM_PODS = Resource(PODS.group, PODS.version, PODS.plural, PODS.kind, True, PartialObject)
+
+Edit = Callable[[Fields, Json], Json]
+Versions = dict[str, str]
+"""The resourceVersion of each object by its name."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What somebody wants to know: an object, and what is to change in it."""
+
+    target: Target
+    manifest: Json | None
+    edit: Edit
+    subject: Resource[Any]
+    """In the version that is stored."""
+    fields: Fields
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """Everything that a forecast needs."""
+
+    question: Question
+    key: Key
+    live: Json | None
+    """In the version of the question; None: it does not exist yet."""
+    changed: Json
+    objects: Mapping[Resource[Any], Sequence[Any]]
+    needs: tuple[Need, ...]
+    server_version: Any
+    notes: tuple[str, ...]
+
+    @property
+    def pods(self) -> Sequence[Any]:
+        return self.objects.get(PODS, ())
+
+
+def question_of(
+    session: Session, named: Target, manifest: Json | None, edit: Edit, features: Sequence[Feature]
+) -> Question:
+    """Refuses kinds that nobody can plan for, and versions that they do not have."""
+    kind = named.kind
+    subject = next((one for one in KINDS if (one.group, one.kind) == (kind.resource.group, kind.resource.kind)), None)
+    if subject is None:
+        known = ", ".join(sorted(one.kind for one in KINDS))
+        raise UsageError(f"{named} cannot be planned: Kubernetes itself decides about a {kind}. Plans are for {known}")
+    version = subject.version if manifest is None else str(manifest["apiVersion"]).rpartition("/")[2]
+    fields = Fields(_definition(features, subject), version)
+    if manifest is not None:
+        fields.check(manifest)
+    target = dataclasses.replace(named, kind=_in_version(kind, version), namespace=named.namespace or session.namespace)
+    return Question(target=target, manifest=manifest, edit=edit, subject=subject, fields=fields)
+
+
+def _definition(features: Sequence[Feature], subject: Resource[Any]) -> Mapping[str, Any]:
+    definitions = (definition for feature in features for definition in feature.definitions)
+    return next(
+        one
+        for one in definitions
+        if (one["spec"]["group"], one["spec"]["names"]["kind"]) == (subject.group, subject.kind)
+    )
+
+
+def _in_version(kind: Kind, version: str) -> Kind:
+    return dataclasses.replace(kind, resource=dataclasses.replace(kind.resource, version=version))
+
+
+async def read(session: Session, question: Question, *, features: Sequence[Feature], settings: Settings) -> Situation:
+    target, manifest = question.target, question.manifest
+    live: Json | None
+    if manifest is None:
+        base = live = await session.get(target)
+    else:
+        live = await session.find(target)
+        if live is None:
+            await _check_namespace(session, target.namespace)
+        base = applied(live, manifest, namespace=target.namespace)
+    changed = question.edit(question.fields, base)
+    needs = needed(question.subject, live or changed, features=features, settings=settings)
+    objects, notes = await _read_all(session, needs)
+    if live is not None:
+        objects[question.subject] = (_stored(live, question.subject, features),)
+    return Situation(
+        question=question,
+        key=Key(target.namespace, target.name),
+        live=live,
+        changed=changed,
+        objects=objects,
+        needs=needs,
+        server_version=await _server_version(session),
+        notes=tuple(notes),
+    )
+
+
+async def _check_namespace(session: Session, name: str) -> None:
+    try:
+        await session.client.get(_NAMESPACES, name)
+    except ForbiddenError:
+        return  # then its being there is taken for granted
+    except NotFoundError as error:
+        raise VerbError(f'namespace "{name}" not found; make it first: kubectl create namespace {name}') from error
+
+
+async def _read_all(session: Session, needs: Iterable[Need]) -> tuple[dict[Resource[Any], Sequence[Any]], list[str]]:
+    async with asyncio.TaskGroup() as group:
+        tasks = [(need, group.create_task(_read_one(session, need))) for need in needs]
+    objects: dict[Resource[Any], Sequence[Any]] = {}
+    notes: list[str] = []
+    for need, task in tasks:
+        found = task.result()
+        if isinstance(found, ClientError):
+            raise found
+        if isinstance(found, str):
+            notes.append(found)
+        elif found is not None:
+            objects[need.resource] = found
+    return objects, notes
+
+
+async def _read_one(session: Session, need: Need) -> Sequence[Any] | str | ClientError | None:
+    """The objects; None where the cluster does not serve the kind; a text where the plan does without it.
+
+    Errors are answers as well: raised, they would come out of the group wrapped.
+    """
+    try:
+        return (await session.client.list(need.resource, need.namespace, labels=need.selector)).items
+    except NotFoundError as error:
+        return None if need.optional else error
+    except ForbiddenError as error:
+        if need.resource.namespaced:
+            return error
+        plural = need.resource.plural
+        return f"no right to list {plural}: the plan does without them, and takes for granted that new pods find room"
+    except ClientError as error:
+        return error
+
+
+async def _server_version(session: Session) -> Any:
+    try:
+        return await session.client.server_version()
+    except ClientError:
+        return None  # some clusters hide it; then it counts as a new one
+
+
+def _stored(live: Json, subject: Resource[Any], features: Sequence[Feature]) -> Any:
+    converters = Converters()
+    for feature in features:
+        for conversion in feature.conversions:
+            converters.register(*conversion)
+    raw = converters.convert(Raw(codec.encode(live)), subject.api_version)
+    return codec.decode(raw, subject.type)
+
+
+# Has anything changed since?
+
+
+async def drifted(session: Session, situation: Situation) -> tuple[Drifted, ...]:
+    """The subject and the pods that are not any more as they were read."""
+    target = situation.question.target
+    was = situation.objects.get(situation.question.subject, ())
+    found = await _drift_of_subject(session, target, str(was[0].metadata.resource_version) if was else "")
+    for need in situation.needs:
+        if need.resource == PODS and PODS in situation.objects:
+            listed = await session.client.list(_SLIM_PODS, need.namespace, labels=need.selector)
+            found += _drift(_versions(situation.pods), _versions(listed.items))
+    return tuple(found)
+
+
+async def _drift_of_subject(session: Session, target: Target, before: str) -> list[Drifted]:
+    request = Request(Verb.GET, target.kind.resource, target.namespace, target.name)
+    try:
+        seen = codec.decode((await session.client.send(request)).body, PartialObject)
+    except NotFoundError:
+        return [Drifted(object=str(target), how=Drift.GONE)] if before else []
+    if not before:
+        return [Drifted(object=str(target), how=Drift.APPEARED)]
+    if seen.metadata.resource_version != before:
+        return [Drifted(object=str(target), how=Drift.CHANGED)]
+    return []
+
+
+def _versions(objects: Iterable[Any]) -> Versions:
+    return {one.metadata.name: one.metadata.resource_version for one in objects}
+
+
+def _drift(before: Versions, after: Versions) -> list[Drifted]:
+    found = []
+    for name in sorted(before.keys() | after.keys()):
+        if name not in after:
+            found.append(Drifted(object=f"pod/{name}", how=Drift.GONE))
+        elif name not in before:
+            found.append(Drifted(object=f"pod/{name}", how=Drift.APPEARED))
+        elif before[name] != after[name]:
+            found.append(Drifted(object=f"pod/{name}", how=Drift.CHANGED))
+    return found

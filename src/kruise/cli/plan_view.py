@@ -1,0 +1,136 @@
+"""A plan drawn on a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from kruise.foresight.rendering import tables
+from kruise.foresight.rendering.report import Report
+from kruise.foresight.rendering.tables import Message, WaveRow
+from kruise.foresight.rendering.verdict import Verdict, headline, verdict_of
+from kruise.foresight.rendering.words import bar
+
+_STYLES = {
+    Verdict.UNCHANGED: "dim",
+    Verdict.COMPLETE: "green",
+    Verdict.STOPS: "cyan",
+    Verdict.STUCK: "bold red",
+    Verdict.UNFINISHED: "yellow",
+}
+_TITLES = {
+    "Warning": "yellow",
+    "Stops": "cyan",
+    "Waits": "cyan",
+    "Stays": "cyan",
+    "Assumed": "dim",
+    "Note": "yellow",
+    "Meanwhile": "bold yellow",
+}
+_HOWS = {"in-place": "green", "recreate": "yellow", "create": "cyan", "delete": "magenta"}
+_WIDE_BAR, _BAR = 30, 10
+_AVAILABLE = tables.WAVE_TITLES.index("AVAILABLE")
+
+
+def draw(report: Report, *, everything: bool = False, console: Console | None = None) -> None:
+    console = console or Console(highlight=False)
+    forecast = report.forecast
+    verdict = verdict_of(forecast)
+    head = Text.assemble((report.subject, "bold"), f"  {forecast.namespace}  ", (verdict.value, _STYLES[verdict]))
+    if report.is_new:
+        head.append("  to be created", "dim")
+    console.print(head)
+    console.print(Text(headline(report), _STYLES[verdict]))
+    console.print(_facts(report, everything))
+    if forecast.moves:
+        console.print()
+        console.print(_waves(report, everything))
+        console.print()
+        console.print(_table(tables.REASON_TITLES, tables.reason_rows(report), how=0))
+        if everything or len(forecast.moves) <= tables.MOVES_LISTED:
+            pods = tables.pod_rows(report, everything=everything)
+            if pods:
+                console.print()
+                console.print(_table(tables.POD_TITLES, pods, how=2))
+        else:
+            console.print(Text(f"{len(forecast.moves)} pods change; -v lists them", "dim"))
+    said = [
+        *tables.stops(report),
+        *tables.staying(report, everything=everything),
+        *tables.warnings(report),
+        *tables.remarks(report),
+        *tables.drift(report),
+    ]
+    if said:
+        console.print()
+        console.print(_said(said))
+
+
+def _facts(report: Report, everything: bool) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column()
+    for text in tables.change_texts(report, everything=everything):
+        grid.add_row("Change", Text(text))
+    for title, text in tables.facts(report):
+        grid.add_row(title, Text(text))
+        if title == "Available":
+            grid.add_row("", _bar(report, report.forecast.fewest_available, _WIDE_BAR))
+    return grid
+
+
+def _bar(report: Report, available: int, width: int) -> Text:
+    """How many pods serve at worst, and the limit as a mark in it."""
+    forecast = report.forecast
+    total = max(forecast.replicas, forecast.available_before, 1)
+    drawn = bar(available, total, forecast.fewest_allowed, width)
+    style = "red" if tables.is_short_of_promise(report, available) else "green"
+    text = Text("━" * drawn.filled, style).append("┄" * (drawn.width - drawn.filled), "dim")
+    if drawn.limit >= 0:
+        mark = Text("┃" if drawn.limit < drawn.filled else "│", "bold")
+        text = text[: drawn.limit] + mark + text[drawn.limit + 1 :]
+    return text.append(f" {available}/{total}", style)
+
+
+def _waves(report: Report, everything: bool) -> Table:
+    table = _empty(tables.WAVE_TITLES)
+    for row in tables.wave_rows(report, everything=everything):
+        table.add_row(*_wave_cells(report, row))
+    return table
+
+
+def _wave_cells(report: Report, row: WaveRow) -> list[RenderableType]:
+    cells: list[RenderableType] = [Text(cell, "" if row.available is not None else "dim") for cell in row.cells]
+    if row.available is not None:
+        cells[_AVAILABLE] = _bar(report, row.available, _BAR)
+    return cells
+
+
+def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]] | list[tuple[str, str, str]], *, how: int) -> Table:
+    table = _empty(titles)
+    for row in rows:
+        table.add_row(*(Text(cell, _HOWS.get(cell, "") if index == how else "") for index, cell in enumerate(row)))
+    return table
+
+
+def _empty(titles: tuple[str, ...]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in titles:
+        # Names and reasons may be long, and are the only ones that may break.
+        table.add_column(title, no_wrap=title not in ("PODS", "WHY", "HOW"), overflow="fold")
+    return table
+
+
+def _said(said: list[Message]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    for one in said:
+        text = Text(one.text)
+        if one.code:
+            text.append(f" ({one.code})", "dim")
+        if one.remedy:
+            text.append(f"\n-> {one.remedy}", "dim")
+        grid.add_row(Text(one.title, _TITLES[one.title]), text)
+    return grid

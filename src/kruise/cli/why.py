@@ -1,0 +1,116 @@
+"""`kruise why`: what holds a workload or a pod back, down to what one can do about it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kruise.cli import flags
+from kruise.cli.flags import Connection, Where
+
+if TYPE_CHECKING:
+    from kruise.cli.deciding import Asking
+    from kruise.cli.session import Session
+    from kruise.reasons.links import Act
+    from kruise.verbs.documents import Json
+
+WAITS = 3
+"""Exit code where something waits that nobody asked to wait."""
+
+
+@click.command(cls=flags.Command)
+@flags.words
+@flags.where(several=False)
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), default=None, help="The same as data, complete.")
+@click.option("--manager-url", default="", help="Address of the manager's journal, where the cluster cannot reach it.")
+@click.option("--anew", is_flag=True, help="Do not ask the manager: decide anew from the live objects.")
+@click.option("--feature-gates", default="", help="The manager's gates, for a decision made anew.")
+@flags.connection
+def why(
+    words: tuple[str, ...],
+    where: Where,
+    output: str | None,
+    manager_url: str,
+    anew: bool,
+    feature_gates: str,
+    connection: Connection,
+) -> None:
+    """Tell why pods are not where they should be, and what to do about it.
+
+    KIND/NAME is a workload or a pod. Exit code 0: nothing waits, or only what the spec asks to wait (partition, paused,
+    OnDelete); 3: something waits.
+    """
+    from kruise.cli.deciding import Asking
+    from kruise.cli.session import run
+
+    asking = Asking(manager_url=manager_url, journal=not anew, gates=_gates(feature_gates))
+
+    async def work(session: Session) -> Act | None:
+        target, document = await session.one(words, where, "why")
+        if target.kind.resource.kind == "Pod":
+            return await _about_pod(session, document, asking, output)
+        from kruise.cli.deciding import explain
+
+        answer = await explain(session, target, document, asking)
+        if output:
+            from kruise.reasons.data import as_data
+
+            _show(as_data(answer), output)
+        else:
+            from kruise.reasons.words import told
+
+            click.echo("\n".join(told(answer)))
+        return answer.act
+
+    act = run(connection, work)
+    if act is not None and act.value != "intended":
+        sys.exit(WAITS)
+
+
+async def _about_pod(session: Session, document: Json, asking: Asking, output: str | None) -> Act | None:
+    from kruise.cli.deciding import explain, lone_pod, owner_of
+    from kruise.reasons import data, words
+    from kruise.verbs.documents import name_of, namespace_of
+
+    name = name_of(document)
+    owner = await owner_of(session, document)
+    if owner is None:
+        links = await lone_pod(session, document)
+        if output:
+            _show(data.lone_pod(name, namespace_of(document), links), output)
+        else:
+            click.echo("\n".join(words.told_of_lone_pod(name, namespace_of(document), links)))
+        return links[0].act if links else None
+    answer = await explain(session, *owner, asking)
+    if name not in answer.pods and name not in answer.waiting:
+        # Newer than what the manager has decided about.
+        answer = await explain(session, *owner, dataclasses.replace(asking, journal=False))
+    if output:
+        _show(data.as_data(answer, pod=name), output)
+    else:
+        click.echo("\n".join(words.told_of_pod(answer, name)))
+    return answer.act_of(name) if name in answer.waiting else None
+
+
+def _show(data: dict[str, Any], output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(data, indent=4))
+    else:
+        from kruise.cli.printing import yaml_text
+
+        click.echo(yaml_text(json.loads(json.dumps(data))), nl=False)
+
+
+def _gates(text: str) -> dict[str, bool] | None:
+    if not text:
+        return None
+    from kruise.manager import gates
+
+    try:
+        return gates.resolve(gates.parse(text))
+    except gates.FeatureGateError as error:
+        raise click.UsageError(str(error)) from error

@@ -1,0 +1,138 @@
+"""The door: what a change of one object will do, from the objects as they were read."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from kruise.api.meta import Key
+from kruise.api.native.pod import Pod
+from kruise.api.resource import Resource
+from kruise.feature import Feature, Settings
+from kruise.foresight import assumptions, telling, warnings
+from kruise.foresight.changes import changes_between
+from kruise.foresight.forecast import Forecast, Wave
+from kruise.foresight.playing import Bounds
+from kruise.foresight.staging import Stage, stage
+from kruise.foresight.waves import waves_of
+from kruise.machinery.revisions import short_hash
+
+_BOUNDS = Bounds()
+_PACE_WAVES = 6
+"""The latest waves tell how fast the rest goes."""
+
+
+def foresee(
+    subject: Resource[Any],
+    key: Key,
+    changed: Mapping[str, Any],
+    objects: Mapping[Resource[Any], Sequence[Any]],
+    *,
+    features: Sequence[Feature],
+    settings: Settings,
+    now: datetime,
+    seed: int = 0,
+    answer_hooks: bool = True,
+    server_version: Any = None,
+    bounds: Bounds = _BOUNDS,
+) -> Forecast:
+    """What becomes of the pods if `changed` is written. The same arguments give the same forecast.
+
+    `changed` is the whole object as it would be sent, in any served version of its kind. `objects` are what
+    `kruise.foresight.needs.needed` names, and under `subject` the object as it is now; without it, it is a new one.
+    Raises RefusedError where admission would refuse the change, UnknownKindError where the kind is not described.
+    """
+    scene = stage(
+        subject,
+        key,
+        changed,
+        objects,
+        features=features,
+        settings=settings,
+        now=now,
+        seed=seed,
+        answer_hooks=answer_hooks,
+        server_version=server_version,
+        bounds=bounds,
+    )
+    with _collector_at_rest():
+        scene.playing.play()
+        return told(scene, settings.gates)
+
+
+@contextlib.contextmanager
+def _collector_at_rest() -> Iterator[None]:
+    """A forecast makes thousands of objects that hold no cycles. To look for some takes a fifth of its time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def told(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
+    """The forecast of a rollout that was played."""
+    kind, playing, watcher, live = scene.kind, scene.playing, scene.watcher, scene.live
+    after = playing.subject if playing.subject is not None else scene.wanted
+    target = kind.update_revision(after)
+    pods = scene.pods()
+    words = telling.Words(kind, after, playing.revisions, gates)
+    waves = waves_of(watcher, words.told)
+    behind = () if playing.is_cut else telling.staying(playing.plan, pods, frozenset(scene.down()), target)
+    last = () if playing.is_cut else telling.last_stops(playing.plan, watcher.last_change, playing.failures)
+    limits, replicas = kind.limits(scene.wanted), kind.replicas(scene.wanted)
+    replicas_before = kind.replicas(live) if live is not None else 0
+    unavailable, surge = limits.unavailable, limits.surge
+    forecast = Forecast(
+        kind=kind.resource.kind,
+        namespace=scene.key.namespace,
+        name=scene.key.name,
+        changes=changes_between(live, scene.wanted),
+        from_revision=kind.update_revision(live) if live is not None else "",
+        to_revision=target,
+        waves=waves,
+        stops=(*telling.hook_stops(playing.hooks), *last),
+        staying=behind,
+        warnings=(),
+        assumptions=assumptions.of(scene.times, scene.failures, hooks=bool(playing.hooks), is_cut=playing.is_cut),
+        replicas=replicas,
+        available_before=scene.available_before,
+        fewest_available=watcher.fewest_available,
+        fewest_allowed=None if unavailable is None else max(0, min(replicas, replicas_before) - unavailable.pods),
+        most_pods=watcher.most_pods,
+        most_allowed=max(replicas, replicas_before) + (surge.pods if surge is not None else 0),
+        available_after=watcher.available,
+        by_revision=telling.by_revision(pods, playing.revisions),
+        seconds=_extrapolated(waves, pods, target) if playing.is_cut else round(watcher.last_change, 3),
+        is_complete=not (playing.is_cut or behind or last)
+        and len(pods) == replicas
+        and all(telling.revision_of(pod) == short_hash(target) for pod in pods),
+        is_cut=playing.is_cut,
+    )
+    return warnings.with_warnings(
+        forecast,
+        warnings.Facts(
+            kind=kind,
+            before=live,
+            after=scene.wanted,
+            down=scene.down_before,
+            refusals=frozenset(words.refusals),
+            dropped=tuple(playing.dropped),
+        ),
+    )
+
+
+def _extrapolated(waves: Sequence[Wave], pods: Sequence[Pod], target: str) -> float | None:
+    """How long the whole takes if it goes on as it did so far; None where nobody can tell."""
+    if len(waves) < 3:
+        return None
+    rest = sum(telling.revision_of(pod) != short_hash(target) for pod in pods)
+    latest = waves[-_PACE_WAVES:-1]
+    pace = (waves[-1].begins - latest[0].begins) / sum(len(wave.moves) for wave in latest)
+    return round(waves[-1].begins + math.ceil(pace * (rest + len(waves[-1].moves))), 3)

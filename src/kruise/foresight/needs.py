@@ -1,0 +1,84 @@
+"""What has to be read from a cluster for a forecast."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kruise.api.meta import LabelSelector, ObjectMeta
+from kruise.api.native.apps import CONTROLLER_REVISIONS
+from kruise.api.native.nodes import NODES
+from kruise.api.native.pod import PODS
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.api.resource import Resource
+from kruise.feature import Feature, Settings
+from kruise.foresight.errors import RefusedError, UnknownKindError
+from kruise.foresight.kinds import KINDS
+from kruise.machinery import codec
+from kruise.machinery.selectors import SelectorError, from_label_selector
+
+_LABELLED = (PODS, CONTROLLER_REVISIONS)
+"""Kinds whose objects carry the labels that the selector asks for."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A list to read."""
+
+    resource: Resource[Any]
+    namespace: str = ""
+    """Empty: of all namespaces, or of none."""
+    selector: str = ""
+    optional: bool = False
+    """The cluster may not serve this kind: then it is left out."""
+
+
+class _Spec(codec.Struct):
+    selector: LabelSelector = LabelSelector()
+
+
+class _Head(codec.Struct):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: _Spec = _Spec()
+
+
+def needed(
+    subject: Resource[Any],
+    document: Mapping[str, Any],
+    *,
+    features: Sequence[Feature],
+    settings: Settings,
+) -> tuple[Need, ...]:
+    """The lists that a forecast about this object needs, in any served version; the object itself is not among them."""
+    if subject not in KINDS:
+        raise UnknownKindError(subject)
+    try:
+        head = codec.decode(codec.encode(document), _Head)
+        namespace, selector = head.metadata.namespace, head.spec.selector
+        whole = str(from_label_selector(selector))
+        exact = str(from_label_selector(LabelSelector(match_labels=selector.match_labels)))
+    except (codec.DecodeError, SelectorError) as error:
+        raise RefusedError(f"spec.selector: {error}", code=422) from error
+    found: dict[Resource[Any], Need] = {}
+    for feature in features:
+        for spec in feature.controllers(settings):
+            if spec.subject != subject:
+                continue
+            for source in spec.sources:
+                if source.resource != subject:
+                    found[source.resource] = Need(
+                        resource=source.resource,
+                        namespace=namespace if source.resource.namespaced else "",
+                        selector=_selector(source.resource, whole, exact),
+                        optional=source.optional,
+                    )
+    found.setdefault(NODES, Need(resource=NODES))
+    return tuple(found.values())
+
+
+def _selector(resource: Resource[Any], whole: str, exact: str) -> str:
+    if resource in _LABELLED:
+        return whole
+    # Claims get the labels that the selector names one by one, not those that its expressions ask for.
+    return exact if resource == PERSISTENT_VOLUME_CLAIMS else ""

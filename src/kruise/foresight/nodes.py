@@ -1,0 +1,475 @@
+"""What scheduler, kubelet and node agent do to pods, told in the few steps that controllers can see.
+
+A new pod gets a node, starts and becomes ready. A container whose image changed, or whose environment did, restarts;
+its pod is not ready meanwhile. `Ready` follows from the containers and the readiness gates, as a kubelet has it. A
+deleted pod ends after a while. Each step takes its typical time, the same for every pod.
+
+Pods that are down when the forecast begins stay down until they are changed. One that only began lately goes on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+from kruise.api.meta import Condition
+from kruise.api.native.nodes import NODES, Node
+from kruise.api.native.pod import (
+    PODS,
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+    Pod,
+    PodStatus,
+    condition,
+    is_ready,
+)
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
+from kruise.foresight import podstates
+from kruise.foresight.failing import PULL_ERRORS
+from kruise.foresight.times import Times
+from kruise.foresight.world import World
+from kruise.inplace import keys
+from kruise.inplace.hashes import (
+    ContainerHashes,
+    ContainerMeta,
+    ContainersMeta,
+    containers_meta_json,
+    containers_meta_of,
+    env_hash,
+    metadata_env,
+    plain_hash,
+)
+from kruise.inplace.state import BrokenAnnotation
+from kruise.machinery import codec
+
+_NOWHERE = "a-node"
+"""Where pods go when no node was read."""
+
+
+class Nodes:
+    """`failure_of` is asked at each start why a pod like this is known not to become ready; empty: it does."""
+
+    def __init__(self, world: World, times: Times, *, failure_of: Callable[[Pod], str], reports: bool) -> None:
+        self._world = world
+        self._times = times
+        self._failure_of = failure_of
+        self._reports = reports
+        """There is an agent on the nodes that tells what containers were made from."""
+        self._images = _ImageIds()
+        self._restarts: dict[str, _Restart] = {}
+        """By uid: restarts under way. A newer one takes the place of an older one."""
+        self._load: Counter[str] = Counter()
+        """Pods by node."""
+
+    def begin(self) -> None:
+        """Take over what is there, and hear of everything from now on."""
+        pods = self._world.store(PODS)
+        for pod in pods.list():
+            self._images.learn(pod)
+        pods.subscribe(self._noticed)
+        self._world.add(PERSISTENT_VOLUME_CLAIMS).subscribe(self._claim_noticed)
+
+    # News
+
+    def _noticed(self, old: Pod | None, new: Pod | None) -> None:
+        if new is None:
+            if old is not None:
+                self._restarts.pop(old.metadata.uid, None)
+                self._load[old.spec.node_name] -= 1
+            return
+        if old is None:
+            self._load[new.spec.node_name] += 1
+            self._came(new)
+            return
+        if new.metadata.deletion_timestamp is not None:
+            if old.metadata.deletion_timestamp is None and new.spec.node_name:
+                self._later(self._stop_seconds(new), self._ended, new)
+            return
+        if old.spec is not new.spec and new.spec.node_name:
+            if not old.spec.node_name:
+                self._load[""] -= 1
+                self._load[new.spec.node_name] += 1
+                self._later(self._times.start + self._times.ready, self._started, new)
+                return
+            self._changed(old, new)
+        if old.status is not new.status and podstates.with_readiness(new, self._world.now) is not new:
+            self._later(0.0, self._synced, new)
+        if self._reports and old.metadata is not new.metadata:
+            self._metadata_changed(old, new)
+
+    def _came(self, pod: Pod) -> None:
+        if pod.metadata.deletion_timestamp is not None:
+            self._later(self._rest_of_end(pod), self._ended, pod)
+        elif pod.status.phase in ("Succeeded", "Failed"):
+            return
+        elif not pod.spec.node_name:
+            if podstates.is_hopeful(pod, self._world.now):
+                self._later(self._times.schedule, self._bound, pod)
+        elif not pod.status.container_statuses or podstates.is_starting(pod):
+            if podstates.is_hopeful(pod, self._world.now):
+                self._later(self._times.start + self._times.ready, self._started, pod)
+        else:
+            self._take_over(pod)
+
+    def _take_over(self, pod: Pod) -> None:
+        """A pod that runs: what was changed and did not happen yet goes on, what lately began becomes ready."""
+        stale = [container.name for container in pod.spec.containers if not self._images.runs(pod, container)]
+        if stale and podstates.is_hopeful(pod, self._world.now):
+            self._restart(pod, stale)
+        elif not podstates.containers_ready(pod):
+            seconds = podstates.until_ready(pod, self._times.ready, self._world.now)
+            if seconds is not None:
+                self._later(seconds, self._answered, pod)
+        elif podstates.with_readiness(pod, self._world.now) is not pod:
+            self._later(0.0, self._synced, pod)
+        if self._reports and not stale:
+            self._metadata_changed(pod, pod)
+
+    def _changed(self, old: Pod, new: Pod) -> None:
+        before = {container.name: container for container in old.spec.containers}
+        restarting: list[str] = []
+        resized = False
+        for container in new.spec.containers:
+            known = before.get(container.name)
+            if known is None or known is container:
+                continue
+            if known.image != container.image:
+                restarting.append(container.name)
+            elif known.resources != container.resources:
+                resized = True
+                if podstates.restarts_for(known, container):
+                    restarting.append(container.name)
+        if restarting:
+            self._restart(new, restarting)
+        if resized:
+            self._later(self._times.resize, self._resized, new)
+
+    def _metadata_changed(self, old: Pod, new: Pod) -> None:
+        """The node agent stops containers whose environment is not what the pod's metadata say, during an update."""
+        if not any(metadata_env(container) for container in new.spec.containers):
+            return
+        ready = condition(new, keys.IN_PLACE_READY)
+        if ready is None or ready.status != "False":
+            return
+        under_way = self._restarts.get(new.metadata.uid)
+        stale = [name for name in _out_of_date(new) if under_way is None or name not in under_way.names]
+        if stale:
+            self._restart(new, stale, after=self._times.agent)
+
+    def _claim_noticed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
+        if old is None and new is not None and new.metadata.deletion_timestamp is None and new.status.phase != "Bound":
+            self._world.after(0.0, lambda: self._bind_claim(new))
+
+    def _bind_claim(self, claim: PersistentVolumeClaim) -> None:
+        found = self._world.store(PERSISTENT_VOLUME_CLAIMS).get(claim.metadata.namespace, claim.metadata.name)
+        if found is not None and found.status.phase != "Bound":
+            bound = codec.evolve(found, status=codec.evolve(found.status, phase="Bound"))
+            self._world.put(PERSISTENT_VOLUME_CLAIMS, bound)
+
+    # Steps of a pod
+
+    def _later(self, seconds: float, step: Callable[[Pod], None], pod: Pod) -> None:
+        self._world.after(seconds, functools.partial(self._take, step, pod.metadata.uid, pod))
+
+    def _take(self, step: Callable[[Pod], None], uid: str, seen: Pod) -> None:
+        pod = self._world.store(PODS).get(seen.metadata.namespace, seen.metadata.name)
+        if pod is not None and pod.metadata.uid == uid:
+            step(pod)
+
+    def _bound(self, pod: Pod) -> None:
+        if pod.spec.node_name or pod.metadata.deletion_timestamp is not None or pod.spec.scheduling_gates:
+            return
+        now = self._world.now
+        status = codec.evolve(
+            pod.status,
+            phase="Pending",
+            conditions=podstates.with_conditions(pod, [Condition(type="PodScheduled", status="True")], now),
+        )
+        spec = codec.evolve(pod.spec, node_name=self._place())
+        self._world.put(PODS, codec.evolve(pod, spec=spec, status=status))
+
+    def _place(self) -> str:
+        """The usable node with the fewest of the pods that were read."""
+        names = (node.metadata.name for node in self._world.store(NODES).list() if _is_usable(node))
+        return min(names, key=lambda name: (self._load[name], name), default=_NOWHERE)
+
+    def _started(self, pod: Pod) -> None:
+        """A new pod runs and is ready: nothing that anybody decides lies between the two."""
+        if pod.metadata.deletion_timestamp is not None:
+            return
+        failure = self._failure_of(pod)
+        statuses = tuple(
+            self._running(pod, container, None, _Restart(since=self._world.now), failure)
+            for container in sorted(pod.spec.containers, key=lambda container: container.name)
+        )
+        initialized = [Condition(type=kind, status="True") for kind in ("PodReadyToStartContainers", "Initialized")]
+        status = codec.evolve(
+            pod.status,
+            phase="Pending" if failure in PULL_ERRORS else "Running",
+            start_time=pod.status.start_time or _whole(self._world.now),
+            container_statuses=statuses,
+            conditions=podstates.with_conditions(pod, initialized, self._world.now),
+        )
+        self._put_status(pod, status, report=True)
+
+    def _restart(self, pod: Pod, names: Iterable[str], *, after: float = 0.0) -> None:
+        """Replace containers, along with those that were about to be replaced anyhow."""
+        under_way = self._restarts.get(pod.metadata.uid, _Restart(since=self._world.now))
+        restart = _Restart(since=self._world.now, names=under_way.names | set(names))
+        self._restarts[pod.metadata.uid] = restart
+        self._later(after, functools.partial(self._stopped, restart.names), pod)
+        self._later(after + self._times.restart + self._times.ready, functools.partial(self._restarted, restart), pod)
+
+    def _stopped(self, names: frozenset[str], pod: Pod) -> None:
+        """The kubelet ends the containers that are to be replaced: they serve nobody from now on."""
+        if pod.metadata.deletion_timestamp is not None or not any(
+            status.ready for status in pod.status.container_statuses if status.name in names
+        ):
+            return
+        statuses = tuple(
+            codec.evolve(status, ready=False) if status.name in names else status
+            for status in pod.status.container_statuses
+        )
+        self._put_status(pod, codec.evolve(pod.status, container_statuses=statuses))
+
+    def _restarted(self, restart: _Restart, pod: Pod) -> None:
+        if self._restarts.get(pod.metadata.uid) is not restart:
+            return
+        del self._restarts[pod.metadata.uid]
+        failure = self._failure_of(pod)
+        if pod.metadata.deletion_timestamp is not None or failure in PULL_ERRORS:
+            return
+        containers = {container.name: container for container in pod.spec.containers}
+        statuses = tuple(
+            self._running(pod, containers[status.name], status, restart, failure)
+            if status.name in containers and self._comes_back(status, restart)
+            else status
+            for status in pod.status.container_statuses
+        )
+        status = codec.evolve(
+            pod.status,
+            phase="Running",
+            container_statuses=statuses,
+            observed_generation=pod.metadata.generation if pod.status.observed_generation else 0,
+        )
+        self._put_status(pod, status, report=True)
+
+    @staticmethod
+    def _comes_back(status: ContainerStatus, restart: _Restart) -> bool:
+        """A pod that was changed is taken to become ready, along with the containers that were left as they are."""
+        return status.name in restart.names or not status.ready
+
+    def _running(
+        self, pod: Pod, container: Container, before: ContainerStatus | None, restart: _Restart, failure: str
+    ) -> ContainerStatus:
+        """A container that has been started and is ready, in the place of the one before it; or one that fails."""
+        began = max(restart.since, self._world.now - timedelta(seconds=self._times.ready))
+        count = before.restart_count + 1 if before is not None else 0
+        last = ContainerState()
+        if before is not None and before.state.running is not None:
+            ended = ContainerStateTerminated(
+                started_at=before.state.running.started_at,
+                finished_at=_whole(min(began, restart.since + timedelta(seconds=self._times.stop))),
+                container_id=before.container_id,
+            )
+            last = ContainerState(terminated=ended)
+        state = ContainerState(running=ContainerStateRunning(started_at=_whole(began)))
+        if failure:
+            state = ContainerState(waiting=ContainerStateWaiting(reason=failure, message="as others like it"))
+        return ContainerStatus(
+            name=container.name,
+            image=container.image,
+            image_id="" if failure in PULL_ERRORS else self._images.id_of(container.image),
+            container_id=f"containerd://{_digest(f'{pod.metadata.uid}/{container.name}/{count}/{began}')}",
+            ready=not failure,
+            started=not failure,
+            restart_count=count,
+            state=state,
+            last_state=last,
+            resources=container.resources,
+        )
+
+    def _answered(self, pod: Pod) -> None:
+        """All containers that run are ready."""
+        if pod.metadata.deletion_timestamp is not None:
+            return
+        statuses = tuple(
+            codec.evolve(status, ready=True, started=True)
+            if status.state.running is not None and not status.ready and self._images.runs_status(pod, status)
+            else status
+            for status in pod.status.container_statuses
+        )
+        self._put_status(pod, codec.evolve(pod.status, container_statuses=statuses))
+
+    def _resized(self, pod: Pod) -> None:
+        wanted = {container.name: container.resources for container in pod.spec.containers}
+        statuses = tuple(
+            codec.evolve(status, resources=wanted.get(status.name, status.resources))
+            for status in pod.status.container_statuses
+        )
+        self._put_status(pod, codec.evolve(pod.status, container_statuses=statuses))
+
+    def _synced(self, pod: Pod) -> None:
+        self._put_status(pod, pod.status)
+
+    def _put_status(self, pod: Pod, status: PodStatus, *, report: bool = False) -> None:
+        """Write a status, with the conditions that follow from it; and what the node agent reports of it."""
+        after = podstates.with_readiness(codec.evolve(pod, status=status), self._world.now)
+        if report and self._reports:
+            if any(metadata_env(container) for container in pod.spec.containers):
+                # Somebody waits for this report, so it must not come too early.
+                self._later(max(self._times.report - self._times.ready, 0.0), self._report, pod)
+            else:
+                after = _reporting(after)
+        if after.status != pod.status:
+            self._world.put(PODS, after)
+
+    # The end
+
+    def _stop_seconds(self, pod: Pod) -> float:
+        grace = pod.metadata.deletion_grace_period_seconds
+        return self._times.stop if grace is None else min(self._times.stop, float(grace))
+
+    def _rest_of_end(self, pod: Pod) -> float:
+        ends = pod.metadata.deletion_timestamp
+        grace = pod.metadata.deletion_grace_period_seconds or 0
+        if ends is None:
+            return 0.0
+        passed = (self._world.now - ends).total_seconds() + grace
+        return max(0.0, self._stop_seconds(pod) - passed)
+
+    def _ended(self, pod: Pod) -> None:
+        self._world.pod_ended(pod)
+
+    # The node agent
+
+    def _report(self, pod: Pod) -> None:
+        after = _reporting(pod)
+        if after is not pod and pod.metadata.deletion_timestamp is None:
+            self._world.put(PODS, after)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Restart:
+    """Containers of a pod that are replaced."""
+
+    since: datetime
+    names: frozenset[str] = frozenset()
+
+
+def _reporting(pod: Pod) -> Pod:
+    """The pod with what the node agent tells of its containers; the same pod where it says so already."""
+    known = {item.container_id: item for item in _reported(pod).containers}
+    containers = {container.name: container for container in pod.spec.containers}
+    entries = tuple(
+        known.get(status.container_id) or _entry(pod, containers[status.name], status)
+        for status in pod.status.container_statuses
+        if status.container_id and status.name in containers
+    )
+    text = containers_meta_json(ContainersMeta(containers=entries))
+    if pod.metadata.annotations.get(keys.CONTAINERS_META_ANNOTATION) == text:
+        return pod
+    annotations = {**pod.metadata.annotations, keys.CONTAINERS_META_ANNOTATION: text}
+    return codec.evolve(pod, metadata=codec.evolve(pod.metadata, annotations=annotations))
+
+
+def has_agent(pods: Iterable[Pod]) -> bool:
+    """Whether there is somebody on the nodes who tells what containers were made from. Where no pod says so and there
+    are pods, there is none."""
+    found = [keys.CONTAINERS_META_ANNOTATION in pod.metadata.annotations for pod in pods]
+    return not found or any(found)
+
+
+def _entry(pod: Pod, container: Container, status: ContainerStatus) -> ContainerMeta:
+    return ContainerMeta(
+        name=container.name,
+        container_id=status.container_id,
+        restart_count=status.restart_count,
+        hashes=ContainerHashes(
+            plain_hash=plain_hash(container.name, container.image),
+            extracted_env_from_metadata_hash=env_hash(container, pod.metadata),
+        ),
+    )
+
+
+def _reported(pod: Pod) -> ContainersMeta:
+    try:
+        return containers_meta_of(pod) or ContainersMeta()
+    except BrokenAnnotation:
+        return ContainersMeta()
+
+
+def _out_of_date(pod: Pod) -> list[str]:
+    """Containers of which the agent has told another environment than the pod's metadata give now."""
+    reported = {item.name: item.hashes.extracted_env_from_metadata_hash for item in _reported(pod).containers}
+    return [
+        container.name
+        for container in pod.spec.containers
+        if reported.get(container.name) and reported[container.name] != env_hash(container, pod.metadata)
+    ]
+
+
+def _is_usable(node: Node) -> bool:
+    if node.spec.unschedulable or any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.spec.taints):
+        return False
+    return all(item.status == "True" for item in node.status.conditions if item.type == "Ready")
+
+
+class _ImageIds:
+    """What the runtimes say about images: the id under which an image runs, learnt from those that run it."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] = {}
+
+    def learn(self, pod: Pod) -> None:
+        """Only containers that run as they should: the status names the image as the runtime calls it."""
+        if not is_ready(pod):
+            return
+        wanted = {container.name: container.image for container in pod.spec.containers}
+        for status in pod.status.container_statuses:
+            if status.image_id and status.name in wanted and _same_image(status.image, wanted[status.name]):
+                self._ids.setdefault(wanted[status.name], status.image_id)
+
+    def id_of(self, image: str) -> str:
+        found = self._ids.get(image)
+        if found is None:
+            found = self._ids[image] = f"{image.partition('@')[0]}@sha256:{_digest(image)}"
+        return found
+
+    def runs(self, pod: Pod, container: Container) -> bool:
+        """Whether a container runs what the pod asks for, as far as its status tells."""
+        status = next((item for item in pod.status.container_statuses if item.name == container.name), None)
+        if status is None or not status.image:
+            return True
+        if status.image_id and status.image_id == self._ids.get(container.image):
+            return True
+        return _same_image(status.image, container.image)
+
+    def runs_status(self, pod: Pod, status: ContainerStatus) -> bool:
+        container = next((item for item in pod.spec.containers if item.name == status.name), None)
+        return container is None or self.runs(pod, container)
+
+
+def _same_image(reported: str, wanted: str) -> bool:
+    """Runtimes report full names, or only a digest: then nothing can be said against it."""
+    if reported.startswith("sha256:") or "@" in wanted:
+        return True
+    return reported == wanted or reported.endswith(f"/{wanted}") or reported.removesuffix(":latest").endswith(wanted)
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _whole(moment: datetime) -> datetime:
+    """Times on objects have whole seconds."""
+    return moment.replace(microsecond=0)

@@ -1,0 +1,1 @@
+"""A forecast as people and programs read it: lines, table data, JSON and Markdown. Pure; drawing is the caller's."""

@@ -1,0 +1,44 @@
+"""A report as plain lines: for pipes, logs and grep. No colours, no width."""
+
+from __future__ import annotations
+
+from kruise.foresight.rendering import tables
+from kruise.foresight.rendering.report import Report
+from kruise.foresight.rendering.verdict import headline, verdict_of
+from kruise.verbs.overview import table
+
+_WIDTH = 13
+
+
+def lines(report: Report, *, everything: bool = False) -> list[str]:
+    """`everything`: all waves and pods, however many."""
+    forecast = report.forecast
+    head = [
+        ("Plan", f"{report.subject} in namespace {forecast.namespace}" + (" (to be created)" if report.is_new else "")),
+        ("Result", verdict_of(forecast).value),
+        ("Summary", headline(report)),
+        *(("Change", text) for text in tables.change_texts(report, everything=everything)),
+        *tables.facts(report),
+    ]
+    found = [f"{title + ':':<{_WIDTH}}{text}" for title, text in head]
+    found += _parts(report, everything)
+    said = [
+        *tables.stops(report),
+        *tables.staying(report, everything=everything),
+        *tables.warnings(report),
+        *tables.remarks(report),
+        *tables.drift(report),
+    ]
+    return [*found, "", *map(str, said)] if said else found
+
+
+def _parts(report: Report, everything: bool) -> list[str]:
+    moves = len(report.forecast.moves)
+    if not moves:
+        return []
+    waves = [row.cells for row in tables.wave_rows(report, everything=everything)]
+    found = ["", *table(tables.WAVE_TITLES, waves), "", *table(tables.REASON_TITLES, tables.reason_rows(report))]
+    if everything or moves <= tables.MOVES_LISTED:
+        pods = tables.pod_rows(report, everything=everything)
+        return [*found, "", *table(tables.POD_TITLES, pods)] if pods else found
+    return [*found, "", f"{moves} pods change; -v lists them"]

@@ -1,0 +1,111 @@
+"""How a change works out, in one word and one sentence."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable
+
+from kruise.foresight.forecast import Forecast, How, Move, Stop
+from kruise.foresight.rendering.report import Report
+from kruise.foresight.rendering.words import duration, number, shortened
+
+
+class Verdict(enum.StrEnum):
+    UNCHANGED = "unchanged"
+    """No pod changes."""
+    COMPLETE = "complete"
+    """Every pod gets where the change wants it."""
+    STOPS = "stops"
+    """It stops where somebody wants it to stop, and goes on when that person says so."""
+    STUCK = "stuck"
+    """It stops by itself, and nobody asked for that."""
+    UNFINISHED = "unfinished"
+    """It was still under way when the time that the forecast looks at was over."""
+
+
+WANTED_STOPS = frozenset({"partition", "paused", "on-delete", "hook"})
+"""Causes that a person has asked for. The others are obstacles."""
+_FOLLOWING = frozenset({"max-unavailable", "stopped", "next"})
+"""Causes that have another one behind them: pods that wait for pods that wait."""
+_HOOK = "hook"
+_DEADLOCK = "deadlock"
+_REASON_LENGTH = 120
+_DONE = {
+    How.IN_PLACE: "{} updated in place",
+    How.RECREATE: "{} rebuilt",
+    How.CREATE: "{} created",
+    How.DELETE: "{} deleted",
+}
+
+
+def verdict_of(forecast: Forecast) -> Verdict:
+    codes = {stop.code for stop in last_stops(forecast)}
+    if _HOOK in codes:
+        # Who waits for the pods that a hook holds goes on when the hook is answered.
+        codes -= _FOLLOWING
+    elif any(warning.code == _DEADLOCK for warning in forecast.warnings) and not forecast.is_complete:
+        return Verdict.STUCK
+    if not codes and not forecast.is_complete:
+        if forecast.is_cut or forecast.seconds is None:
+            return Verdict.UNFINISHED
+        codes = {pod.code for pod in forecast.staying} or {"unknown"}
+    if codes - WANTED_STOPS and not forecast.is_complete:
+        return Verdict.STUCK
+    if codes and (forecast.staying or not forecast.is_complete):
+        return Verdict.STOPS
+    return Verdict.COMPLETE if forecast.moves else Verdict.UNCHANGED
+
+
+def last_stops(forecast: Forecast) -> tuple[Stop, ...]:
+    """Where it ends; what is behind other stops comes first."""
+    ends = (stop for stop in forecast.stops if stop.is_last)
+    return tuple(sorted(ends, key=lambda stop: (stop.code in _FOLLOWING, stop.code in WANTED_STOPS)))
+
+
+def counts_of(moves: Iterable[Move]) -> dict[How, int]:
+    """How many pods change in which way; in the order of the ways."""
+    found = Counter(move.how for move in moves)
+    return {how: found[how] for how in How if found[how]}
+
+
+def counts_text(moves: Iterable[Move]) -> str:
+    """`7 updated in place, 2 rebuilt`."""
+    return ", ".join(_DONE[how].format(count) for how, count in counts_of(moves).items())
+
+
+def headline(report: Report) -> str:
+    """The whole forecast in a sentence."""
+    forecast = report.forecast
+    verdict = verdict_of(forecast)
+    if not forecast.moves:
+        changes = "no pod changes"
+    else:
+        waves = number(len(forecast.waves), "wave")
+        changes = f"{number(len(forecast.moves), 'pod')} in {waves}: {counts_text(forecast.moves)}"
+    match verdict:
+        case Verdict.UNCHANGED:
+            return changes
+        case Verdict.COMPLETE:
+            return f"{changes}; done after {about(forecast.seconds)}"
+        case Verdict.UNFINISHED:
+            return f"{changes}; then there is more to come than was looked at"
+    reason = _reason(forecast, verdict)
+    ends = "it stops" if verdict is Verdict.STOPS else "it gets stuck"
+    if not forecast.moves:
+        return f"{changes}, {ends} at once: {reason}"
+    return f"{changes}; then {ends}, after {about(forecast.seconds)}: {reason}"
+
+
+def _reason(forecast: Forecast, verdict: Verdict) -> str:
+    """Why it ends there: what is behind everything else."""
+    ends = last_stops(forecast)
+    if verdict is Verdict.STUCK:
+        ends = tuple(stop for stop in ends if stop.code not in WANTED_STOPS) or ends
+    ends = tuple(stop for stop in ends if stop.code not in _FOLLOWING) or ends
+    said = [stop.message for stop in ends] or [pod.message for pod in forecast.staying] or ["nothing moves any more"]
+    return "; ".join(shortened(text, _REASON_LENGTH) for text in dict.fromkeys(said))
+
+
+def about(seconds: float | None) -> str:
+    return "an unknown time" if seconds is None else f"about {duration(seconds)}"

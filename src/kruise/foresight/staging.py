@@ -1,0 +1,178 @@
+"""Setting the stage: the objects as they were read, the subject as it would be stored, nodes and controllers around."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from kruise.api.meta import Key, ObjectMeta, controller_of
+from kruise.api.native.pod import PODS, Pod, is_active
+from kruise.api.resource import Resource
+from kruise.feature import Feature, Settings
+from kruise.foresight import failing
+from kruise.foresight.admitting import Gatekeeper
+from kruise.foresight.errors import RefusedError, UnknownKindError
+from kruise.foresight.kinds import KINDS, Kind
+from kruise.foresight.nodes import Nodes, has_agent
+from kruise.foresight.playing import Bounds, Playing
+from kruise.foresight.times import Times, learn
+from kruise.foresight.watching import Watcher
+from kruise.foresight.world import World
+from kruise.machinery import codec
+
+_NEW_UID = "00000000-0000-4000-8000-000000000000"
+_SERVER_OWNED = (
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """Everything about one rollout, before and after it is played."""
+
+    kind: Kind
+    key: Key
+    live: Any
+    """The subject as it is; None where it is new."""
+    wanted: Any
+    """The subject as it would be stored."""
+    world: World
+    watcher: Watcher
+    playing: Playing
+    times: Times
+    failures: failing.Failures
+    pods_before: tuple[Pod, ...]
+    down_before: tuple[str, ...]
+    available_before: int
+
+    def pods(self) -> list[Pod]:
+        """The subject's pods that are there now."""
+        uid = self.wanted.metadata.uid
+        return [pod for pod in self.world.store(PODS).list() if _is_controlled(pod, uid) and is_active(pod)]
+
+    def down(self) -> tuple[str, ...]:
+        """Names of those that do not serve."""
+        return _down(self.kind, self.wanted, self.pods(), self.world.now)
+
+
+def stage(
+    subject: Resource[Any],
+    key: Key,
+    changed: Mapping[str, Any],
+    objects: Mapping[Resource[Any], Sequence[Any]],
+    *,
+    features: Sequence[Feature],
+    settings: Settings,
+    now: datetime,
+    seed: int,
+    answer_hooks: bool,
+    server_version: Any,
+    bounds: Bounds,
+) -> Stage:
+    kind = KINDS.get(subject)
+    if kind is None:
+        raise UnknownKindError(subject)
+    live = next((item for item in objects.get(subject, ()) if _key(item) == key), None)
+    gatekeeper = Gatekeeper(features, settings)
+    world = World(now)
+    world.admit = lambda action: gatekeeper.new_object(action, world)
+    for resource, items in objects.items():
+        if resource != subject:
+            world.add(resource, items)
+    wanted = _wanted(kind, key, changed, live, gatekeeper, world)
+    pods = [pod for pod in world.store(PODS).list() if _is_controlled(pod, wanted.metadata.uid)]
+    watcher = Watcher(kind, wanted, now)
+    for pod in pods:
+        watcher.prime(pod)
+    failures, times = failing.of(pods), learn(pods)
+    nodes = Nodes(world, times, failure_of=failures.reason, reports=has_agent(pods))
+    playing = Playing(
+        kind,
+        key,
+        world,
+        watcher,
+        features=features,
+        settings=settings,
+        seed=seed,
+        answer_hooks=answer_hooks,
+        server_version=server_version,
+        bounds=bounds,
+        served=frozenset(objects),
+    )
+    world.add(subject, (wanted,))
+    nodes.begin()
+    playing.begin()
+    return Stage(
+        kind=kind,
+        key=key,
+        live=live,
+        wanted=wanted,
+        world=world,
+        watcher=watcher,
+        playing=playing,
+        times=times,
+        failures=failures,
+        pods_before=tuple(pods),
+        down_before=_down(kind, wanted, pods, now),
+        available_before=watcher.available,
+    )
+
+
+def _key(obj: Any) -> Key:
+    return Key(obj.metadata.namespace, obj.metadata.name)
+
+
+def _down(kind: Kind, subject: Any, pods: Sequence[Pod], now: datetime) -> tuple[str, ...]:
+    seconds = kind.min_ready_seconds(subject)
+    return tuple(pod.metadata.name for pod in pods if is_active(pod) and not kind.serves(pod, seconds, now))
+
+
+def _is_controlled(pod: Pod, uid: str) -> bool:
+    owner = controller_of(pod)
+    return owner is not None and owner.uid == uid
+
+
+def _wanted(kind: Kind, key: Key, changed: Mapping[str, Any], live: Any, gatekeeper: Gatekeeper, world: World) -> Any:
+    """The subject as it would be stored: through admission, with what only the server writes."""
+    resource = kind.resource
+    metadata = {**(changed.get("metadata") or {}), "name": key.name}
+    if resource.namespaced:
+        metadata["namespace"] = key.namespace
+    stored: dict[str, Any] | None = None
+    if live is not None:
+        stored = codec.decode(codec.encode(live), dict[str, Any])
+        stored |= {"apiVersion": resource.api_version, "kind": resource.kind}
+        metadata |= {name: stored["metadata"][name] for name in _SERVER_OWNED if name in stored["metadata"]}
+    document = {"apiVersion": resource.api_version, "kind": resource.kind, **changed, "metadata": metadata}
+    document.pop("status", None)
+    admitted = gatekeeper.admitted(resource, key, document, stored, world=world)
+    try:
+        found = codec.decode(codec.encode(admitted), resource.type)
+    except codec.DecodeError as error:
+        raise RefusedError(f"{resource.kind} {key}: {error}", code=400) from error
+    if live is None:
+        created = world.now.replace(microsecond=0)
+        own = codec.evolve(found.metadata, uid=_NEW_UID, generation=1, creation_timestamp=created)
+        return codec.evolve(found, metadata=own)
+    kept: ObjectMeta = live.metadata
+    own = codec.evolve(
+        found.metadata,
+        uid=kept.uid,
+        resource_version=kept.resource_version,
+        generation=kept.generation + (not _same(found.spec, live.spec)),
+        creation_timestamp=kept.creation_timestamp,
+        deletion_timestamp=kept.deletion_timestamp,
+    )
+    return codec.evolve(found, metadata=own, status=live.status)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """By what they say: a template may be written in another order."""
+    return codec.canonical(codec.to_builtins(one)) == codec.canonical(codec.to_builtins(other))

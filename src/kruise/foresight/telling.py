@@ -1,0 +1,164 @@
+"""What a play came to, in the words of a `Forecast`: moves with their reasons, stops, pods that stay behind."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kruise.api.native.apps import ControllerRevision
+from kruise.api.native.pod import PODS, Pod, is_active
+from kruise.foresight import podstates
+from kruise.foresight.forecast import How, Move, Staying, Stop
+from kruise.foresight.kinds import Kind
+from kruise.foresight.playing import Waiting
+from kruise.foresight.watching import Moved
+from kruise.inplace import keys
+from kruise.inplace.difference import Options, Refusal, compare
+from kruise.inplace.state import UpdateSpec
+from kruise.machinery.plan import Held, Plan
+from kruise.machinery.revisions import short_hash
+
+NOT_AVAILABLE = "not-available"
+REFUSED = "refused"
+
+
+class Words:
+    """Why a pod goes one way or the other. Worked out once for each pair of revisions."""
+
+    def __init__(
+        self, kind: Kind, subject: Any, revisions: Mapping[str, ControllerRevision], gates: Mapping[str, bool]
+    ) -> None:
+        self._policy = kind.policy(subject)
+        self._may_be_in_place = self._policy in kind.in_place_policies
+        self._revisions = revisions
+        self._options = Options.of(gates)
+        self._known: dict[tuple[str, str], UpdateSpec | Refusal] = {}
+        self.refusals: set[str] = set()
+        """Why pods could not be changed in place, so far."""
+
+    def told(self, moved: Moved) -> Move:
+        move = moved.move
+        before, after = short_hash(moved.before), short_hash(move.revision)
+        if move.how is How.IN_PLACE:
+            why = in_words(self.difference(before, after))
+        elif move.how is How.RECREATE and before != after:
+            why = self.why_not(before, after)
+        else:
+            why = moved.reason
+        revision = self._revisions.get(after)
+        name = revision.metadata.name if revision is not None else move.revision
+        return dataclasses.replace(move, why=why, revision=name)
+
+    def difference(self, before: str, after: str) -> UpdateSpec | Refusal:
+        pair = (before, after)
+        if pair not in self._known:
+            found = compare(self._revisions.get(before), self._revisions.get(after), self._options)
+            self._known[pair] = found
+        return self._known[pair]
+
+    def why_not(self, before: str, after: str) -> str:
+        """Why a pod is rebuilt."""
+        if not self._may_be_in_place:
+            return f"the update policy is {self._policy}"
+        found = self.difference(before, after)
+        if not isinstance(found, Refusal):
+            return "it goes for another reason, and its successor has the new revision"
+        self.refusals.add(found.message)
+        return found.message
+
+
+def in_words(found: UpdateSpec | Refusal) -> str:
+    """What an update in place changes."""
+    if isinstance(found, Refusal):
+        return found.message
+    parts = [
+        *(f"image of {name} changes" for name in sorted(found.container_images)),
+        *(f"environment of {name} changes" for name in sorted(found.container_ref_metadata)),
+        *(f"resources of {name} change" for name in sorted(found.container_resources)),
+    ]
+    if found.meta_data_patch and not found.container_ref_metadata:
+        parts.append("labels or annotations change")
+    return ", ".join(parts) or "nothing of the pod itself changes"
+
+
+def hook_stops(hooks: Mapping[str, Waiting]) -> tuple[Stop, ...]:
+    """Points at which somebody else had to act, and was taken to."""
+    return tuple(
+        Stop(
+            code=waiting.cause.code,
+            at=waiting.at,
+            message=waiting.cause.message,
+            remedy=waiting.cause.remedy,
+            pods=tuple(waiting.pods),
+            is_last=False,
+        )
+        for waiting in hooks.values()
+    )
+
+
+def last_stops(plan: Plan, at: float, failures: Mapping[str, str]) -> tuple[Stop, ...]:
+    """What holds whom in the end, by cause."""
+    groups: dict[str, list[Held]] = {}
+    for held in plan.held:
+        groups.setdefault(held.causes[0].code, []).append(held)
+    stops = [
+        Stop(
+            code=code,
+            at=at,
+            message=members[0].causes[0].message,
+            remedy=members[0].causes[0].remedy,
+            pods=tuple(held.target.name for held in members if held.target.resource == PODS),
+        )
+        for code, members in groups.items()
+    ]
+    stops += (
+        Stop(code=REFUSED, at=at, message=f"{what} is refused: {error}", remedy="see who refuses it, and why")
+        for what, error in failures.items()
+    )
+    return tuple(stops)
+
+
+def staying(plan: Plan, pods: Iterable[Pod], unavailable: frozenset[str], target: str) -> tuple[Staying, ...]:
+    """Pods that are not where they should be in the end: held by something, or not serving.
+
+    `unavailable` are the names of pods that do not serve; `target` is the revision that all pods are to have.
+    """
+    causes = {held.target.name: held.causes[0] for held in plan.held if held.target.resource == PODS}
+    found = []
+    for pod in pods:
+        name, revision = pod.metadata.name, pod.metadata.labels.get(keys.REVISION_LABEL, "")
+        cause = causes.get(name)
+        if cause is not None:
+            found.append(
+                Staying(pod=name, revision=revision, code=cause.code, message=cause.message, remedy=cause.remedy)
+            )
+        elif name in unavailable:
+            message = podstates.trouble(pod) or "the pod is not ready"
+            remedy = "see the pod's events and logs; a change of it is the only thing that this forecast believes in"
+            found.append(Staying(pod=name, revision=revision, code=NOT_AVAILABLE, message=message, remedy=remedy))
+        elif is_active(pod) and short_hash(revision) != short_hash(target):
+            message = f"the pod keeps revision {revision or 'none'}"
+            found.append(Staying(pod=name, revision=revision, code="old-revision", message=message))
+    return tuple(found)
+
+
+def by_revision(pods: Iterable[Pod], revisions: Mapping[str, ControllerRevision]) -> dict[str, int]:
+    """Pods at each revision, by the revision's full name where it is known."""
+    counts: dict[str, int] = {}
+    for pod in pods:
+        label = pod.metadata.labels.get(keys.REVISION_LABEL, "")
+        revision = revisions.get(short_hash(label))
+        name = revision.metadata.name if revision is not None else label
+        counts[name] = counts.get(name, 0) + 1
+    return dict(sorted(counts.items()))
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest
+
+
+def revision_of(pod: Pod) -> str:
+    """The hash of the revision that a pod has."""
+    return short_hash(pod.metadata.labels.get(keys.REVISION_LABEL, ""))

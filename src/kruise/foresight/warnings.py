@@ -1,0 +1,228 @@
+"""What a person should know before making a change: the checks, each of which looks at one thing.
+
+A further check, such as one about a budget that blocks, is one more function in `CHECKS`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+from kruise.foresight.forecast import Forecast, How, Warning
+from kruise.foresight.kinds import Amount, Kind, Limits
+from kruise.foresight.telling import listed
+from kruise.machinery import codec
+from kruise.machinery.intorpercent import IntOrPercentError, is_percent, percentage
+from kruise.machinery.revisions import DEFAULT_HISTORY_LIMIT
+
+_SURPRISE = Fraction(1, 10)
+"""A percentage that comes to a number this much off, as a part of it, is worth a word."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the checks look at beside the forecast."""
+
+    kind: Kind
+    before: Any
+    """The subject as it is; None where it is new."""
+    after: Any
+    """The subject as it would be."""
+    down: tuple[str, ...]
+    """Names of its pods that do not serve now."""
+    refusals: frozenset[str]
+    """Why pods cannot be changed in place."""
+    dropped: tuple[str, ...]
+    """Revisions that leave the history."""
+
+    @property
+    def limits(self) -> Limits:
+        return self.kind.limits(self.after)
+
+
+Check = Callable[[Forecast, Facts], Iterator[Warning]]
+
+
+def with_warnings(forecast: Forecast, facts: Facts) -> Forecast:
+    found = tuple(warning for check in CHECKS for warning in check(forecast, facts))
+    return dataclasses.replace(forecast, warnings=found)
+
+
+def _in_place_only(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    for stop in forecast.stops:
+        if stop.code == "in-place-only":
+            yield Warning(
+                code="in-place-only",
+                message=f"{facts.kind.policy(facts.after)} refuses this change, the update stops: {stop.message}",
+                remedy=stop.remedy,
+            )
+
+
+def _deadlock(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    """At rest with pods that wait for others to become available: they wait for ever."""
+    held = [stop for stop in forecast.stops if stop.is_last and stop.code in ("max-unavailable", "deletion-budget")]
+    limit = facts.limits.unavailable
+    if not held or limit is None:
+        return
+    waiting = f"{sum(len(stop.pods) for stop in held)} pods never get their turn"
+    surge = facts.limits.surge
+    if limit.pods == 0:
+        extra = "" if surge is None or surge.pods == 0 else f", and maxSurge adds {surge.pods}"
+        yield Warning(
+            code="deadlock",
+            message=f"{_name(limit)} {limit.given} lets no pod be unavailable{extra}: {waiting}",
+            remedy=f"raise {limit.path}" + ("" if surge is not None and surge.pods else ", or allow a surge"),
+        )
+    else:
+        yield Warning(
+            code="deadlock",
+            message=f"pods that do not become available use up {_name(limit)} {limit.given}: {waiting}",
+            remedy="repair or delete these pods, or raise the limit",
+        )
+
+
+def _rounding(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    if not forecast.waves and not any(stop.is_last for stop in forecast.stops):
+        return
+    limits, replicas = facts.limits, facts.kind.replicas(facts.after)
+    for amount in (limits.unavailable, limits.surge, limits.partition):
+        if amount is None or not amount.is_given or not is_percent(amount.given):
+            continue
+        try:
+            exact = Fraction(percentage(amount.given) * replicas, 100)
+        except IntOrPercentError:
+            continue
+        if abs(amount.pods - exact) > exact * _SURPRISE:
+            yield Warning(
+                code="rounding",
+                message=f"{_name(amount)} {amount.given} of {replicas} pods is {float(exact):g}, taken as"
+                f" {amount.pods}",
+                remedy=f"write {amount.path} as a number if you mean another one",
+            )
+
+
+def _history(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    if not facts.dropped:
+        return
+    limit = facts.kind.history_limit(facts.after)
+    kept = DEFAULT_HISTORY_LIMIT if limit is None else limit
+    back = forecast.from_revision in facts.dropped and forecast.from_revision != forecast.to_revision
+    what = f"revision {forecast.from_revision}, the one to go back to," if back else listed(facts.dropped)
+    yield Warning(
+        code="history",
+        message=f"{what} leaves the history: revisionHistoryLimit {kept} keeps no more",
+        remedy="raise spec.revisionHistoryLimit if you may want to go back there",
+    )
+
+
+def _recreated(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    policy = facts.kind.policy(facts.after)
+    if policy not in facts.kind.in_place_policies:
+        return
+    reasons = Counter(move.why for move in forecast.moves if move.how is How.RECREATE and move.why in facts.refusals)
+    for why, count in reasons.items():
+        pods = "1 pod is" if count == 1 else f"{count} pods are"
+        yield Warning(
+            code="recreate",
+            message=f"{pods} rebuilt although the policy is {policy}: {why}",
+            remedy="leave that field as it is to have the pods changed in place",
+        )
+
+
+def _surge(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    surge = facts.limits.surge
+    in_place = sum(move.how is How.IN_PLACE for move in forecast.moves)
+    if surge is not None and surge.pods and in_place and forecast.most_pods > forecast.replicas:
+        extra = forecast.most_pods - forecast.replicas
+        yield Warning(
+            code="surge",
+            message=f"maxSurge makes {extra} more pods for a while, although {in_place} are changed in place; which of"
+            " the old pods go instead depends on who becomes available first",
+            remedy="set maxSurge to 0 if pods that restart in place need no stand-in",
+        )
+
+
+def _broken(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    limit = facts.limits.unavailable
+    waits = forecast.waves or any(stop.code == "max-unavailable" for stop in forecast.stops)
+    if not facts.down or limit is None or not limit.pods or not waits or _template_is_same(forecast):
+        return
+    used = min(len(facts.down), limit.pods)
+    yield Warning(
+        code="broken",
+        message=f"{len(facts.down)} pods do not serve already and use up {used} of the {limit.pods} that"
+        f" {_name(limit)} allows: {listed(facts.down)}",
+        remedy="the rollout goes faster once they are repaired",
+    )
+
+
+def _standing_still(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    """The template changes, and nobody follows."""
+    if _template_is_same(forecast) or not forecast.from_revision:
+        return
+    limits, replicas = facts.limits, facts.kind.replicas(facts.after)
+    if limits.is_on_delete:
+        yield Warning(
+            code="on-delete",
+            message="pods are only replaced when somebody deletes them: the change reaches no running pod",
+            remedy="delete the pods when it suits you, or use RollingUpdate",
+        )
+    elif limits.is_paused:
+        yield Warning(
+            code="paused",
+            message="the update is paused: the new template reaches only pods that are made anew",
+            remedy="resume it with `kruise rollout resume`",
+        )
+    elif limits.partition is not None and limits.partition.pods >= replicas > 0:
+        yield Warning(
+            code="partition",
+            message=f"partition {limits.partition.given} keeps all {replicas} pods at their revision",
+            remedy=f"lower {limits.partition.path} to let pods go on",
+        )
+
+
+def _claims(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    if facts.before is None:
+        return
+    before, after = facts.kind.claim_templates(facts.before), facts.kind.claim_templates(facts.after)
+    if codec.canonical(codec.to_builtins(before)) != codec.canonical(codec.to_builtins(after)):
+        yield Warning(
+            code="claims",
+            message="a change of volumeClaimTemplates reaches only pods that are made anew: claims stay as they are",
+            remedy="recreate the pods to have them get new claims",
+        )
+
+
+def _availability(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    allowed = forecast.fewest_allowed
+    if allowed is not None and forecast.fewest_available < min(allowed, forecast.available_before):
+        yield Warning(
+            code="availability",
+            message=f"only {forecast.fewest_available} pods serve at the lowest point, {allowed} are promised",
+            remedy="see the waves",
+        )
+
+
+def _template_is_same(forecast: Forecast) -> bool:
+    return forecast.from_revision == forecast.to_revision
+
+
+def _name(amount: Amount) -> str:
+    return amount.path.rpartition(".")[2]
+
+
+CHECKS: tuple[Check, ...] = (
+    _in_place_only,
+    _deadlock,
+    _standing_still,
+    _recreated,
+    _availability,
+    _rounding,
+    _broken,
+    _surge,
+    _history,
+    _claims,
+)

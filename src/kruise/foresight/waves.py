@@ -1,0 +1,36 @@
+"""Waves of a rollout: moves that begin together, none of which waits for another to become available.
+
+`kruise.foresight.watching` says which happenings belong together; here they are numbered. Times in which pods only
+come as successors, such as the first pods of a surge, are no wave of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from kruise.foresight.forecast import Move, Wave
+from kruise.foresight.watching import Moved, Watcher
+
+
+def _as_it_is(moved: Moved) -> Move:
+    return moved.move
+
+
+def waves_of(watcher: Watcher, told: Callable[[Moved], Move] = _as_it_is) -> tuple[Wave, ...]:
+    """The waves so far. `told` may add words to a move."""
+    grouped = [
+        (number, tuple(group)) for number, group in itertools.groupby(watcher.moved(), key=lambda moved: moved.wave)
+    ]
+    waves = []
+    for place, (number, members) in enumerate(grouped):
+        until = grouped[place + 1][0] if place + 1 < len(grouped) else number + 1
+        waves.append(
+            Wave(
+                number=place + 1,
+                begins=members[0].move.at,
+                moves=tuple(told(moved) for moved in members),
+                fewest_available=min(watcher.fewest_in(inner) for inner in range(number, until)),
+            )
+        )
+    return tuple(waves)

@@ -1,0 +1,67 @@
+"""A kind's decision over objects that were read once: no watch, no manager, no writes. Pure.
+
+view = view_of(spec, {CLONE_SETS: (cloneset,), PODS: pods, ...}, now=now, gates=gates)
+snapshot = spec.snapshot(view, key)
+plan = spec.decide(snapshot) if snapshot is not None else Plan()
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar, cast
+
+from kruise.api.meta import Object
+from kruise.api.resource import Resource
+from kruise.machinery.controller import ControllerSpec, View
+from kruise.machinery.store import Store, parse_version
+
+T = TypeVar("T", bound=Object)
+
+Objects = Mapping[Resource[Any], Sequence[Any]]
+"""Decoded objects by kind. A kind that is not there at all counts as one that the cluster does not serve."""
+
+
+class ReadStores:
+    """The stores that the sources of a controller ask for, filled with what was read."""
+
+    def __init__(self, spec: ControllerSpec[Any], objects: Objects) -> None:
+        self._stores: dict[Resource[Any], Store[Any]] = {}
+        for source in spec.sources:
+            store = self._add(source.resource, objects, source.trim)
+            for name, function in source.indexes.items():
+                store.add_index(name, function)
+        self._add(spec.subject, objects)
+
+    def _add(self, resource: Resource[Any], objects: Objects, trim: Callable[[Any], Any] | None = None) -> Store[Any]:
+        store = self._stores.get(resource)
+        if store is None:
+            store = self._stores[resource] = Store(resource, trim=trim)
+            found = objects.get(resource)
+            if found is not None:
+                # Only their order among each other matters, and nothing comes after them.
+                newest = max((parse_version(obj.metadata.resource_version, resource) for obj in found), default=0)
+                store.replace(found, newest)
+        return store
+
+    def store(self, resource: Resource[T]) -> Store[T]:
+        try:
+            return cast(Store[T], self._stores[resource])
+        except KeyError:
+            raise LookupError(f"{resource.api_version} {resource} is no source of this controller") from None
+
+
+def view_of(
+    spec: ControllerSpec[Any],
+    objects: Objects,
+    *,
+    now: datetime,
+    gates: Mapping[str, bool],
+    server_version: Any = None,
+    seed: int = 0,
+) -> View:
+    """What a controller's snapshot sees of these objects at a moment."""
+    stores = ReadStores(spec, objects)
+    # Nothing is written, so nobody has to wait for the writes of others.
+    return View(stores, now=now, seed=seed, gates=gates, server_version=server_version, at_once=sys.maxsize)

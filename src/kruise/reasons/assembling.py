@@ -1,0 +1,366 @@
+"""From what is known about a workload to the answer: causes of the plan, joined with what is wrong with the pods."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+
+from kruise.api.native.pod import Pod, is_active
+from kruise.inplace import keys
+from kruise.inplace.availability import is_available
+from kruise.machinery.client.requests import Verb
+from kruise.machinery.plan import Cause
+from kruise.machinery.revisions import is_revision
+from kruise.reasons import native
+from kruise.reasons.codes import CODES, act_of
+from kruise.reasons.decision import Decision, Step
+from kruise.reasons.diagnosis import NOTHING_KNOWN, Place, Surroundings, diagnose
+from kruise.reasons.links import OBJECT, Act, Answer, Link, PodPlace, Remark, Source, Waiting
+from kruise.reasons.manager import UNKNOWN, Manager
+from kruise.verbs.documents import Json, name_of, namespace_of, value_at
+from kruise.verbs.kinds import Kind
+from kruise.verbs.rollout_status import DEADLINE_EXCEEDED
+
+_RAISE = {
+    "max-unavailable": "raise updateStrategy.rollingUpdate.maxUnavailable or maxSurge: nothing else makes room",
+    "deletion-budget": "raise updateStrategy.rollingUpdate.maxUnavailable or maxSurge: nothing else makes room",
+    "scale-limit": "raise scaleStrategy.maxUnavailable, or leave it out for no limit",
+}
+"""What to do where a limit holds although no pod uses it up."""
+
+_NOT_CHOSEN = frozenset({*_RAISE, "partition", "paused", "on-delete", "surge", "next", "failure-budget"})
+"""Causes of pods whose turn has not come."""
+_EXPLAINED_BY_PLAN = frozenset({"grace", "updating", "hook"})
+_UNDER_WAY = frozenset({"grace", "updating"})
+_SAYS_LESS = frozenset({"lifecycle-state", "updating"})
+_REFUSALS = {"FailedScale": "create-refused", "ReplicaFailure": "create-refused", "FailedUpdate": "update-refused"}
+_USERS = ("unavailable", "leaving")
+_NAME = re.compile(r"[a-z0-9][a-z0-9.-]*[a-z0-9]")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What was read."""
+
+    kind: Kind
+    document: Json
+    pods: tuple[Pod, ...]
+    """Those that belong to the workload."""
+    now: datetime
+    source: Source
+    decision: Decision | None = None
+    """None: the kind has no plan here; Kubernetes' own controllers leave none."""
+    generation_seen: int = 0
+    """The generation that the plan was made for; 0: the status tells."""
+    around: Mapping[str, Surroundings] = dataclasses.field(default_factory=dict)
+    """By uid of the pod."""
+    new_pods: frozenset[str] | None = None
+    """Names of the pods at the newest template, for kinds without a plan."""
+    manager: Manager = UNKNOWN
+    unreadable: tuple[str, ...] = ()
+
+
+def assemble(facts: Facts) -> Answer:
+    return _Assembling(facts).answer()
+
+
+def place_of(kind: Kind, document: Json) -> Place:
+    namespace = namespace_of(document)
+    return Place(
+        target=f"{kind.singular}/{name_of(document)}",
+        flags=f" -n {namespace}" if namespace not in ("", "default") else "",
+        can_undo=kind.history is not None,
+    )
+
+
+def standalone(pod: Pod, *, around: Surroundings, now: datetime, flags: str) -> tuple[Link, ...]:
+    """What is wrong with a pod that belongs to nobody known."""
+    return diagnose(pod, min_ready_seconds=0, now=now, around=around, place=Place(flags=flags))
+
+
+class _Assembling:
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._document = facts.document
+        self._place = place_of(facts.kind, facts.document)
+        self._min_ready = int(value_at(self._document, ("spec", "minReadySeconds"), 0) or 0)
+        self._pods = {pod.metadata.name: pod for pod in facts.pods}
+        self._counted = {name: pod for name, pod in self._pods.items() if is_active(pod)}
+        self._available = {name for name, pod in self._counted.items() if is_available(pod, self._min_ready, facts.now)}
+        planned = facts.decision.revision if facts.decision is not None else ""
+        self._revision = planned or str(value_at(self._document, ("status", "updateRevision"), ""))
+        self._links: dict[str, list[Link]] = {}
+        self._shared: dict[int, tuple[str, ...]] = {}
+
+    def answer(self) -> Answer:
+        facts = self._facts
+        progress = facts.kind.progress(self._document) if facts.kind.progress is not None else None
+        wanted = progress.wanted if progress is not None else self._number(("spec", "replicas"), 1)
+        self._add(OBJECT, self._of_the_manager())
+        if facts.decision is not None:
+            self._add_held(facts.decision)
+            self._add_steps(facts.decision)
+        else:
+            for name, links in native.held(
+                facts.kind, self._document, self._counted, facts.new_pods, self._counted.keys() - self._available
+            ):
+                self._add(name, links)
+        self._add_diagnoses()
+        self._add(OBJECT, self._of_conditions())
+        self._add(OBJECT, self._missing(wanted))
+        if facts.decision is not None:
+            self._add_forgotten()
+        self._lead_limits_on()
+        return Answer(
+            target=self._place.target,
+            kind=facts.kind.label,
+            namespace=namespace_of(self._document),
+            name=name_of(self._document),
+            revision=self._revision,
+            wanted=wanted,
+            expected=progress.expected if progress is not None else wanted,
+            updated=self._updated(),
+            available=len(self._available),
+            pods={name: self._place_of(name) for name in sorted(self._counted)},
+            waiting={
+                name: Waiting(pod=name, links=tuple(links)) for name, links in sorted(self._links.items()) if links
+            },
+            source=facts.source,
+            remarks=tuple(self._remarks()),
+            now=facts.now,
+        )
+
+    def _add(self, name: str, links: Iterable[Link]) -> None:
+        found = list(links)  # first: what is found may change what is known
+        self._links.setdefault(name, []).extend(found)
+
+    def _number(self, path: tuple[str, ...], default: int = 0) -> int:
+        found = value_at(self._document, path, default)
+        return found if isinstance(found, int) else default
+
+    def _updated(self) -> int:
+        if self._facts.new_pods is not None:
+            return len(self._facts.new_pods & self._counted.keys())
+        return sum(self._is_new(pod) for pod in self._counted.values())
+
+    def _is_new(self, pod: Pod) -> bool:
+        return is_revision(pod.metadata.labels.get(keys.REVISION_LABEL, ""), self._revision)
+
+    def _place_of(self, name: str) -> PodPlace:
+        pod = self._counted[name]
+        labels = pod.metadata.labels
+        revision = labels.get(keys.REVISION_LABEL, "") or labels.get(keys.TEMPLATE_HASH_LABEL, "")
+        return PodPlace(revision=revision, is_available=name in self._available, node=pod.spec.node_name)
+
+    # The plan
+
+    def _add_held(self, decision: Decision) -> None:
+        for about, causes in decision.held:
+            if about.is_pod and about.name in self._pods:
+                self._add(about.name, tuple(self._link(cause, about.name) for cause in causes))
+            elif about.name == name_of(self._document) and about.plural == self._facts.kind.resource.plural:
+                self._add(OBJECT, tuple(self._link(cause, OBJECT) for cause in causes))
+
+    def _link(self, cause: Cause, name: str) -> Link:
+        known = CODES.get(cause.code)
+        remedy = cause.remedy
+        if known is not None and known.remedy:
+            remedy = known.remedy.format(target=self._place.target, flags=self._place.flags, pod=name)
+        return Link(
+            code=cause.code,
+            message=f"it waits for {cause.message}" if cause.code == "grace" else cause.message,
+            act=act_of(cause.code, cause.remedy),
+            remedy=remedy,
+            leads_to=self._leads_to(cause, name),
+            details=cause.details,
+        )
+
+    def _leads_to(self, cause: Cause, name: str) -> tuple[str, ...]:
+        """The pods that a cause names: in lists of its details, or, where it has none, in its message."""
+        known = self._shared.get(id(cause))
+        if known is None:
+            # Thousands of pods may be held by one and the same cause, which lives as long as the decision.
+            known = self._shared[id(cause)] = self._named(cause)
+        if known or cause.details:
+            return known
+        return tuple(dict.fromkeys(one for one in _NAME.findall(cause.message) if one in self._pods and one != name))
+
+    def _named(self, cause: Cause) -> tuple[str, ...]:
+        lists = {key: value for key, value in cause.details.items() if isinstance(value, list | tuple)}
+        # Those that use up a limit count even where they are gone since: then the limit is free again.
+        users = [str(one) for key in _USERS for one in lists.get(key, ())]
+        others = (one for value in lists.values() for one in value if one in self._pods)
+        return tuple(dict.fromkeys(users or others))
+
+    def _add_steps(self, decision: Decision) -> None:
+        """What the plan is about to do to pods. Writes of a journalled plan that arrived are told by the pods."""
+        creates = [step for step in decision.steps if step.verb == Verb.CREATE.value]
+        to_come = [step for step in creates if step.about.name not in self._pods]
+        if to_come:
+            message = f"{_count(len(to_come))} about to be created: {to_come[0].reason}"
+            self._add(OBJECT, (self._own("creating", message),))
+        for step in decision.steps:
+            pod = self._pods.get(step.about.name)
+            if pod is None or step.verb == Verb.CREATE.value or self._links.get(step.about.name):
+                continue
+            if decision.seen is not None and decision.seen.get(pod.metadata.uid) != pod.metadata.resource_version:
+                continue
+            if not self._is_settled_but_for(step, pod):
+                verb = "deleted" if step.verb == Verb.DELETE.value else "changed"
+                self._add(step.about.name, (self._own("moving", f"it is about to be {verb}: {step.reason}"),))
+
+    def _is_settled_but_for(self, step: Step, pod: Pod) -> bool:
+        """Bookkeeping on a pod that serves at its revision is nothing that anybody waits for."""
+        return step.verb == Verb.PATCH.value and pod.metadata.name in self._available and self._is_new(pod)
+
+    # The pods
+
+    def _add_diagnoses(self) -> None:
+        facts = self._facts
+        for name, pod in self._pods.items():
+            if name in self._available or (not is_active(pod) and not self._blocks(pod)):
+                continue
+            found = diagnose(
+                pod,
+                min_ready_seconds=self._min_ready,
+                now=facts.now,
+                around=facts.around.get(pod.metadata.uid, NOTHING_KNOWN),
+                place=self._place,
+            )
+            self._links[name] = list(_joined(name, self._links.get(name, []), found))
+
+    def _blocks(self, pod: Pod) -> bool:
+        """A pod on its way out is told of where somebody waits for it, or where its time is over."""
+        until = pod.metadata.deletion_timestamp
+        return until is not None and (bool(self._links.get(pod.metadata.name)) or until <= self._facts.now)
+
+    # The workload
+
+    def _of_the_manager(self) -> Iterator[Link]:
+        manager, facts = self._facts.manager, self._facts
+        if not facts.kind.is_ours:
+            manager = UNKNOWN
+        if manager.is_down:
+            yield self._own("manager-down", manager.words, remedy=manager.remedy)
+        generation = self._number(("metadata", "generation"))
+        seen = max(self._number(("status", "observedGeneration")), facts.generation_seen)
+        if seen < generation and not manager.is_down:
+            who = "the manager" if facts.kind.is_ours else f"the controller of {facts.kind}s"
+            message = f"{who} has not looked at the newest spec yet: it is generation {generation}, seen is {seen}"
+            remedy = f"if this lasts more than a few seconds: {manager.check}" if facts.kind.is_ours else ""
+            yield self._own("not-observed", message, remedy=remedy)
+        if value_at(self._document, ("metadata", "deletionTimestamp")):
+            finalizers = value_at(self._document, ("metadata", "finalizers"), [])
+            held = f"; finalizers hold it: {', '.join(finalizers)}" if finalizers else ""
+            remedy = "whoever put the finalizers there must take them away when their work is done" if held else ""
+            act = Act.SOMEBODY if held else Act.NOBODY
+            yield self._own("deleting", f"{self._place.target} is being deleted{held}", remedy=remedy, act=act)
+
+    def _of_conditions(self) -> Iterator[Link]:
+        decision = self._facts.decision
+        for condition in value_at(self._document, ("status", "conditions"), ()):
+            code = _REFUSALS.get(str(condition.get("type")))
+            if code is None or condition.get("status") != "True":
+                continue
+            message = str(condition.get("message") or condition.get("reason") or "no reason is told")
+            if decision is not None and decision.told_error == message:
+                continue  # the plan says it better, pod by pod
+            if code == "create-refused":
+                self._links[OBJECT] = [link for link in self._links[OBJECT] if link.code != "creating"]
+            yield self._own(code, message, remedy=_remedy_of(message, self._place))
+
+    def _missing(self, wanted: int) -> Iterator[Link]:
+        missing = wanted - len(self._counted)
+        if missing <= 0 or value_at(self._document, ("metadata", "deletionTimestamp")):
+            return
+        if any(link.code != "not-observed" for link in self._links.get(OBJECT, ())):
+            return
+        # A pod that is to take over claims waits for its predecessor, which has its name.
+        before = tuple(name for name, links in self._links.items() if links and name not in self._counted)
+        link = self._own("creating", f"{_count(missing)} missing; created as soon as nothing is in the way")
+        yield dataclasses.replace(link, leads_to=tuple(name for name in before if name != OBJECT))
+
+    def _add_forgotten(self) -> None:
+        """Pods of an old template that the plan says nothing about: it dealt with others first."""
+        for name, pod in self._counted.items():
+            if not self._revision or self._is_new(pod) or self._links.get(name):
+                continue
+            leads = (OBJECT,) if self._links.get(OBJECT) else ()
+            message = "it has an older revision; the manager deals with other things first"
+            self._add(name, (dataclasses.replace(self._own("next", message), leads_to=leads),))
+
+    def _lead_limits_on(self) -> None:
+        """A limit that no pod uses up is taken by pods that the same plan moves, or by pods that are missing; or it
+        leaves no room at all."""
+        decision = self._facts.decision
+        users: tuple[str, ...] = ()
+        if decision is not None:
+            users = tuple(dict.fromkeys(step.about.name for step in decision.steps)) or self._chosen_and_held(decision)
+        for name, links in self._links.items():
+            for index, link in enumerate(links):
+                if link.code in ("moving", "next") and self._facts.manager.is_down:
+                    links[index] = dataclasses.replace(link, leads_to=(OBJECT,))
+                elif link.code in _RAISE and not link.leads_to and not link.details.get("limit"):
+                    links[index] = self._led_on(name, link, users)
+
+    def _led_on(self, name: str, link: Link, users: tuple[str, ...]) -> Link:
+        if link.code != "scale-limit" and users:
+            return dataclasses.replace(link, leads_to=users)
+        if name != OBJECT and self._links.get(OBJECT):
+            return dataclasses.replace(link, leads_to=(OBJECT,))
+        return dataclasses.replace(link, act=Act.SOMEBODY, remedy=_RAISE[link.code])
+
+    def _chosen_and_held(self, decision: Decision) -> tuple[str, ...]:
+        """Pods whose turn it was, and which something else holds: they keep their place in the wave."""
+        return tuple(
+            about.name
+            for about, causes in decision.held
+            if about.is_pod and all(cause.code not in _NOT_CHOSEN for cause in causes) and about.name in self._links
+        )
+
+    def _own(self, code: str, message: str, *, remedy: str = "", act: Act | None = None) -> Link:
+        return Link(code=code, message=message, act=act or CODES[code].act, remedy=remedy)
+
+    def _remarks(self) -> Iterator[Remark]:
+        for condition in value_at(self._document, ("status", "conditions"), ()):
+            if condition.get("type") == "Progressing" and condition.get("reason") == DEADLINE_EXCEEDED:
+                text = condition.get("message") or "the progress deadline is over"
+                yield Remark(code="deadline-exceeded", message=f"{text}; that stops nothing by itself")
+        for what in self._facts.unreadable:
+            yield Remark(code="not-readable", message=what)
+
+
+def _joined(name: str, planned: list[Link], found: tuple[Link, ...]) -> Iterator[Link]:
+    """Causes of the plan and what is wrong with the pod, without saying one thing twice."""
+    codes = {link.code for link in planned}
+    replaced = {link.code for link in found} & {"unscheduled", "terminating"}
+    if "scheduling-gate" in {link.code for link in found}:
+        replaced = replaced | {"unscheduled"}
+    is_troubled = any(link.act is Act.SOMEBODY for link in found)
+    for link in planned:
+        if link.code in _UNDER_WAY and is_troubled:
+            # It would end by itself, were it not for what follows.
+            yield dataclasses.replace(link, leads_to=(name,))
+        elif link.code not in replaced:
+            yield link
+    for link in found:
+        if planned and link.code in _SAYS_LESS:
+            continue
+        if codes & _EXPLAINED_BY_PLAN and link.act is not Act.SOMEBODY:
+            continue
+        yield link
+
+
+def _count(number: int) -> str:
+    return "1 pod is" if number == 1 else f"{number} pods are"
+
+
+def _remedy_of(message: str, place: Place) -> str:
+    again = "it is tried again by itself, with growing pauses"
+    if "exceeded quota" in message:
+        return f"raise the quota, free some of it, or lower the replicas (kubectl describe quota{place.flags}); {again}"
+    if "webhook" in message:
+        return f"see what the webhook objects to, or whether it answers at all; {again}"
+    return f"correct what the message names; {again}"

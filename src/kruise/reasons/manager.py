@@ -1,0 +1,46 @@
+"""Whether a manager is at work, as far as one can tell from outside: by its lease."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timedelta
+
+from kruise.api.native.events import Lease
+from kruise.verbs.ages import age
+
+_SLACK = timedelta(seconds=30)
+"""Clocks of two machines may differ by this much before a lease is called stale."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Manager:
+    is_down: bool = False
+    words: str = ""
+    """Why it counts as down."""
+    check: str = "kubectl get pods -n kruise-system; kubectl get lease kruise-manager -n kruise-system"
+    """How to see whether it runs."""
+
+    @property
+    def remedy(self) -> str:
+        return f"nothing moves until one runs; see: {self.check}"
+
+
+UNKNOWN = Manager()
+
+
+def manager_by(lease: Lease | None, now: datetime) -> Manager:
+    """None: nothing is known. A manager that is alone may work without a lease."""
+    if lease is None:
+        return UNKNOWN
+    namespace, name = lease.metadata.namespace, lease.metadata.name
+    check = f"kubectl get pods -n {namespace}; kubectl get lease {name} -n {namespace}"
+    spec = lease.spec
+    if not spec.holder_identity:
+        words = f"no manager is at work: nobody holds the lease {namespace}/{name}"
+        return Manager(is_down=True, words=words, check=check)
+    lasts = timedelta(seconds=spec.lease_duration_seconds)
+    if spec.renew_time is not None and now > spec.renew_time + lasts + _SLACK:
+        since = age(spec.renew_time, now)
+        words = f"no manager is at work: {spec.holder_identity} renewed the lease {namespace}/{name} last {since} ago"
+        return Manager(is_down=True, words=words, check=check)
+    return Manager(check=check)

@@ -1,0 +1,46 @@
+"""Deployments, StatefulSets and DaemonSets.
+
+Kubernetes' own controllers leave no plan. Of pods at an older template only what the spec says plainly is told; the
+rest of the story is in the pods that are down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from kruise.api.native.pod import Pod
+from kruise.reasons.codes import CODES
+from kruise.reasons.links import Link
+from kruise.verbs.documents import Json, name_of, value_at
+from kruise.verbs.kinds import STATEFUL_SET, Kind
+
+
+def held(
+    kind: Kind, document: Json, pods: Mapping[str, Pod], new: frozenset[str] | None, down: Collection[str]
+) -> Iterator[tuple[str, tuple[Link, ...]]]:
+    """Pods that have an older template, with the cause."""
+    if new is None:
+        return
+    for name in pods:
+        if name not in new:
+            yield name, (_cause(kind, document, name, tuple(sorted(down))),)
+
+
+def _cause(kind: Kind, document: Json, pod: str, down: tuple[str, ...]) -> Link:
+    strategy = value_at(document, ("spec", "updateStrategy"), {})
+    if kind.paused is not None and value_at(document, kind.paused, False):
+        target = f"{kind.singular}/{name_of(document)}"
+        return _link("paused", "the rollout is paused", f"when it is to go on: kruise rollout resume {target}")
+    if strategy.get("type") == "OnDelete":
+        return _link("on-delete", "updateStrategy.type is OnDelete", "delete the pod when it suits you")
+    partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+    ordinal = pod.rpartition("-")[2]
+    if kind is STATEFUL_SET and ordinal.isdecimal() and int(ordinal) < partition:
+        message = f"partition {partition} keeps pods below that ordinal at their old revision"
+        return _link("partition", message, "lower updateStrategy.rollingUpdate.partition")
+    message = f"it has an older template, and the controller of {kind}s has not replaced it yet"
+    return _link("old-template", message, "it does so as its limits allow", down)
+
+
+def _link(code: str, message: str, remedy: str, leads_to: tuple[str, ...] = ()) -> Link:
+    return Link(code=code, message=message, act=CODES[code].act, remedy=remedy, leads_to=leads_to)

@@ -1,0 +1,158 @@
+"""Why a workload does not move, as a condition of its status: the causes of its last plan in a few words.
+
+Most of what a plan holds back follows by itself: the next pod waits until the one before it is ready. The condition
+tells only what does not resolve in the rollout's own motion: what somebody has to correct at once, and what hangs on
+pods that have not been available for a minute. What a user asked for (partition, pause, OnDelete) is no news.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from kruise.api.meta import Condition
+from kruise.api.native.pod import Pod
+from kruise.inplace import keys
+from kruise.inplace.availability import latest_meaning
+from kruise.machinery.plan import Cause, Held
+from kruise.machinery.times import TimeError, parse_time
+from kruise.workloads.failure_budget import listed
+
+CONDITION = "Waiting"
+PATIENCE = 60
+"""Seconds that a pod may be unavailable before what waits for it counts as stuck."""
+LONGEST_MESSAGE = 512
+
+NOBODY_WAITS_FOR = ("failure-budget", "in-place-only", "broken-annotation")
+"""Only a person can resolve these."""
+WAITS_FOR_ITSELF = ("hook", "updating", "unscheduled")
+"""Part of every rollout while they are short."""
+WAITS_FOR_OTHERS = ("max-unavailable", "deletion-budget", "scale-limit")
+"""The pods waited for are in the details, as `unavailable`."""
+_ORDER = {code: place for place, code in enumerate((*NOBODY_WAITS_FOR, *WAITS_FOR_ITSELF, *WAITS_FOR_OTHERS))}
+_ENDLESS = float("inf")
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    reason: str
+    message: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    summary: Summary | None = None
+    """None: nothing waits for longer than it should."""
+    wake_after: float | None = None
+    """Seconds until time alone makes something count as stuck."""
+
+
+NOTHING_WAITS = Waiting()
+
+
+def seconds_until_stuck(pod: Pod, now: datetime) -> float:
+    """How long a pod that is not available may still take, at the least; 0 or less: it is stuck.
+
+    It counts from the last change that shows: of its readiness, or of its lifecycle state.
+    """
+    times = [pod.metadata.creation_timestamp]
+    times += (item.last_transition_time for item in pod.status.conditions if item.type == "Ready")
+    left = max((_left(time, now) for time in times if time is not None), default=0.0)
+    if left > 0:
+        return left  # enough to know for now; most pods end here, and nothing has to be parsed
+    # Without the annotation, or with a wrong one, the other times tell enough.
+    with contextlib.suppress(TimeError):
+        left = _left(parse_time(pod.metadata.annotations.get(keys.STATE_TIME_ANNOTATION, "")), now)
+    return left
+
+
+def _left(since: datetime, now: datetime) -> float:
+    return (latest_meaning(since) + timedelta(seconds=PATIENCE) - now).total_seconds()
+
+
+def summarized(held: Sequence[Held], unavailable: Mapping[str, Pod], now: datetime) -> Waiting:
+    """The summary of what a plan holds back. `unavailable` are the pods that time alone does not make available."""
+    if not any(cause.code in _ORDER for item in held for cause in item.causes):
+        return NOTHING_WAITS
+    return _Summing(unavailable, now).of(held)
+
+
+class _Summing:
+    def __init__(self, unavailable: Mapping[str, Pod], now: datetime) -> None:
+        self._unavailable = unavailable
+        self._now = now
+        self._waits: dict[str, float] = {}
+        self._answers: dict[int, float] = {}
+
+    def of(self, held: Sequence[Held]) -> Waiting:
+        stuck: dict[str, list[str]] = {}
+        first: dict[str, Cause] = {}
+        soonest: float | None = None
+        for item in held:
+            for cause in item.causes:
+                if cause.code not in _ORDER:
+                    continue
+                wait = self._wait_for(item, cause)
+                if wait <= 0:
+                    stuck.setdefault(cause.code, []).append(item.target.name)
+                    first.setdefault(cause.code, cause)
+                elif wait != _ENDLESS and (soonest is None or wait < soonest):
+                    soonest = wait
+        return Waiting(summary=_summary(stuck, first) if stuck else None, wake_after=soonest)
+
+    def _wait_for(self, held: Held, cause: Cause) -> float:
+        """Seconds until the cause counts as stuck; endless where it resolves by itself."""
+        if cause.code in NOBODY_WAITS_FOR:
+            return 0.0
+        if cause.code in WAITS_FOR_ITSELF:
+            return self._patience_with(held.target.name)
+        # Thousands of pods wait for the same: it is asked once.
+        if id(cause) not in self._answers:
+            self._answers[id(cause)] = self._patience_with_all(cause.details.get("unavailable", ()))
+        return self._answers[id(cause)]
+
+    def _patience_with_all(self, names: Sequence[str]) -> float:
+        """As long as one of them may still move on, so may those that wait for it."""
+        if not names:
+            return _ENDLESS
+        return next((wait for wait in map(self._patience_with, names) if wait > 0), 0.0)
+
+    def _patience_with(self, name: str) -> float:
+        if name not in self._waits:
+            pod = self._unavailable.get(name)
+            self._waits[name] = seconds_until_stuck(pod, self._now) if pod is not None else _ENDLESS
+        return self._waits[name]
+
+
+def _summary(stuck: Mapping[str, Sequence[str]], first: Mapping[str, Cause]) -> Summary:
+    codes = sorted(stuck, key=lambda code: (-len(stuck[code]), _ORDER[code]))
+    parts = []
+    for code in codes:
+        cause = first[code]
+        remedy = f" ({cause.remedy})" if cause.remedy else ""
+        parts.append(f"{listed(stuck[code])}: {cause.message}{remedy}")
+    return Summary(reason=_reason(codes[0]), message=_bounded("; ".join(parts)))
+
+
+def _reason(code: str) -> str:
+    return "".join(word.capitalize() for word in code.split("-"))
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 3]}..."
+
+
+def condition_of(summary: Summary | None, previous: Condition | None, now: datetime) -> Condition | None:
+    """The condition from now on; None: there is none."""
+    if summary is None:
+        return None
+    since = previous.last_transition_time if previous is not None and previous.status == "True" else None
+    return Condition(
+        type=CONDITION,
+        status="True",
+        reason=summary.reason,
+        message=summary.message,
+        last_transition_time=since or now.replace(microsecond=0),
+    )

@@ -1,0 +1,113 @@
+"""The way in: the same defaults, the same refusals and the same versions as in a cluster."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.conversion.cloneset import convert
+from kruise.api.meta import Key
+from kruise.api.native.apps import CONTROLLER_REVISIONS, DEPLOYMENTS
+from kruise.api.native.nodes import NODES
+from kruise.api.native.pod import PODS
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.foresight import RefusedError, UnknownKindError, foresee, needed
+from kruise.kinds import FEATURES
+from tests.foresight.scenes import KEY, NOW, Scene, manifest, options, sizes
+
+
+def test_a_change_that_admission_refuses() -> None:
+    scene = Scene.of(manifest(2))
+    with pytest.raises(RefusedError) as refused:
+        scene.foresee(replicas=-1)
+    text = 'admission webhook "vcloneset.kb.io" denied the request: spec.replicas: Invalid value: -1'
+    assert str(refused.value).startswith(text)
+    assert refused.value.code == 422
+    assert [message.partition(":")[0] for message in refused.value.messages] == ["spec.replicas"]
+
+
+def test_every_field_that_is_wrong_is_named() -> None:
+    scene = Scene.of(manifest(2))
+    with pytest.raises(RefusedError) as refused:
+        scene.foresee(replicas=-1, rolling={"partition": -1})
+    assert len(refused.value.messages) == 2
+
+
+def test_the_selector_cannot_change() -> None:
+    document = manifest(2)
+    document["spec"]["selector"] = {"matchLabels": {"app": "other"}}
+    document["spec"]["template"]["metadata"]["labels"] = {"app": "other"}
+    with pytest.raises(RefusedError, match="denied the request: spec"):
+        Scene.of(manifest(2)).foresee(document)
+
+
+def test_a_document_of_another_shape() -> None:
+    with pytest.raises(RefusedError) as refused:
+        Scene.of(manifest(2)).foresee(replicas="many")
+    assert refused.value.code == 400
+    assert "spec.replicas" in str(refused.value)
+
+
+def test_defaults_are_no_change() -> None:
+    """What the file leaves out and admission fills in is not told as a change."""
+    scene = Scene.of(manifest(2))
+    document = copy.deepcopy(scene.document)
+    del document["spec"]["updateStrategy"]["type"]
+    assert scene.foresee(document).changes == ()
+
+
+def test_the_older_version_says_the_same() -> None:
+    scene = Scene.of(manifest(4))
+    changed = scene.changed(image="nginx:2")
+    older: dict[str, Any] = convert(copy.deepcopy(changed), "v1alpha1") | {"apiVersion": "apps.kruise.io/v1alpha1"}
+    assert "podUpdatePolicy" not in older["spec"]["updateStrategy"].get("rollingUpdate", {})
+    one, other = scene.foresee(changed), scene.foresee(older)
+    assert (sizes(one), one.to_revision, one.is_complete) == (sizes(other), other.to_revision, other.is_complete)
+    assert one.waves == other.waves
+
+
+def test_pods_to_delete_are_looked_up_among_the_pods() -> None:
+    """v1alpha1 refuses names that are no pods of the CloneSet."""
+    scene = Scene.of(manifest(2))
+    changed = scene.changed(scaleStrategy={"podsToDelete": ["web-nobody"]})
+    older = convert(changed, "v1alpha1") | {"apiVersion": "apps.kruise.io/v1alpha1"}
+    with pytest.raises(RefusedError, match="web-nobody"):
+        scene.foresee(older)
+
+
+def test_a_kind_that_nobody_described() -> None:
+    with pytest.raises(UnknownKindError, match="deployments"):
+        foresee(DEPLOYMENTS, Key("demo", "web"), {}, {}, features=FEATURES, settings=options(), now=NOW)
+
+
+def test_what_has_to_be_read() -> None:
+    document = manifest(2)
+    document["spec"]["selector"]["matchExpressions"] = [{"key": "tier", "operator": "Exists"}]
+    needs = {need.resource: need for need in needed(CLONE_SETS, document, features=FEATURES, settings=options())}
+    assert set(needs) == {PODS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, NODES}
+    assert needs[PODS].namespace == KEY.namespace
+    assert needs[PODS].selector == "app=web,tier"
+    assert needs[PERSISTENT_VOLUME_CLAIMS].selector == "app=web"
+    assert (needs[NODES].namespace, needs[NODES].selector) == ("", "")
+
+
+def test_kinds_that_may_be_missing_are_optional() -> None:
+    gate = "PreDownloadImageForInPlaceUpdate=true"
+    needs = needed(CLONE_SETS, manifest(2), features=FEATURES, settings=options(gate))
+    assert [need.resource.kind for need in needs if need.optional] == ["ImagePullJob"]
+
+
+def test_new_pods_go_through_the_pod_chain() -> None:
+    scene = Scene.of(manifest(1))
+    gates = [gate.condition_type for gate in scene.pods[0].spec.readiness_gates]
+    assert gates == ["InPlaceUpdateReady", "KruisePodReady"]
+
+
+def test_a_selector_that_cannot_be_read() -> None:
+    document = manifest(2)
+    document["spec"]["selector"] = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
+    with pytest.raises(RefusedError, match=r"spec\.selector"):
+        needed(CLONE_SETS, document, features=FEATURES, settings=options())

@@ -1,0 +1,139 @@
+"""`kruise why` on a real API server: the document, causes by the manager's journal and anew, few rights, no manager."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support import kubebuild
+from tests.support.commandline import Done, Kruise
+from tests.support.kruisecluster import KruiseCluster
+from tests.support.transcripts import Shell, walk
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[KruiseCluster]:
+    with KruiseCluster() as cluster:
+        yield cluster
+
+
+def kubectl(cluster: KruiseCluster, *arguments: str, stdin: str = "") -> str:
+    command = [str(kubebuild.cache_directory() / "kubectl"), f"--kubeconfig={cluster.kubeconfig}", *arguments]
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
+    return done.stdout
+
+
+def manifest(name: str, **spec: Any) -> str:
+    labels = {"app": name}
+    document = {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "CloneSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "main", "image": "nginx:1.25"}]},
+            },
+            "updateStrategy": {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1}},
+            **spec,
+        },
+    }
+    return yaml.dump(document)
+
+
+def until(kruise: Kruise, *arguments: str, words: tuple[str, ...]) -> Done:
+    deadline = time.monotonic() + 60
+    while True:
+        done = kruise("why", *arguments)
+        if all(word in done.out for word in words):
+            return done
+        assert time.monotonic() < deadline, f"{done.code}\n{done.out}\n{done.err}"
+        time.sleep(0.5)
+
+
+def test_the_document(tmp_path: Path) -> None:
+    """The commands of docs/why.md, on `kruise up`."""
+    documents = Path(__file__).parents[2] / "docs"
+    (tmp_path / "docs").symlink_to(documents)
+    tools = [Path(sys.executable).parent, kubebuild.cache_directory()]
+    variables = {
+        **os.environ,
+        "PATH": os.pathsep.join([*map(str, tools), os.environ["PATH"]]),
+        "KRUISE_STATE": str(tmp_path / "state"),
+        "HOME": str(tmp_path),
+    }
+    shell = Shell(tmp_path, variables)
+    try:
+        assert walk(documents / "why.md", shell) > 25
+    finally:
+        shell.run("kruise down")
+        shell.close()
+
+
+@pytest.mark.smoke
+def test_a_rollout_that_hangs(cluster: KruiseCluster) -> None:
+    """By the address of the manager's journal, and anew: the same causes; and the end of it."""
+    kruise = Kruise(cluster.kubeconfig)
+    kubectl(cluster, "apply", "-f", "-", stdin=manifest("web"))
+    kruise.ok("rollout", "status", "cloneset/web", "--timeout=60s")
+    until(kruise, "cloneset/web", words=("nothing waits: 3 of 3 pods",))
+    kruise.ok("set", "image", "cloneset/web", "main=nginx:missing")
+    by_address = (f"--manager-url={cluster.metrics_url}",)
+    asked = until(kruise, "cloneset/web", *by_address, words=("[image-pull]", "used up by"))
+    assert asked.code == 3
+    assert f"from the last decision of the manager at {cluster.metrics_url}" in asked.out
+    anew = until(kruise, "cloneset/web", words=("[image-pull]", "used up by", "decision made anew"))
+    assert "the manager's journal was not asked: " in anew.out, "it runs outside the cluster"
+
+    def causes(*arguments: str) -> list[list[str]]:
+        data = json.loads(kruise("why", "cloneset/web", "-o", "json", *arguments).out)
+        return [[cause["code"] for cause in waiting["causes"]] for waiting in data["waiting"]]
+
+    assert causes() == causes(*by_address)
+    kruise.ok("rollout", "undo", "cloneset/web", "--wait", "--timeout=90s")
+    until(kruise, "cloneset/web", words=("nothing waits",))
+
+
+def test_a_quota_and_few_rights(cluster: KruiseCluster) -> None:
+    """Pods are refused by a quota; who may only read what is in the namespace learns it, too."""
+    kubectl(cluster, "create", "namespace", "tight")
+    kubectl(cluster, "-n", "tight", "create", "quota", "small", "--hard=pods=2")
+    kubectl(cluster, "-n", "tight", "apply", "-f", "-", stdin=manifest("web"))
+    kubectl(cluster, "-n", "tight", "create", "rolebinding", "jane", "--clusterrole=view", "--user=jane")
+    role = ["create", "role", "more", "--verb=get,list"]
+    resources = "--resource=clonesets.apps.kruise.io,controllerrevisions.apps"
+    kubectl(cluster, "-n", "tight", *role, resources)
+    kubectl(cluster, "-n", "tight", "create", "rolebinding", "more", "--role=more", "--user=jane")
+    kruise = Kruise(cluster.kubeconfig)
+    words = ("exceeded quota: small", "[create-refused]", "kubectl describe quota -n tight")
+    assert until(kruise, "-n", "tight", "cloneset/web", words=words).code == 3
+    said = until(kruise, "-n", "tight", "cloneset/web", "--as=jane", words=words)
+    assert "note: decided without nodes: " in said.out
+    assert "cannot get resource" in kruise.refused("why", "-n", "default", "cloneset/web", "--as=jane")
+
+
+def test_no_manager_is_at_work(cluster: KruiseCluster) -> None:
+    """Its lease ran out: that is the cause of everything."""
+    kruise = Kruise(cluster.kubeconfig)
+    kubectl(cluster, "apply", "-f", "-", stdin=manifest("alone"))
+    kruise.ok("rollout", "status", "cloneset/alone", "--timeout=60s")
+    cluster.stop_manager()
+    try:
+        kubectl(cluster, "delete", "pod", "-l", "app=alone", "--wait=false")
+        said = until(kruise, "cloneset/alone", words=("[manager-down]", "nobody holds the lease"))
+        assert said.code == 3
+    finally:
+        cluster.start_manager()
+    until(kruise, "cloneset/alone", words=("nothing waits",))

@@ -1,0 +1,86 @@
+"""Asking why in a local world: of the manager's journal and anew, which must tell the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kruise.api.meta import Key
+from kruise.cli import journal_access
+from kruise.cli.deciding import Asking, explain, lone_pod, owner_of
+from kruise.cli.session import Session
+from kruise.reasons.links import Act, Answer, Link
+from kruise.verbs.kinds import POD, find
+from kruise.verbs.targets import Target
+from tests.scenarios.stage import Stage
+from tests.support.world import LocalWorld
+
+ANEW = Asking(journal=False)
+
+
+def session_of(world: LocalWorld) -> Session:
+    return Session(world.client, namespace=world.namespace, clock=world.clock)
+
+
+async def ask(stage: Stage, name: str = "web", *, kind: str = "cloneset", asking: Asking = ANEW) -> Answer:
+    """The answer about a workload."""
+    assert isinstance(stage.world, LocalWorld)
+    session = session_of(stage.world)
+    target = Target(find(kind), name)
+    return await explain(session, target, await session.get(target), asking)
+
+
+async def ask_both(stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str = "web") -> Answer:
+    """The same by the manager's journal as by a decision made anew."""
+    anew, asked = await ask(stage, name), await ask_journal(stage, monkeypatch, name)
+    assert asked.source.is_journal
+    assert story(asked) == story(anew)
+    return anew
+
+
+async def ask_journal(stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str = "web") -> Answer:
+    world = stage.world
+    assert isinstance(world, LocalWorld)
+
+    async def latest_dump(session: Session, controller: str, key: Key, *, manager_url: str = "") -> journal_access.Dump:
+        body = world.journal.dump(controller, key)
+        return journal_access.Dump(document=json.loads(body), body=body, source="the manager of the test")
+
+    monkeypatch.setattr(journal_access, "latest_dump", latest_dump)
+    return await ask(stage, name, asking=Asking())
+
+
+def story(answer: Answer) -> dict[str, Any]:
+    """Who waits for what, without times."""
+    return {
+        name: [(link.code, link.leads_to, link.act) for link in waiting.links]
+        for name, waiting in answer.waiting.items()
+    }
+
+
+async def ask_pod(stage: Stage, name: str) -> tuple[Link, ...]:
+    """What is wrong with a pod of nobody."""
+    assert isinstance(stage.world, LocalWorld)
+    session = session_of(stage.world)
+    document = await session.get(Target(POD, name))
+    assert await owner_of(session, document) is None
+    return await lone_pod(session, document)
+
+
+def codes(answer: Answer) -> set[str]:
+    return {link.code for waiting in answer.waiting.values() for link in waiting.links}
+
+
+def ends(answer: Answer, name: str | None = None) -> set[str]:
+    names = answer.waiting if name is None else (name,)
+    return {link.code for one in names for link in answer.ends(one)}
+
+
+def is_helped(answer: Answer) -> None:
+    """Whatever waits, somebody is told what to do, or that it goes on by itself."""
+    for name in answer.waiting:
+        found = answer.ends(name)
+        assert found, f"the chain of {name or 'the workload'} has no end"
+        assert all(link.remedy or link.act is Act.NOBODY for link in found)

@@ -1,0 +1,119 @@
+"""Nothing that waits is ever without a cause, and every chain of causes comes to an end that helps.
+
+The stories are those of the CloneSet's own promises: users change the spec, containers crash, hooks are not answered,
+the manager dies in between. After every step somebody asks why.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kruise.machinery.codec import decode, encode
+from kruise.machinery.digest import plan_to_data
+from kruise.machinery.plan import Plan
+from kruise.reasons.assembling import Facts, assemble
+from kruise.reasons.data import as_data
+from kruise.reasons.decision import Decision, generation_seen, of_dump, of_plan
+from kruise.reasons.links import OBJECT, Act, Answer, Source
+from kruise.reasons.words import GROUPS, groups, told, told_of_pod
+from kruise.verbs.kinds import CLONE_SET
+from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.situation import Snapshot
+from tests.workloads.cloneset.model import Json, Model
+from tests.workloads.cloneset.test_properties import _STEPS, Checked, _come_to_rest, _play, models
+
+EXAMPLES = int(os.environ.get("KRUISE_EXAMPLES", "1"))
+SEEN: set[str] = set()
+ASKED = [0]
+
+
+def ask(model: Model, decision: Decision, seen: int = 0) -> Answer:
+    document: Json = decode(encode(model.cloneset), dict)
+    return assemble(
+        Facts(
+            kind=CLONE_SET,
+            document=document,
+            pods=tuple(pod for pod in model.pods if any(ref.controller for ref in pod.metadata.owner_references)),
+            now=model.now,
+            source=Source(words="a story"),
+            decision=decision,
+            generation_seen=seen,
+        )
+    )
+
+
+def dumped(snapshot: Snapshot, plan: Plan) -> dict[str, Any]:
+    """As the journal of a manager tells it."""
+    found: dict[str, Any] = decode(encode({"snapshot": snapshot, "plan": plan_to_data(plan)}), dict)
+    return found
+
+
+def check_answer(checked: Checked, answer: Answer) -> None:
+    ASKED[0] += 1
+    is_observed = checked.model.cloneset.status.observed_generation == checked.model.cloneset.metadata.generation
+    for pod in checked.kept():
+        name = pod.metadata.name
+        if not checked.serves(pod):
+            assert name in answer.waiting, f"nobody says why {name} does not serve"
+        if is_observed and not checked.is_new(pod):
+            assert name in answer.waiting, f"nobody says why {name} is not updated"
+    if not is_observed:
+        assert OBJECT in answer.waiting, "nobody says that the manager has not looked"
+    if len(checked.kept()) < checked.replicas:
+        assert OBJECT in answer.waiting, "nobody says why pods are missing"
+    if len(checked.kept()) > checked.replicas:
+        assert answer.waiting, "nobody says why there are too many pods"
+    for name, waiting in answer.waiting.items():
+        assert waiting.links
+        ends = answer.ends(name)
+        assert ends, f"the chain of {name} has no end: {waiting}"
+        for end in ends:
+            assert end.remedy or end.act is Act.NOBODY, f"nobody says what to do: {end}"
+        SEEN.update(link.code for link in waiting.links)
+        assert told_of_pod(answer, name)[2:] or name == OBJECT
+    lines = told(answer)
+    assert len(groups(answer)) <= GROUPS or "-o json" in lines[-1] + lines[-2]
+    every = {name for group in groups(answer) for name in group.pods}
+    assert bool(every) == bool(answer.waiting)
+    data = json.loads(json.dumps(as_data(answer)))
+    assert {item["pod"] or OBJECT for item in data["waiting"]} == set(answer.waiting)
+    assert data["waits"] is bool(answer.waiting)
+
+
+@settings(
+    max_examples=40 * EXAMPLES,
+    deadline=None,
+    derandomize=EXAMPLES == 1,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(model=models(), established=st.booleans(), story=st.lists(_STEPS, min_size=5, max_size=40))
+def check_story(model: Model, established: bool, story: list[tuple[str, int]]) -> None:
+    checked = Checked(model)
+    checked.reconcile()
+    if established:
+        _come_to_rest(checked)
+    for step, number in story:
+        _play(checked, step, number)
+        snapshot = model.snapshot()
+        plan = decide(snapshot)
+        answer = ask(model, of_plan(plan))
+        check_answer(checked, answer)
+        document = dumped(snapshot, plan)
+        seen = generation_seen(document, model.cloneset.metadata.uid)
+        assert seen == model.cloneset.metadata.generation
+        from_journal = ask(model, of_dump(document))
+        assert from_journal.waiting == answer.waiting, "the journal tells another story"
+
+
+def test_every_chain_comes_to_an_end(record_property: Callable[[str, object], None]) -> None:
+    check_story()
+    record_property("asked", ASKED[0])
+    print(f"\nasked {ASKED[0]:,} times; causes seen: {', '.join(sorted(SEEN))}")
+    assert ASKED[0] > 100
+    assert {"max-unavailable", "partition", "hook", "moving"} <= SEEN

@@ -1,0 +1,608 @@
+"""The failure budget: its forms, which pods failed, when a rollout stops and goes on, and what that means in plans."""
+
+from __future__ import annotations
+
+import copy
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.meta import Condition
+from kruise.api.native.pod import PODS, Pod, is_active
+from kruise.inplace import keys
+from kruise.inplace.state import UpdateState, state_json
+from kruise.machinery import codec
+from kruise.machinery.client.requests import Verb
+from kruise.machinery.digest import plan_to_data
+from kruise.machinery.plan import Action, Outcomes, Plan
+from kruise.machinery.revisions import short_hash
+from kruise.workloads import failure_budget
+from kruise.workloads.cloneset.conclude import conclude
+from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.numbers import Limits
+from kruise.workloads.cloneset.situation import Snapshot
+from kruise.workloads.failure_budget import (
+    ANNOTATION,
+    CONDITION,
+    Budget,
+    BudgetError,
+    Reaction,
+    Rollout,
+    judge,
+    look_at,
+)
+from tests.support.clonesets import NOW, TEMPLATE
+from tests.workloads.cloneset.model import BROKEN, Json, Model
+from tests.workloads.cloneset.test_properties import _STEPS as STEPS
+from tests.workloads.cloneset.test_properties import EXAMPLES, Checked, models
+from tests.workloads.cloneset.test_properties import _come_to_rest as come_to_rest
+from tests.workloads.cloneset.test_properties import _is_where_it_should_be as is_where_it_should_be
+from tests.workloads.cloneset.test_properties import _play as play
+
+# Forms
+
+
+@pytest.mark.parametrize(
+    ("text", "budget"),
+    [
+        ("0", Budget(0)),
+        ("2", Budget(2)),
+        ("2:pause", Budget(2)),
+        ("10%", Budget("10%")),
+        ("0.5%:rollback", Budget("0.5%", Reaction.ROLL_BACK)),
+        ("100%:rollback", Budget("100%", Reaction.ROLL_BACK)),
+    ],
+)
+def test_forms(text: str, budget: Budget) -> None:
+    assert failure_budget.parse(text) == budget
+    assert failure_budget.budget_of({ANNOTATION: text}) == budget
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " 2", "2 ", "-1", "+1", "1.5", "%", "-5%", "101%", "2:", "2:Pause", "2:stop", ":pause", "2:pause:x", "٣"],
+)
+def test_what_is_no_budget_is_refused_with_the_forms_and_has_no_effect(text: str) -> None:
+    with pytest.raises(BudgetError, match='"10%:rollback"'):
+        failure_budget.parse(text)
+    assert failure_budget.budget_of({ANNOTATION: text}) is None
+
+
+@given(st.text(max_size=8))
+def test_any_text_is_a_budget_or_refused(text: str) -> None:
+    budget = failure_budget.budget_of({ANNOTATION: text})
+    if budget is None:
+        with pytest.raises(BudgetError, match="percentage"):
+            failure_budget.parse(text)
+    else:
+        assert budget.allows(10) >= 0
+
+
+@pytest.mark.parametrize(("amount", "replicas", "allowed"), [("10%", 19, 1), ("10%", 9, 0), (3, 2, 3), ("50%", 0, 0)])
+def test_percentages_are_of_the_replicas_rounded_down(amount: int | str, replicas: int, allowed: int) -> None:
+    assert Budget(amount).allows(replicas) == allowed
+
+
+# Failed pods
+
+
+def pod(*statuses: Json, created: str = "2030-01-01T11:55:00Z", moved: str = "", **more: Any) -> Pod:
+    metadata: Json = {"name": "web-a", "namespace": "demo", "creationTimestamp": created, "annotations": {}}
+    if moved:
+        state = UpdateState(revision="web-2", update_timestamp=datetime.fromisoformat(moved))
+        metadata["annotations"][keys.UPDATE_STATE_ANNOTATION] = state_json(state)
+    document = {
+        "metadata": metadata,
+        "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": "nginx:2"}], **more.pop("spec", {})},
+        "status": {"phase": "Running", "containerStatuses": list(statuses), **more},
+    }
+    return codec.convert(document, Pod)
+
+
+def waiting(reason: str, message: str = "", **more: Any) -> Json:
+    return {"name": "main", "state": {"waiting": {"reason": reason, "message": message}}, **more}
+
+
+def ended(at: str, code: int = 1, started: str = "") -> Json:
+    return {"terminated": {"exitCode": code, "startedAt": started or at, "finishedAt": at}}
+
+
+def failure(found: Pod, now: datetime = NOW) -> str:
+    return look_at(found, deadline_seconds=600, now=now).failure
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "CrashLoopBackOff",
+        "ImagePullBackOff",
+        "ErrImagePull",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+        "PostStartHookError",
+    ],
+)
+def test_a_container_that_cannot_start_is_a_failure(reason: str) -> None:
+    assert failure(pod(waiting(reason))) == f"{reason} of container main"
+    assert failure(pod(waiting(reason), phase="Pending")) == f"{reason} of container main"
+
+
+def test_a_container_that_is_being_made_is_none() -> None:
+    look = look_at(pod(waiting("ContainerCreating")), deadline_seconds=600, now=NOW)
+    assert look.failure == ""
+    assert look.due_after == 301  # made five minutes ago; times have whole seconds
+
+
+def test_an_init_container_counts_too() -> None:
+    assert failure(pod(initContainerStatuses=[{**waiting("CrashLoopBackOff"), "name": "init"}])).endswith("init")
+
+
+def test_old_trouble_does_not_count_against_the_revision_that_repairs_it() -> None:
+    """A kubelet tells the former state until it has pulled the new image."""
+    moved = "2030-01-01T11:59:50Z"
+    assert failure(pod(waiting("ImagePullBackOff", 'Back-off pulling image "nginx:1"'), moved=moved)) == ""
+    assert failure(pod(waiting("ImagePullBackOff", 'Back-off pulling image "nginx:2"'), moved=moved)) != ""
+    before, after = "2030-01-01T11:59:40Z", "2030-01-01T11:59:55Z"
+    assert failure(pod(waiting("CrashLoopBackOff", lastState=ended(before)), moved=moved)) == ""
+    assert failure(pod(waiting("CrashLoopBackOff", lastState=ended(after, started=before)), moved=moved)) == ""
+    assert failure(pod(waiting("CrashLoopBackOff", lastState=ended(after)), moved=moved)) != ""
+    never = ended(after, started="1970-01-01T00:00:00Z")
+    assert failure(pod(waiting("CrashLoopBackOff", lastState=never), moved=moved)) != ""
+
+
+def test_a_container_that_crashed_twice_is_a_failure_while_it_runs_again() -> None:
+    """Else a pod that crashes again and again would look well in between."""
+    running = {"name": "main", "state": {"running": {}}, "lastState": ended("2030-01-01T11:59:00Z")}
+    ready = [{"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-01T11:59:55Z"}]
+    assert failure(pod({**running, "restartCount": 2})) == "container main ended with code 1, 2 restarts"
+    assert failure(pod({**running, "restartCount": 1})) == ""
+    assert failure(pod({**running, "restartCount": 2}, conditions=ready)) != ""
+    assert failure(pod({**running, "restartCount": 2}, conditions=ready), NOW + timedelta(seconds=10)) == ""
+    # An update in place is a restart of its own.
+    moved = "2030-01-01T11:58:00Z"
+    assert failure(pod({**running, "restartCount": 2}, moved=moved)) == ""
+    assert failure(pod({**running, "restartCount": 3}, moved=moved)) != ""
+
+
+def test_a_pod_that_is_not_ready_in_time_is_a_failure() -> None:
+    late = pod({"name": "main", "state": {"running": {}}}, created="2030-01-01T11:49:59Z")
+    assert failure(late) == "not ready for 600 s"
+    assert failure(late, NOW - timedelta(seconds=1)) == ""
+    assert failure(pod(created="2030-01-01T11:49:59Z", spec={"nodeName": ""})) == "without a node for 600 s"
+    # The time begins with the move, and again when the pod has been ready meanwhile.
+    assert failure(pod(created="2030-01-01T10:00:00Z", moved="2030-01-01T11:55:00Z")) == ""
+    unready = [{"type": "Ready", "status": "False", "lastTransitionTime": "2030-01-01T11:55:00Z"}]
+    assert failure(pod(created="2030-01-01T10:00:00Z", conditions=unready)) == ""
+
+
+def test_a_pod_that_a_hook_takes_out_of_service_has_not_failed() -> None:
+    held = [{"type": keys.KRUISE_POD_READY, "status": "False"}]
+    assert (
+        look_at(pod(created="2030-01-01T10:00:00Z", conditions=held), deadline_seconds=600, now=NOW).due_after is None
+    )
+
+
+def test_pods_that_were_sent_away_are_not_lost() -> None:
+    assert failure_budget.is_lost(pod(phase="Failed", reason="Evicted"))
+    assert not failure_budget.is_lost(pod(phase="Failed", reason="Preempting"))
+    assert not failure_budget.is_lost(pod())
+
+
+# When a rollout stops
+
+
+def rollout(failed: int = 0, **more: Any) -> Rollout:
+    values: Json = {"revision": "web-2", "replicas": 10, "is_under_way": True, "is_complete": False, "back_to": "web-1"}
+    names = {f"web-{number:02}": "CrashLoopBackOff of container main" for number in range(failed)}
+    return Rollout(**values | more, failed=names)
+
+
+def known(budget: str, failed: int, **more: Any) -> Condition:
+    """The condition that such a rollout got."""
+    stop = judge(failure_budget.parse(budget), rollout(failed, **more), None).stop
+    assert stop is not None
+    assert stop.is_new
+    found = failure_budget.condition_of(stop, None, NOW)
+    assert found is not None
+    return found
+
+
+def test_more_than_the_budget_stops_and_names_the_pods() -> None:
+    assert judge(Budget(2), rollout(2), None) == failure_budget.UNJUDGED
+    assert judge(Budget(2), rollout(5, is_under_way=False), None) == failure_budget.UNJUDGED
+    condition = known("2", 5)
+    assert (condition.status, condition.reason, condition.last_transition_time) == ("True", "Paused", NOW)
+    assert condition.message.startswith(
+        "5 pods failed at revision web-2, failure budget 2 allows 2: web-00 (CrashLoopBackOff of container main), "
+    )
+    assert "and 2 more; no further pod is updated; roll out a newer template" in condition.message
+
+
+def test_a_stop_is_remembered_while_pods_look_well() -> None:
+    condition = known("1", 3)
+    later = judge(Budget(1), rollout(0), condition).stop
+    assert later is not None
+    assert not later.is_new
+    assert later.message == condition.message
+    grown = judge(Budget(1), rollout(4), condition).stop
+    assert grown is not None
+    assert grown.failed == 4
+    kept = failure_budget.condition_of(grown, condition, NOW + timedelta(hours=1))
+    assert kept is not None
+    assert kept.last_transition_time == NOW
+
+
+@pytest.mark.parametrize(
+    ("budget", "now", "why"),
+    [
+        (None, rollout(3), "is gone"),
+        (Budget(1), rollout(0, revision="web-3"), "web-3 is rolled out now"),
+        (Budget(1), rollout(0, is_complete=True), "all pods are available"),
+        (Budget(3), rollout(2), "allows 3 failed pods"),
+        (Budget("30%"), rollout(3), "allows 3 failed pods"),
+    ],
+)
+def test_what_ends_a_stop(budget: Budget | None, now: Rollout, why: str) -> None:
+    judgement = judge(budget, now, known("1", 3))
+    assert judgement.stop is None
+    assert why in judgement.ended
+    assert failure_budget.condition_of(judgement.stop, known("1", 3), NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("budget", "now"),
+    [
+        (Budget(2), rollout(0)),
+        (Budget(3), rollout(4)),
+        (Budget(1, Reaction.ROLL_BACK), rollout(0, is_under_way=False)),
+    ],
+)
+def test_what_does_not_end_it(budget: Budget, now: Rollout) -> None:
+    assert judge(budget, now, known("1", 3)).stop is not None
+
+
+def test_more_replicas_do_not_end_it() -> None:
+    """They may have come because pods failed."""
+    condition = known("10%", 2)
+    assert judge(Budget("10%"), rollout(2, replicas=100), condition).stop is not None
+    assert judge(Budget("20%"), rollout(2, replicas=10), condition).stop is None
+
+
+def test_going_back_needs_somewhere_to_go() -> None:
+    back = known("0:rollback", 1)
+    assert back.reason == "RolledBack"
+    assert back.message.startswith("1 pod failed")
+    assert "updated pods go back to web-1" in back.message
+    first = known("0:rollback", 1, back_to="")
+    assert first.reason == "Paused"
+    assert "there is no earlier revision to go back to" in first.message
+
+
+def test_a_new_revision_that_fails_at_once_is_a_new_stop() -> None:
+    stop = judge(Budget(1), rollout(2, revision="web-3"), known("1", 3)).stop
+    assert stop is not None
+    assert (stop.is_new, stop.failed, stop.revision) == (True, 2, "web-3")
+
+
+def test_a_condition_that_somebody_wrote_is_judged_anew() -> None:
+    strange = Condition(type=CONDITION, status="True", reason="Paused", message="whatever")
+    assert judge(Budget(1), rollout(0), strange) == failure_budget.UNJUDGED
+
+
+@given(st.integers(1, 40), st.integers(1, 300))
+def test_messages_are_bounded_and_can_be_read_back(failed: int, length: int) -> None:
+    names = {f"{'x' * length}-{number:02}": "not ready; for 600 s" for number in range(failed)}
+    now = Rollout(revision="r" * 253, replicas=9, failed=names, is_under_way=True, is_complete=False)
+    stop = judge(Budget(0), now, None).stop
+    assert stop is not None
+    assert len(stop.message) <= failure_budget.LONGEST_MESSAGE
+    condition = failure_budget.condition_of(stop, None, NOW)
+    again = judge(Budget(0), now, condition).stop
+    assert again is not None
+    assert not again.is_new
+    assert again.message == stop.message
+
+
+# In plans of a CloneSet, over a model of a cluster
+
+LIMITS = st.sampled_from((1, 2, "50%", "100%"))
+
+
+def model_of(budget: str | None, *, replicas: int, policy: str, **rolling: Any) -> Model:
+    template: Json = copy.deepcopy(dict(TEMPLATE))
+    template["spec"]["containers"][0]["image"] = "nginx:1"
+    spec: Json = {
+        "replicas": replicas,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": template,
+        "scaleStrategy": {},
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"podUpdatePolicy": policy, **rolling}},
+        "progressDeadlineSeconds": 40,
+    }
+    metadata: Json = {"name": "web", "namespace": "demo"}
+    if budget is not None:
+        metadata["annotations"] = {ANNOTATION: budget}
+    return Model(
+        {"apiVersion": CLONE_SETS.api_version, "kind": "CloneSet", "metadata": metadata, "spec": spec, "status": {}}
+    )
+
+
+def set_image(model: Model, image: str) -> None:
+    def apply(spec: Json) -> None:
+        spec["template"] = copy.deepcopy(spec["template"])
+        spec["template"]["spec"]["containers"][0]["image"] = image
+
+    model.edit_spec(apply)
+
+
+def ask(model: Model, budget: str | None) -> None:
+    annotations = {} if budget is None else {ANNOTATION: budget}
+    model.change(CLONE_SETS, "web", lambda document: document["metadata"].update(annotations=annotations))
+
+
+def kept(model: Model) -> list[Pod]:
+    return [found for found in model.pods if is_active(found)]
+
+
+def image_of(found: Pod) -> str:
+    return found.spec.containers[0].image
+
+
+def conditions(model: Model) -> dict[str, Condition]:
+    return {item.type: item for item in model.cloneset.status.conditions}
+
+
+class Watched:
+    """A model whose every plan is checked: nobody moves to a revision that has stopped."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def reconcile(self) -> None:
+        self.model.reconcile(seen=self._check)
+
+    def _check(self, snapshot: Snapshot, plan: Plan) -> None:
+        judgement = plan.notes.get("failure_budget")
+        if judgement is None or judgement.stop is None:
+            return
+        stop = judgement.stop
+        if plan.notes["moves"]:
+            assert plan.notes["target_revision"] != stop.revision
+        other = snapshot.cloneset.status.current_revision not in ("", stop.revision)
+        for action in plan.actions():
+            if action.target.resource == PODS and action.verb is Verb.CREATE and other:
+                label = action.body["metadata"]["labels"][keys.REVISION_LABEL]
+                assert short_hash(label) != short_hash(stop.revision), "a pod is made at a stopped revision"
+
+    def rest(self) -> None:
+        """Everybody does their part until nothing happens any more, time included."""
+        quiet = 0
+        for _ in range(400):
+            before = self.model.writes
+            self.reconcile()
+            moved = [self.model.kubelet(found.metadata.name) for found in self.model.pods]
+            self.model.pass_time(7.0)
+            quiet = 0 if any(moved) or self.model.writes != before else quiet + 1
+            if quiet > 8:
+                return
+        raise AssertionError("it never comes to rest")
+
+    def is_rolled_out(self, image: str) -> bool:
+        pods = kept(self.model)
+        status = self.model.cloneset.status
+        return (
+            [image_of(found) for found in pods] == [image] * (self.model.cloneset.spec.replicas or 0)
+            and status.available_replicas == status.updated_available_replicas == len(pods)
+            and status.current_revision == status.update_revision
+            and CONDITION not in conditions(self.model)
+        )
+
+
+@st.composite
+def watched(draw: st.DrawFn, budgets: st.SearchStrategy[str]) -> Watched:
+    policy = draw(st.sampled_from(("ReCreate", "InPlaceIfPossible")))
+    model = model_of(
+        draw(budgets),
+        replicas=draw(st.integers(1, 5)),
+        policy=policy,
+        maxUnavailable=draw(LIMITS),
+        maxSurge=draw(st.sampled_from((0, 0, 1))),
+    )
+    found = Watched(model)
+    found.rest()
+    assert found.is_rolled_out("nginx:1")
+    return found
+
+
+AMOUNTS = st.sampled_from(("0", "1", "2", "20%", "50%"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(watched(AMOUNTS), st.integers(0, 7))
+def test_a_stopped_rollout_stays_and_a_newer_template_repairs_it(found: Watched, scaled: int) -> None:
+    model = found.model
+    set_image(model, BROKEN)
+    found.rest()
+    broken = [item for item in kept(model) if image_of(item) == BROKEN]
+    allowed = failure_budget.parse(model.cloneset.metadata.annotations[ANNOTATION]).allows(
+        model.cloneset.spec.replicas or 0
+    )
+    # A surplus pod that failed goes when the rollout stops, so fewer may be left than have failed.
+    assert CONDITION in conditions(model) or len(broken) <= allowed
+    if CONDITION in conditions(model):
+        assert int(conditions(model)[CONDITION].message.partition(" ")[0]) > allowed
+        names = {item.metadata.name for item in broken}
+        model.edit_spec(lambda spec: spec.update(replicas=max(scaled, 1)))
+        model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update(maxUnavailable="100%"))
+        found.rest()
+        assert {item.metadata.name for item in kept(model) if image_of(item) == BROKEN} <= names
+    set_image(model, "nginx:2")
+    found.rest()
+    assert found.is_rolled_out("nginx:2")
+
+
+@settings(max_examples=25, deadline=None)
+@given(watched(AMOUNTS.map("{}:rollback".format)))
+def test_a_rollout_that_goes_back_ends_where_it_began(found: Watched) -> None:
+    model = found.model
+    revision = model.cloneset.status.current_revision
+    set_image(model, BROKEN)
+    found.rest()
+    condition = conditions(model).get(CONDITION)
+    if condition is not None:
+        assert condition.reason == "RolledBack"
+        assert {image_of(item) for item in kept(model)} == {"nginx:1"}
+        assert model.cloneset.status.available_replicas == model.cloneset.spec.replicas
+        assert model.cloneset.status.current_revision == revision
+    set_image(model, "nginx:2")
+    found.rest()
+    assert found.is_rolled_out("nginx:2")
+
+
+@settings(max_examples=15, deadline=None)
+@given(watched(st.just("0")), st.sampled_from((None, "100%", "7")))
+def test_a_stop_ends_with_the_annotation(found: Watched, budget: str | None) -> None:
+    """Removed or raised: the rollout goes on as far as maxUnavailable lets it."""
+    model = found.model
+    set_image(model, BROKEN)
+    found.rest()
+    assert CONDITION in conditions(model)
+    ask(model, budget)
+    model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update(maxUnavailable="100%"))
+    found.rest()
+    assert CONDITION not in conditions(model)
+    assert {image_of(item) for item in kept(model)} == {BROKEN}
+
+
+def written(plan: Plan) -> list[Any]:
+    """What a plan does to pods, but for what the model numbers."""
+    data = plan_to_data(plan)
+    actions = [
+        (phase["name"], [{**action, "uid": "", "resource_version": ""} for action in chain])
+        for phase in data["phases"]
+        if phase["name"] not in ("revision", "history")
+        for chain in phase["chains"]
+    ]
+    return [*actions, data["held"]]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(1, 5), LIMITS, st.sampled_from(("ReCreate", "InPlaceIfPossible")), st.sampled_from(("7", "lots")))
+def test_off_changes_nothing(replicas: int, limit: int | str, policy: str, budget: str) -> None:
+    """Neither a text that is no budget nor a budget that nothing exceeds changes what is done to pods."""
+    off = model_of(None, replicas=replicas, policy=policy, maxUnavailable=limit)
+    on = model_of(budget, replicas=replicas, policy=policy, maxUnavailable=limit)
+    for image in ("nginx:1", "nginx:2"):
+        for model in (off, on):
+            set_image(model, image)
+        for _ in range(12):
+            plans = []
+            for model in (off, on):
+                plans.append(model.reconcile())
+                for found in model.pods:
+                    model.kubelet(found.metadata.name)
+                model.pass_time(7.0)
+            assert written(plans[0]) == written(plans[1])
+            assert "failure_budget" not in plans[0].notes
+    assert set(conditions(off)) == set(conditions(on)) == {"Progressing"}
+
+
+# What is said
+
+
+def stopped_model(budget: str = "0") -> Model:
+    found = Watched(model_of(budget, replicas=3, policy="InPlaceIfPossible", maxUnavailable=2))
+    found.rest()
+    set_image(found.model, BROKEN)
+    found.rest()
+    return found.model
+
+
+def test_the_plan_says_whom_the_budget_holds_and_what_helps() -> None:
+    plan = decide(stopped_model().snapshot())
+    [held] = [item for item in plan.held if [cause.code for cause in item.causes] == ["failure-budget"]]
+    [cause] = held.causes
+    assert cause.details["failed"] == 2
+    assert cause.details["allowed"] == 0
+    assert ANNOTATION in cause.remedy
+    assert "not ready for 40 s" in cause.message
+
+
+def test_one_event_when_it_stops_and_one_when_it_ends() -> None:
+    model = stopped_model()
+    told = []
+    for budget in ("0", None, None):
+        ask(model, budget)
+        snapshot = model.snapshot()
+        plan = decide(snapshot)
+        empty = Plan(held=plan.held, notes={**plan.notes, "moves": {}})
+        told.append([(note.type, note.reason) for note in conclude(snapshot, empty, Outcomes()).events])
+        model.reconcile()
+    assert told == [[], [("Normal", "FailureBudgetCleared")], []]
+    model.change(CLONE_SETS, "web", lambda document: document["status"].update(conditions=[]))
+    ask(model, "0")
+    snapshot = model.snapshot()
+    plan = decide(snapshot)
+    [event] = conclude(snapshot, Plan(notes={**plan.notes, "moves": {}}), Outcomes()).events
+    assert (event.type, event.reason) == ("Warning", CONDITION)
+    assert all(found.metadata.name in event.message for found in kept(model) if image_of(found) == BROKEN)
+
+
+def test_a_pass_is_asked_for_when_a_pod_would_count_as_failed() -> None:
+    found = Watched(model_of("0", replicas=2, policy="InPlaceIfPossible", maxUnavailable=1))
+    found.rest()
+    set_image(found.model, BROKEN)
+    for _ in range(3):
+        found.reconcile()
+        for item in found.model.pods:
+            found.model.kubelet(item.metadata.name)
+    waits = [wake.after for wake in decide(found.model.snapshot()).wakes if "counts as failed" in wake.reason]
+    assert waits == [pytest.approx(41)]
+
+
+# Whatever anybody does
+
+
+class Budgeted(Checked):
+    """The promises of a CloneSet about its pods, and that a stopped rollout takes nobody along."""
+
+    def _on_late_write(self, action: Action) -> None:
+        """Claims and revisions have nothing to do with a budget."""
+
+    def _partition_is_kept(self, action: Action, kept: list[Pod], limits: Limits) -> None:
+        judgement = self.plan.notes.get("failure_budget")
+        if judgement is None or judgement.stop is None:
+            super()._partition_is_kept(action, kept, limits)
+            return
+        assert self._snapshot is not None
+        [before] = [found for found in self._snapshot.pods if found.metadata.name == action.target.name]
+        after = next(found for found in self.model.pods if found.metadata.name == action.target.name)
+        assert self.is_new(before) or not self.is_new(after), "a pod moves to a stopped revision"
+
+
+@settings(max_examples=12 * EXAMPLES, deadline=None, derandomize=EXAMPLES == 1, suppress_health_check=list(HealthCheck))
+@given(models(), AMOUNTS, st.sampled_from(Reaction), st.lists(STEPS, min_size=10, max_size=50))
+def test_promises_hold_for_random_stories(
+    model: Model, amount: str, reaction: Reaction, story: list[tuple[str, int]]
+) -> None:
+    ask(model, f"{amount}:{reaction}")
+    model.edit_spec(lambda spec: spec.update(progressDeadlineSeconds=40))
+    checked = Budgeted(model)
+    checked.reconcile()
+    for step, number in story:
+        play(checked, step, number)
+    if BROKEN.encode() in bytes(model.cloneset.spec.template):
+        set_image(model, "nginx:4")
+    come_to_rest(checked)
+    if CONDITION in conditions(model):
+        ask(model, None)  # pods that waited too long for somebody's hook count as failed, too
+        come_to_rest(checked)
+    assert CONDITION not in conditions(model)
+    is_where_it_should_be(checked)
