@@ -31,7 +31,7 @@ _IMAGES = {
 """Those that real nodes have, too."""
 _GATES = ("CloneSetPartitionRollback", "PreparingUpdateAsUpdate", "CloneSetShortHash")
 _IN_TEMPLATE = ("image", "label", "annotation", "env", "args")
-_CRASHES = "sim.kruise.io/crash-loop"
+_CRASHES = "sim.kruise.io/crash-loop.main"
 _NEVER_READY = "sim.kruise.io/never-ready.main"
 _CALM = None
 _LONG_ENOUGH_TO_BE_STUCK = 400.0

@@ -15,7 +15,7 @@ from kruise.inplace import keys
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ConflictError, NotFoundError
 
-CRASHES = "sim.kruise.io/crash-loop"
+CRASHES = "sim.kruise.io/crash-loop.main"
 NEVER_READY = "sim.kruise.io/never-ready.main"
 _MOMENT = 0.2
 

@@ -33,6 +33,7 @@ from kruise.machinery.plan import (
     Conclusion,
     EventNote,
     EventType,
+    Outcome,
     Outcomes,
     Phase,
     Plan,
@@ -656,3 +657,121 @@ def test_objects_that_are_dear_to_decide_about_have_fewer_passes() -> None:
 
     assert run_virtual(passes(0.0)) >= 20
     assert run_virtual(passes(1.0)) <= 6
+
+
+# Writes that outlast their pass
+
+
+class LooseSnapshot(Struct):
+    toy: Toy
+    pods: tuple[Pod, ...]
+    under_way: dict[str, str]
+    failed_before: str
+
+
+def loosely(seen: list[LooseSnapshot], *, fails_on: str = "") -> ControllerSpec[LooseSnapshot]:
+    """Labels every pod of a toy, and lets go of writes that take more than a tenth of a second."""
+
+    def look(view: View, key: Key) -> LooseSnapshot | None:
+        toy = view.store(TOYS).get(key.namespace, key.name)
+        if toy is None:
+            return None
+        names = {target.name: mark for target, mark in view.under_way.items()}
+        found = LooseSnapshot(
+            toy=toy,
+            pods=view.store(PODS).by_index("owner", toy.metadata.uid),
+            under_way=names,
+            failed_before=view.failed_before,
+        )
+        seen.append(found)
+        return found
+
+    def labels(snapshot: LooseSnapshot) -> Plan:
+        chains = tuple(
+            (
+                patch(
+                    Target(PODS, "default", pod.metadata.name),
+                    {"metadata": {"labels": {"seen": "yes"}}},
+                    uid=pod.metadata.uid,
+                    reason="label",
+                ),
+            )
+            for pod in snapshot.pods
+            if "seen" not in pod.metadata.labels and pod.metadata.name not in snapshot.under_way
+        )
+        return Plan(phases=(Phase(name="label", chains=chains, pause_after=0.1, lets_go=True, mark="there"),))
+
+    def ending(snapshot: LooseSnapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
+        count = sum("seen" in pod.metadata.labels for pod in snapshot.pods)
+        if snapshot.toy.status.replicas == count:
+            return Conclusion()
+        toy = snapshot.toy
+        target = Target(TOYS, "default", toy.metadata.name)
+        return Conclusion(status=status_patch(target, {"replicas": count}, uid=toy.metadata.uid, reason="counted"))
+
+    def events(plan: Plan, phase: Phase, outcomes: tuple[Outcome, ...]) -> list[EventNote]:
+        return [EventNote(reason="Labelled", message=outcomes[0].result.value)]
+
+    return dataclasses.replace(
+        SPEC, snapshot=look, decide=labels, conclude=ending, snapshot_type=LooseSnapshot, events_of=events
+    )
+
+
+async def _with_pods(scene: Scene, count: int) -> None:
+    toy = await scene.add_toy(replicas=count)
+    for number in range(count):
+        body = pod_body(f"p{number}", owner_uid=toy.metadata.uid)
+        body["metadata"]["ownerReferences"][0]["name"] = toy.metadata.name
+        await scene.direct.create(PODS, body, "default")
+
+
+def test_the_next_pass_is_told_of_writes_under_way_and_comes_again_when_they_ended() -> None:
+    async def main() -> None:
+        seen: list[LooseSnapshot] = []
+        scene = Scene(Rule(Delay(2.0), verbs={Verb.PATCH}, resource="pods"), spec=loosely(seen))
+        await _with_pods(scene, 2)
+        async with scene.at_work():
+            await asyncio.sleep(1)
+            scene.controller.queue.add(Key("default", "toy"))
+            await asyncio.sleep(0.5)
+            assert seen[-1].under_way == {"p0": "there", "p1": "there"}
+            assert scene.notes.taken == []
+            await asyncio.sleep(3)
+            assert seen[-1].under_way == {}
+            assert [message for _, _, _, message in scene.notes.taken] == ["done", "done"]
+            toy = await scene.direct.get(TOYS, "toy", "default")
+            assert toy.status.replicas == 2
+        patches = [line for line in scene.faults.log if "PATCH" in str(line).upper()]
+        assert len(patches) == 2, "each pod is written to once"
+
+    run_virtual(main())
+
+
+def test_a_write_that_fails_after_its_pass_is_told_to_the_next_one_and_tried_again() -> None:
+    async def main() -> None:
+        seen: list[LooseSnapshot] = []
+        refusal = Rule(Answer(403, "Forbidden"), verbs={Verb.PATCH}, resource="pods", times=1)
+        scene = Scene(Rule(Delay(1.0), verbs={Verb.PATCH}, resource="pods"), refusal, spec=loosely(seen))
+        await _with_pods(scene, 1)
+        async with scene.at_work():
+            await asyncio.sleep(10)
+        told = [snapshot.failed_before for snapshot in seen if snapshot.failed_before]
+        assert len(told) == 1
+        assert "injected fault" in told[0]
+        assert [message for _, _, _, message in scene.notes.taken] == ["failed", "done"]
+        assert scene.controller.queue.retries(Key("default", "toy")) == 0
+
+    run_virtual(main())
+
+
+def test_a_controller_that_ends_waits_for_writes_that_were_let_go() -> None:
+    async def main() -> None:
+        seen: list[LooseSnapshot] = []
+        scene = Scene(Rule(Delay(2.0), verbs={Verb.PATCH}, resource="pods"), spec=loosely(seen))
+        await _with_pods(scene, 1)
+        async with scene.at_work():
+            await asyncio.sleep(1)
+        pod = await scene.direct.get(PODS, "p0", "default")
+        assert pod.metadata.labels["seen"] == "yes"
+
+    run_virtual(main())

@@ -7,6 +7,9 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from kruise.api.apps.cloneset import CloneSet
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
@@ -22,13 +25,18 @@ HOLD = "example.com/hold"
 HOOKED: Mapping[str, Any] = {"inPlaceUpdate": {"labelsHandler": {HOLD: "true"}, "markPodNotReady": True}}
 
 
-def _rollout(cloneset: CloneSet, pods: Iterable[Pod]) -> Plan:
+def _rollout(cloneset: CloneSet, pods: Iterable[Pod], **seen: Any) -> Plan:
     """From the old revision to the new one."""
     status = codec.evolve(cloneset.status, current_revision=OLD.metadata.name)
     update = make_revision(codec.decode(bytes(cloneset.spec.template), dict), 2)
     return decide(
         Snapshot(
-            cloneset=codec.evolve(cloneset, status=status), now=NOW, pods=tuple(pods), revisions=(OLD, update), seed=1
+            cloneset=codec.evolve(cloneset, status=status),
+            now=NOW,
+            pods=tuple(pods),
+            revisions=(OLD, update),
+            seed=1,
+            **seen,
         )
     )
 
@@ -129,3 +137,73 @@ def test_a_marked_pod_says_that_missing_pods_come_first() -> None:
     plan = decide(Snapshot(cloneset=cloneset, now=NOW, pods=tuple(pods), revisions=(NEW,), seed=1))
     assert not list(plan.actions())
     assert _causes(plan, "web-bbbbb") == ["scale-limit"]
+
+
+# Pods that an earlier pass still writes to
+
+
+def _old_pods(count: int) -> list[Pod]:
+    return [make_pod(f"{number:05d}", old=True) for number in range(count)]
+
+
+@given(
+    replicas=st.integers(1, 12),
+    limit=st.integers(1, 12),
+    under_way=st.sets(st.integers(0, 11)),
+    refreshed=st.sets(st.integers(0, 11)),
+)
+def test_pods_under_way_count_as_moved_and_down_and_are_left_alone(
+    replicas: int, limit: int, under_way: set[int], refreshed: set[int]
+) -> None:
+    cloneset = make_cloneset(replicas=replicas, rolling={**IN_PLACE, "maxUnavailable": limit})
+    pods = _old_pods(replicas)
+    marks = {f"web-{number:05d}": "" for number in refreshed}
+    marks |= {f"web-{number:05d}": NEW.metadata.name for number in under_way if number < min(limit, replicas)}
+    plan = _rollout(cloneset, pods, under_way=marks)
+    moving = {name for name, mark in marks.items() if mark}
+    assert {action.target.name for action in plan.actions()}.isdisjoint(marks)
+    assert len(moving) + len(_moved(plan)) <= min(limit, replicas)
+    assert len(_moved(plan)) == min(min(limit, replicas) - len(moving), replicas - len(marks.keys() & _names(pods)))
+    for name in moving:
+        assert _causes(plan, name) == ["updating"]
+
+
+def _names(pods: Iterable[Pod]) -> set[str]:
+    return {pod.metadata.name for pod in pods}
+
+
+def test_a_pod_on_its_way_to_a_revision_that_is_not_wanted_any_more_is_no_new_pod() -> None:
+    """The template changed again while the write was under way: the pod is down, and its turn comes when it ended."""
+    cloneset = make_cloneset(replicas=3, rolling={**IN_PLACE, "maxUnavailable": 1})
+    plan = _rollout(cloneset, _old_pods(3), under_way={"web-00000": "web-5d8f7c9b6c"})
+    assert _moved(plan) == set()
+    assert _causes(plan, "web-00001") == ["max-unavailable"]
+
+
+def test_scaling_waits_for_pods_under_way_and_nobody_else_moves_meanwhile() -> None:
+    cloneset = make_cloneset(replicas=2, rolling={**IN_PLACE, "maxUnavailable": 2})
+    plan = _rollout(cloneset, _old_pods(4), under_way={"web-00003": NEW.metadata.name})
+    assert list(plan.actions()) == []
+    assert _causes(plan, "web-00001") == ["next"]
+    assert list(_rollout(cloneset, _old_pods(4)).actions())
+
+
+def test_scaling_does_not_wait_for_a_refresh_of_other_pods() -> None:
+    cloneset = make_cloneset(replicas=5, rolling={**IN_PLACE, "maxUnavailable": 2})
+    plan = _rollout(cloneset, _old_pods(4), under_way={"web-00003": ""})
+    assert Verb.CREATE in {action.verb for action in plan.actions()}
+
+
+def test_a_pass_moves_no_more_pods_than_the_server_takes_at_once() -> None:
+    cloneset = make_cloneset(replicas=9, rolling={**IN_PLACE, "maxUnavailable": "100%"})
+    moving = {"web-00000": NEW.metadata.name}
+    plan = _rollout(cloneset, _old_pods(9), under_way=moving, at_once=4)
+    assert len(_moved(plan)) == 3
+    assert _causes(plan, "web-00008") == ["next"]
+
+
+def test_a_pass_refreshes_no_more_pods_than_the_server_takes_at_once() -> None:
+    cloneset = make_cloneset(replicas=6, rolling=IN_PLACE)
+    plan = _rollout(cloneset, [make_pod(f"{number:05d}", state="PreparingNormal") for number in range(6)], at_once=4)
+    assert len(list(plan.actions())) == 4
+    assert _causes(plan, "web-00005") == ["next"]
