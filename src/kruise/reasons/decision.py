@@ -72,9 +72,11 @@ def of_dump(document: Mapping[str, Any]) -> Decision:
     """A dump of the journal. What a newer or older manager wrote differently is left out, not stumbled over."""
     plan = _mapping(document.get("plan"))
     notes = _mapping(plan.get("notes"))
+    causes = _Causes()
     return Decision(
         held=tuple(
-            (_about(held), tuple(_cause(cause) for cause in _items(held, "causes"))) for held in _items(plan, "held")
+            (_about(held), tuple(causes.read(cause) for cause in _items(held, "causes")))
+            for held in _items(plan, "held")
         ),
         steps=tuple(
             Step(str(action.get("verb", "")), _about(action), str(action.get("reason", "")), str(action.get("uid", "")))
@@ -111,13 +113,22 @@ def _about(item: Mapping[str, Any]) -> About:
     return About(str(target.get("group", "")), str(target.get("plural", "")), str(target.get("name", "")))
 
 
-def _cause(cause: Mapping[str, Any]) -> Cause:
-    return Cause(
-        code=str(cause.get("code", "")),
-        message=str(cause.get("message", "")),
-        details=_mapping(cause.get("details")),
-        remedy=str(cause.get("remedy") or ""),
-    )
+class _Causes:
+    """Causes as they are read. One that holds thousands of pods is one again, as it was in the plan."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[Mapping[str, Any], Cause]] = {}
+
+    def read(self, data: Mapping[str, Any]) -> Cause:
+        key = (str(data.get("code", "")), str(data.get("message", "")))
+        known = self._known.get(key)
+        if known is not None and known[0] == data:
+            return known[1]
+        cause = Cause(
+            code=key[0], message=key[1], details=_mapping(data.get("details")), remedy=str(data.get("remedy") or "")
+        )
+        self._known[key] = (data, cause)
+        return cause
 
 
 def _items(mapping: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
