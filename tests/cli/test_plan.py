@@ -21,6 +21,9 @@ import yaml
 
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.pod import PODS
+from kruise.foresight import foreseeing
+from kruise.foresight.playing import Bounds
+from kruise.inplace import keys
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ApiError
 from kruise.machinery.client.http import HttpTransport
@@ -53,10 +56,10 @@ def cloneset(name: str, replicas: int = 4, **rolling: Any) -> Json:
 
 @pytest.fixture(scope="module")
 def kruise(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kruise]:
-    """A cluster with a CloneSet `web` of four pods, which tests only read."""
+    """A cluster with a CloneSet `web` of five pods, which tests only read."""
     with local_cluster(tmp_path_factory.mktemp("state")) as kubeconfig:
         found = Kruise(kubeconfig)
-        create(found, cloneset("web", partition=1))
+        create(found, WEB)
         create(found, cloneset("strict", replicas=2, podUpdatePolicy="InPlaceOnly"))
         for name in ("web", "strict"):
             found.ok("rollout", "status", f"clone/{name}", "--timeout=60s")
@@ -78,11 +81,16 @@ def versions(kruise: Kruise) -> dict[str, str]:
 
 
 def settle(kruise: Kruise) -> None:
-    """Wait until no pod changes any more: the last writes come after a rollout is done."""
-    before: dict[str, str] = {}
-    while (now := versions(kruise)) != before:
-        before = now
-        time.sleep(0.5)
+    """Wait for the last write that a new pod gets: what the agent on its node says about the containers."""
+
+    async def is_settled(client: Client) -> bool:
+        pods = (await client.list(PODS, "default")).items
+        return all(keys.CONTAINERS_META_ANNOTATION in pod.metadata.annotations for pod in pods)
+
+    deadline = time.monotonic() + 30
+    while not talk(kruise, is_settled):
+        assert time.monotonic() < deadline, "no agent speaks"
+        time.sleep(0.1)
 
 
 def create(kruise: Kruise, document: Json) -> None:
@@ -142,7 +150,7 @@ def with_image(document: Json, image: str) -> Json:
     return found
 
 
-WEB = cloneset("web", partition=1)
+WEB = cloneset("web", replicas=5, partition=1)
 
 
 # What it says
@@ -164,25 +172,26 @@ def test_an_image_change_of_a_live_object(kruise: Kruise) -> None:
     assert [line for line in lines if not line.startswith("Assumed: ")] == [
         "Plan:  cloneset.apps.kruise.io/web in namespace default",
         "Result:  stops",
-        "Summary:  3 pods in 2 waves: 3 updated in place; then it stops, after about T: "
+        "Summary:  4 pods in 2 waves: 4 updated in place; then it stops, after about T: "
         "partition keeps 1 pods at their old revision",
         'Change:  spec.template.spec.containers[main].image: "nginx:1.25" -> "nginx:1.26"',
         "Revision:  web-HASH -> web-HASH",
-        "Available:  4 before, 2 at worst (at least 2 promised), 4 after",
-        "Pods:  4 wanted, 4 at most (4 allowed)",
-        "At the end:  3 at web-HASH, 1 at web-HASH",
+        "Available:  5 before, 3 at worst (at least 3 promised), 5 after",
+        "Pods:  5 wanted, 5 at most (5 allowed)",
+        "At the end:  4 at web-HASH, 1 at web-HASH",
         "Time:  about T",
         "",
         "WAVE  BEGINS  TAKES  AVAILABLE  HOW  PODS",
-        "1  T  T  2  2 updated in place  web-ID, web-ID",
-        "2  T  T  3  1 updated in place  web-ID",
+        "1  T  T  3  2 updated in place  web-ID, web-ID",
+        "2  T  T  3  2 updated in place  web-ID, web-ID",
         "",
         "HOW  PODS  WHY",
-        "in-place  3  image of main changes",
+        "in-place  4  image of main changes",
         "",
         "POD  WAVE  HOW  AT  SERVES AFTER  WHY",
         "web-ID  1  in-place  T  T  image of main changes",
         "web-ID  1  in-place  T  T  image of main changes",
+        "web-ID  2  in-place  T  T  image of main changes",
         "web-ID  2  in-place  T  T  image of main changes",
         "",
         "Stops (partition): after T: partition keeps 1 pods at their old revision [web-ID] "
@@ -213,15 +222,15 @@ def names_of(data: Json) -> list[list[str]]:
 
 
 def test_flags_and_a_file_together(kruise: Kruise, tmp_path: Path) -> None:
-    command = ("plan", "-f", file_of(tmp_path, with_image(WEB, "nginx:1.26")), "--replicas=6", "-o", "json")
+    command = ("plan", "-f", file_of(tmp_path, with_image(WEB, "nginx:1.26")), "--replicas=7", "-o", "json")
     partition = "spec.updateStrategy.rollingUpdate.partition=0"
     data = json.loads(kruise(*command, "--set", partition, "--set", 'metadata.annotations["a.b/c"]=1').out)
     paths = {change["path"]: change.get("after") for change in data["changes"]}
-    assert paths["spec.replicas"] == 6
+    assert paths["spec.replicas"] == 7
     assert paths["spec.updateStrategy.rollingUpdate.partition"] == 0
     assert "1" in next(str(value) for path, value in paths.items() if path.startswith("metadata"))
     assert data["verdict"] == "complete"
-    assert sum(data["counts"].values()) >= 6
+    assert sum(data["counts"].values()) >= 7
 
 
 def test_an_object_that_does_not_exist_yet(kruise: Kruise, tmp_path: Path) -> None:
@@ -235,7 +244,7 @@ def test_an_object_that_does_not_exist_yet(kruise: Kruise, tmp_path: Path) -> No
 
 
 def test_a_change_that_does_nothing(kruise: Kruise) -> None:
-    for arguments in ((), ("--image", "main=nginx:1.25"), ("--replicas=4",)):
+    for arguments in ((), ("--image", "main=nginx:1.25"), ("--replicas=5",)):
         assert "Summary:     no pod changes" in kruise.ok("plan", "clone/web", *arguments, "--exit-code")
 
 
@@ -250,9 +259,9 @@ def test_nothing_changes_where_the_file_is_what_the_cluster_has(kruise: Kruise, 
 
 def test_markdown_is_fit_for_a_comment(kruise: Kruise) -> None:
     text = "\n".join(kruise.ok("plan", "clone/web", "--image", "main=nginx:1.26", "-o", "markdown"))
-    assert text.startswith("### Plan for `cloneset.apps.kruise.io/web` in `default`\n\n**Stops as asked.** 3 pods in 2")
+    assert text.startswith("### Plan for `cloneset.apps.kruise.io/web` in `default`\n\n**Stops as asked.** 4 pods in 2")
     assert "| Wave | Begins | Takes | Available | How | Pods |" in text
-    assert "<summary>The 3 pods that change</summary>" in text
+    assert "<summary>The 4 pods that change</summary>" in text
     assert text.count("<details>") == text.count("</details>") == 2
 
 
@@ -312,6 +321,24 @@ def test_exit_codes(kruise: Kruise) -> None:
     assert stuck.lines[1] == "Result:      stuck"
 
 
+def test_how_far_and_under_which_gates_it_looks(kruise: Kruise, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Json] = []
+
+    def foresee(*arguments: Any, **options: Any) -> Any:
+        seen.append(options)
+        return real(*arguments, **options)
+
+    real = foreseeing.foresee
+    monkeypatch.setattr(foreseeing, "foresee", foresee)
+    kruise.ok("plan", "clone/web")
+    kruise.ok("plan", "clone/web", "--thorough", "--stop-at-hooks", "--feature-gates=CloneSetShortHash=true")
+    usual, other = seen
+    assert (usual["answer_hooks"], other["answer_hooks"]) == (True, False)
+    assert usual["bounds"] == Bounds()
+    assert other["bounds"].looks > usual["bounds"].looks
+    assert [one["settings"].gates["CloneSetShortHash"] for one in seen] == [False, True]
+
+
 # Nothing but reading
 
 
@@ -355,7 +382,7 @@ def test_what_changes_while_it_plans_is_told(kruise: Kruise, spy: type[Spy]) -> 
 
 def test_no_rights(kruise: Kruise, spy: type[Spy]) -> None:
     spy.forbidden = frozenset({"nodes"})
-    note = [line for line in kruise.ok("plan", "clone/web", "--replicas=5") if line.startswith("Note: ")]
+    note = [line for line in kruise.ok("plan", "clone/web", "--replicas=6") if line.startswith("Note: ")]
     assert note == [
         "Note: no right to list nodes: the plan does without them, and takes for granted that new pods find room"
     ]
@@ -453,10 +480,9 @@ def variables(kruise: Kruise) -> dict[str, str]:
 COMMAND = [sys.executable, "-m", "kruise.cli.main", "plan", "clone/web", "--image", "main=nginx:1.26"]
 DRAWN = (
     "cloneset.apps.kruise.io/web  default  stops",
-    "━━━━━━━━━━━━━━┃┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ 2/4",
+    "━━━━━━━━━━━━━━━━━┃┄┄┄┄┄┄┄┄┄┄┄┄ 3/5",
     "WAVE  BEGINS  TAKES  AVAILABLE       HOW                 PODS",
-    "━━━━┃┄┄┄┄┄ 2/4  2 updated in place  web-",
-    "━━━━┃━━┄┄┄ 3/4  1 updated in place  web-",
+    "━━━━━┃┄┄┄┄ 3/5  2 updated in place  web-",
     "-> lower updateStrategy.rollingUpdate.partition",
 )
 

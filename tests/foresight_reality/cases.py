@@ -148,10 +148,12 @@ def _comes_to_rest(step: Step) -> bool:
 
 
 def suits_real_nodes(case: Case) -> bool:
-    """Nothing in it is asked of simulated nodes only, and there are a few pods, but not too many for small nodes."""
+    """Nothing in it is asked of simulated nodes only, there are a few pods, but not too many for small nodes, and they
+    get another image."""
     text = f"{_compact(case.manifest)} {case.text()}"
     is_fit = all(word not in text for word in ("sim.kruise.io", "fieldRef", "args"))
-    return suits_real_time(case) and is_fit and 3 <= case.manifest["spec"]["replicas"] <= 6
+    moves = any(edit.what == "image" for edit in case.change)
+    return suits_real_time(case) and is_fit and moves and 3 <= case.manifest["spec"]["replicas"] <= 6
 
 
 def make_case(seed: int) -> Case:

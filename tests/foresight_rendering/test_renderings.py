@@ -179,6 +179,11 @@ def test_json_leaves_out_nothing_of_a_forecast() -> None:
         assert told.get(field.name, field.name) in data
 
 
+def test_a_plan_that_is_cut_says_how_to_see_the_rest() -> None:
+    cut = report(stops=(), staying=(), is_cut=True, seconds=90.0)
+    assert "Note: there is more to come than was looked at -> --thorough looks to the end" in lines(cut)
+
+
 def test_long_values_are_cut_and_many_changes_counted() -> None:
     changes = tuple(FieldChange(path=f"spec.f{number}", before="", after=f'"{"x" * 100}"') for number in range(25))
     said = [line for line in lines(report(changes=changes)) if line.startswith("Change:")]

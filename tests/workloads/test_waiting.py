@@ -147,6 +147,16 @@ def test_a_condition_comes_when_a_pod_is_stuck_and_goes_with_it() -> None:
     assert "conditions" not in status
 
 
+def test_a_pod_that_is_just_being_moved_is_not_stuck() -> None:
+    """It counts as down while its write is under way, and has been ready for long."""
+    cloneset = make_cloneset(replicas=2, rolling={"maxUnavailable": 1})
+    snapshot = make_situation(cloneset, [make_pod("a", old=True), make_pod("b", old=True)], rollout=True).snapshot
+    revision = decide(snapshot).notes["target_revision"]
+    plan = decide(codec.evolve(snapshot, under_way={"web-a": revision}))
+    assert {item.target.name: item.causes[0].code for item in plan.held}["web-b"] == "max-unavailable"
+    assert plan.notes["waiting"] is None
+
+
 def test_the_status_of_a_cloneset_that_goes_keeps_it() -> None:
     known = {"conditions": [{"type": "Waiting", "status": "True", "reason": "Hook"}], "observedGeneration": 1}
     snapshot = make_situation(make_cloneset(deleting=True, status=known)).snapshot

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,7 @@ from kruise.cli.flags import Connection, Where
 
 if TYPE_CHECKING:
     from kruise.cli.plan_fields import Fields
+    from kruise.cli.plan_reading import Edit
     from kruise.cli.session import Session
     from kruise.foresight.rendering.report import Report
     from kruise.manager.options import Options
@@ -38,6 +39,7 @@ _OBJECTS_SHOWN = 8
 @click.option(
     "--stop-at-hooks", is_flag=True, help="End at a lifecycle hook, instead of going on as if it were answered."
 )
+@click.option("--thorough", is_flag=True, help="Look to the very end, however long that takes.")
 @click.option("--feature-gates", default="", metavar="NAME=BOOL,...", help="Gates that the manager runs with.")
 @click.option("--exit-code", is_flag=True, help="Exit with 5 where pods would change.")
 @flags.connection
@@ -51,6 +53,7 @@ def plan(
     everything: bool,
     plain: bool,
     stop_at_hooks: bool,
+    thorough: bool,
     feature_gates: str,
     exit_code: bool,
     connection: Connection,
@@ -78,7 +81,9 @@ def plan(
         def edit(fields: Fields, document: Json) -> Json:
             return _edited(target, document, chosen, replicas, assignments, fields)
 
-        return await _report(session, target, manifest, edit, options, answer_hooks=not stop_at_hooks)
+        return await _report(
+            session, target, manifest, edit, options, answer_hooks=not stop_at_hooks, thorough=thorough
+        )
 
     report = run(connection, work)
     _show(report, output, everything=everything, plain=plain)
@@ -140,11 +145,18 @@ def _edited(
 
 
 async def _report(
-    session: Session, target: Target, manifest: Json | None, edit: Any, options: Options, *, answer_hooks: bool
+    session: Session,
+    target: Target,
+    manifest: Json | None,
+    edit: Edit,
+    options: Options,
+    *,
+    answer_hooks: bool,
+    thorough: bool,
 ) -> Report:
     from kruise.admission.inventory import MUTATING
     from kruise.cli import plan_reading
-    from kruise.foresight import foresee
+    from kruise.foresight import Bounds, foresee
     from kruise.foresight.errors import ForesightError
     from kruise.foresight.rendering.report import Report
     from kruise.kinds import FEATURES
@@ -164,6 +176,7 @@ async def _report(
             now=session.clock.now(),
             answer_hooks=answer_hooks,
             server_version=situation.server_version,
+            bounds=Bounds(looks=sys.maxsize, passes=sys.maxsize) if thorough else Bounds(),
         )
     except ForesightError as error:
         # An API server asks the webhooks that change objects, then checks the object itself, then asks the others.

@@ -50,6 +50,9 @@ from kruise.inplace.hashes import (
 from kruise.inplace.state import BrokenAnnotation
 from kruise.machinery import codec
 
+_APART = 0.02
+"""Seconds between pods that become ready together."""
+_MANY = 100
 _NOWHERE = "a-node"
 """Where pods go when no node was read."""
 
@@ -66,6 +69,10 @@ class Nodes:
         self._images = _ImageIds()
         self._restarts: dict[str, _Restart] = {}
         """By uid: restarts under way. A newer one takes the place of an older one."""
+        self._unreported: set[str] = set()
+        """Uids of pods whose containers are newer than what the agent has told of them."""
+        self._last_start: tuple[datetime | None, int] = (None, 0)
+        """When a pod was last set going, and how many before it together with it."""
         self._load: Counter[str] = Counter()
         """Pods by node."""
 
@@ -83,6 +90,7 @@ class Nodes:
         if new is None:
             if old is not None:
                 self._restarts.pop(old.metadata.uid, None)
+                self._unreported.discard(old.metadata.uid)
                 self._load[old.spec.node_name] -= 1
             return
         if old is None:
@@ -97,7 +105,7 @@ class Nodes:
             if not old.spec.node_name:
                 self._load[""] -= 1
                 self._load[new.spec.node_name] += 1
-                self._later(self._times.start + self._times.ready, self._started, new)
+                self._later(self._times.start + self._times.ready + self._apart(), self._started, new)
                 return
             self._changed(old, new)
         if old.status is not new.status and podstates.with_readiness(new, self._world.now) is not new:
@@ -160,6 +168,8 @@ class Nodes:
         if ready is None or ready.status != "False":
             return
         under_way = self._restarts.get(new.metadata.uid)
+        if new.metadata.uid in self._unreported:
+            return  # what the agent told is of the containers before; its next report comes back to this
         stale = [name for name in _out_of_date(new) if under_way is None or name not in under_way.names]
         if stale:
             self._restart(new, stale, after=self._times.agent)
@@ -175,6 +185,18 @@ class Nodes:
             self._world.put(PERSISTENT_VOLUME_CLAIMS, bound)
 
     # Steps of a pod
+
+    def _apart(self) -> float:
+        """How much later than the one before it a pod becomes ready that starts together with it.
+
+        In a cluster no two pods become ready at the very same moment: controllers see the first one alone, and what
+        they make of it may be all that they can do. Among very many pods this is left out; each moment costs a pass.
+        """
+        now, (before, count) = self._world.now, self._last_start
+        self._last_start = (now, count + 1 if before == now else 0)
+        if len(self._world.store(PODS)) > _MANY:
+            return 0.0
+        return _APART * self._last_start[1]
 
     def _later(self, seconds: float, step: Callable[[Pod], None], pod: Pod) -> None:
         self._world.after(seconds, functools.partial(self._take, step, pod.metadata.uid, pod))
@@ -226,7 +248,8 @@ class Nodes:
         restart = _Restart(since=self._world.now, names=under_way.names | set(names))
         self._restarts[pod.metadata.uid] = restart
         self._later(after, functools.partial(self._stopped, restart.names), pod)
-        self._later(after + self._times.restart + self._times.ready, functools.partial(self._restarted, restart), pod)
+        until_ready = after + self._times.restart + self._times.ready + self._apart()
+        self._later(until_ready, functools.partial(self._restarted, restart), pod)
 
     def _stopped(self, names: frozenset[str], pod: Pod) -> None:
         """The kubelet ends the containers that are to be replaced: they serve nobody from now on."""
@@ -250,7 +273,7 @@ class Nodes:
         containers = {container.name: container for container in pod.spec.containers}
         statuses = tuple(
             self._running(pod, containers[status.name], status, restart, failure)
-            if status.name in containers and self._comes_back(status, restart)
+            if status.name in containers and status.name in restart.names
             else status
             for status in pod.status.container_statuses
         )
@@ -261,11 +284,6 @@ class Nodes:
             observed_generation=pod.metadata.generation if pod.status.observed_generation else 0,
         )
         self._put_status(pod, status, report=True)
-
-    @staticmethod
-    def _comes_back(status: ContainerStatus, restart: _Restart) -> bool:
-        """A pod that was changed is taken to become ready, along with the containers that were left as they are."""
-        return status.name in restart.names or not status.ready
 
     def _running(
         self, pod: Pod, container: Container, before: ContainerStatus | None, restart: _Restart, failure: str
@@ -326,6 +344,7 @@ class Nodes:
         if report and self._reports:
             if any(metadata_env(container) for container in pod.spec.containers):
                 # Somebody waits for this report, so it must not come too early.
+                self._unreported.add(pod.metadata.uid)
                 self._later(max(self._times.report - self._times.ready, 0.0), self._report, pod)
             else:
                 after = _reporting(after)
@@ -352,6 +371,7 @@ class Nodes:
     # The node agent
 
     def _report(self, pod: Pod) -> None:
+        self._unreported.discard(pod.metadata.uid)
         after = _reporting(pod)
         if after is not pod and pod.metadata.deletion_timestamp is None:
             self._world.put(PODS, after)

@@ -197,7 +197,7 @@ def _trouble(pod: Pod, status: ContainerStatus, moved: datetime | None) -> str:
     waiting = status.state.waiting
     if waiting is not None and waiting.reason in _IMAGE_TROUBLE:
         if moved is None or _image_of(pod, status.name) in waiting.message:
-            return f"{waiting.reason} of container {status.name}" + f" [DEBUG moved={moved} image={_image_of(pod, status.name)} msg={waiting.message} rv={pod.metadata.resource_version} labels={pod.metadata.labels}]".replace(";", ",")
+            return f"{waiting.reason} of container {status.name}"
     elif waiting is not None and waiting.reason in _START_TROUBLE:
         if is_present:
             return f"{waiting.reason} of container {status.name}"

@@ -265,7 +265,8 @@ def remarks(report: Report) -> list[Message]:
     found = [Message(title="Assumed", code="", text=text) for text in forecast.assumptions if forecast.moves]
     found += [Message(title="Note", code="", text=text) for text in report.notes]
     if forecast.is_cut:
-        found.append(Message(title="Note", code="", text="there is more to come than the forecast looked at"))
+        remedy = "--thorough looks to the end"
+        found.append(Message(title="Note", code="", text="there is more to come than was looked at", remedy=remedy))
     return found
 
 

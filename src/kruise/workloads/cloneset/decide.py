@@ -77,11 +77,12 @@ def _pods(scaling: Phase | None, updating: update.UpdateStep) -> tuple[Phase, ..
 
 
 def _waiting(situation: Situation, held: tuple[Held, ...]) -> Waiting:
-    """Pods that only minReadySeconds keeps from being available are not in anybody's way."""
+    """Pods that only minReadySeconds keeps from being available are not in anybody's way, and of those that are written
+    to nobody can tell yet."""
     down = {
         fact.name: fact.pod
         for fact in situation.facts
-        if not fact.is_available and not (fact.is_ready and serves(fact.state))
+        if not fact.is_available and not fact.is_under_way and not (fact.is_ready and serves(fact.state))
     }
     return waiting.summarized(held, down, situation.now)
 

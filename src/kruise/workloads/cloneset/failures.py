@@ -59,6 +59,8 @@ def _judged(situation: Situation, budget: Budget, previous: Condition | None) ->
     failed: dict[str, str] = {}
     due: list[tuple[float, str]] = []
     for fact in situation.facts:
+        if situation.snapshot.under_way.get(fact.name):
+            continue  # it counts as moved, and what it shows is still of the revision before
         look = failure_budget.look_at(fact.pod, deadline_seconds=deadline, now=situation.now)
         if look.failure:
             if not fact.is_available:
