@@ -242,7 +242,7 @@ class Scene:
             counters = ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas", "updatedAvailableReplicas")
             assert status.get("observedGeneration") == found["metadata"]["generation"]
             assert {name: status.get(name) for name in counters} == dict.fromkeys(counters, wanted), self.told()
-            assert status["currentRevision"] == status["updateRevision"]
+            assert status.get("currentRevision") == status["updateRevision"], self.told()
             pods = self.by_name()
             assert len(pods) == wanted
             for pod in pods.values():
