@@ -53,15 +53,20 @@ def test_the_failure_budget_on_the_local_cluster(shell: Shell) -> None:
     assert walk(DOCUMENTS / "failure-budget.md", shell) > 15
 
 
+def test_a_plan_and_its_rollout_on_the_local_cluster(shell: Shell) -> None:
+    assert walk(DOCUMENTS / "plan-and-reality.md", shell) > 12
+
+
 @pytest.mark.nodes
-def test_the_tutorial_on_real_nodes(real_nodes: RealNodes, directory: Path) -> None:
+@pytest.mark.parametrize(("document", "commands"), [("cloneset-tutorial.md", 100), ("plan-and-reality.md", 12)])
+def test_documents_on_real_nodes(real_nodes: RealNodes, directory: Path, document: str, commands: int) -> None:
     with KruiseCluster(real_nodes) as cluster:
         programs = directory / "programs"
         write_ssh(programs, real_nodes)
         variables = environment(directory, programs) | {"KUBECONFIG": str(cluster.kubeconfig)}
         shell = Shell(directory, variables)
         try:
-            assert walk(DOCUMENTS / "cloneset-tutorial.md", shell, leave_out=[LOCAL]) > 100
+            assert walk(DOCUMENTS / document, shell, leave_out=[LOCAL]) > commands
         finally:
             shell.close()
 
