@@ -20,11 +20,15 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Action, Outcomes, Plan
 from kruise.machinery.revisions import short_hash
+from kruise.verbs import rollout_status
 from kruise.workloads import failure_budget
+from kruise.workloads.cloneset import advice
 from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.numbers import Limits
 from kruise.workloads.cloneset.situation import Snapshot
+from kruise.workloads.cloneset.validation import Candidate, problems
+from kruise.workloads.cloneset.wire import read
 from kruise.workloads.failure_budget import (
     ANNOTATION,
     CONDITION,
@@ -35,7 +39,7 @@ from kruise.workloads.failure_budget import (
     judge,
     look_at,
 )
-from tests.support.clonesets import NOW, TEMPLATE
+from tests.support.clonesets import NOW, TEMPLATE, make_cloneset
 from tests.workloads.cloneset.model import BROKEN, Json, Model
 from tests.workloads.cloneset.test_properties import _STEPS as STEPS
 from tests.workloads.cloneset.test_properties import EXAMPLES, Checked, models
@@ -619,3 +623,37 @@ def test_promises_hold_for_random_stories(
         come_to_rest(checked)
     assert CONDITION not in conditions(model)
     is_where_it_should_be(checked)
+
+
+# At the door, and on the command line
+
+
+def candidate(budget: str | None, **spec: Any) -> Candidate:
+    body = codec.decode(codec.encode(make_cloneset(**spec)), dict)
+    body["metadata"] |= {"annotations": {} if budget is None else {ANNOTATION: budget}}
+    return Candidate(body=body, reading=read(codec.encode(body), "v1beta1"))
+
+
+def test_a_wrong_budget_is_refused_when_it_comes_and_stays_editable_around() -> None:
+    place = f"metadata.annotations[{ANNOTATION}]"
+    assert [error.path for error in problems(candidate("lots"))] == [place]
+    assert [error.path for error in problems(candidate("lots"), candidate("2"))] == [place]
+    assert problems(candidate("lots", replicas=4), candidate("lots")) == ()
+    assert problems(candidate(None), candidate("lots")) == ()
+    assert problems(candidate("2:rollback"), candidate("lots")) == ()
+    [warning] = advice.warnings_of(candidate("lots").reading, {ANNOTATION: "lots"})
+    assert f'{place}: "lots" has no effect' in warning
+    assert advice.warnings_of(candidate("2").reading, {ANNOTATION: "2"}) == ()
+
+
+def test_the_status_of_a_rollout_that_stopped_is_a_failure() -> None:
+    document = codec.decode(codec.encode(stopped_model().cloneset), dict)
+    progress = rollout_status.cloneset(document)
+    assert progress.phase is rollout_status.Phase.FAILED
+    assert 'cloneset "web" exceeded its progress deadline' in progress.message
+    document["status"]["conditions"] = [
+        item for item in document["status"]["conditions"] if item["type"] != "Progressing"
+    ]
+    progress = rollout_status.cloneset(document)
+    assert progress.phase is rollout_status.Phase.FAILED
+    assert 'cloneset "web" exceeded its failure budget: 2 pods failed' in progress.message
