@@ -59,9 +59,7 @@ def cli() -> None:
 
 def main() -> None:
     try:
-        cli.main(prog_name="kruise", standalone_mode=False)
-    except click.exceptions.Exit as stop:
-        sys.exit(stop.exit_code)
+        sys.exit(cli.main(prog_name="kruise", standalone_mode=False))  # None, or the code of `Context.exit`
     except click.Abort:
         click.echo("aborted", err=True)
         sys.exit(130)
