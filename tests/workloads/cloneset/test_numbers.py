@@ -15,6 +15,7 @@ from kruise.api.apps.cloneset import (
     RollingUpdateCloneSetStrategy,
 )
 from kruise.api.apps.shared import IntOrPercent
+from kruise.machinery import codec
 from kruise.workloads.cloneset.numbers import (
     Census,
     Counts,
@@ -200,6 +201,13 @@ def test_a_partition_does_not_depend_on_how_the_percentage_is_written(percent: i
 )
 def test_limits(spec: CloneSetSpec, wanted: Limits) -> None:
     assert limits_of(spec) == wanted
+
+
+def test_on_delete_has_no_surge() -> None:  # CS-107
+    """Pods above the number would be made at the update revision, and as many old ones go that nobody deleted."""
+    spec = spec_of(4, max_surge=2)
+    on_delete = codec.evolve(spec, update_strategy=codec.evolve(spec.update_strategy, type="OnDelete"))
+    assert (limits_of(spec).max_surge, limits_of(on_delete).max_surge) == (2, 0)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kruise.api.apps.cloneset import CloneSetSpec
+from kruise.api.apps.shared import ON_DELETE
 from kruise.machinery.intorpercent import IntOrPercent, IntOrPercentError, is_percent, scaled_fraction
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ def limits_of(spec: CloneSetSpec) -> Limits:
     if rolling is None:
         unavailable = _absolute(DEFAULT_MAX_UNAVAILABLE, replicas, round_up=False)
         return Limits(max_unavailable=unavailable, scale_max_unavailable=scale_limit)
-    surge = 0 if rolling.paused else _absolute(rolling.max_surge, replicas, round_up=True)
+    # A surge would bring pods of the update revision, and old ones nobody deleted would go for them (CS-107).
+    has_surge = not rolling.paused and spec.update_strategy.type != ON_DELETE
+    surge = _absolute(rolling.max_surge, replicas, round_up=True) if has_surge else 0
     value = DEFAULT_MAX_UNAVAILABLE if rolling.max_unavailable is None else rolling.max_unavailable
     return Limits(
         partition=partition_of(rolling.partition, replicas),
