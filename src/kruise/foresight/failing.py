@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
+from kruise.api.native.container_reasons import CRASH_LOOP, NO_IMAGE
 from kruise.api.native.pod import Pod, is_active, is_ready
 from kruise.foresight import podstates
 from kruise.inplace import keys
 from kruise.machinery.revisions import short_hash
-
-PULL_ERRORS = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,7 @@ class Failures:
         if any(container.image in self.images for container in pod.spec.containers):
             return "ImagePullBackOff"
         revision = short_hash(pod.metadata.labels.get(keys.REVISION_LABEL, ""))
-        return "CrashLoopBackOff" if revision in self.revisions else ""
+        return CRASH_LOOP if revision in self.revisions else ""
 
 
 def of(pods: Iterable[Pod]) -> Failures:
@@ -55,7 +54,7 @@ def of(pods: Iterable[Pod]) -> Failures:
         }
         if waiting:
             failing.add(revision)
-        refused.update(images[name] for name, reason in waiting.items() if reason in PULL_ERRORS and name in images)
+        refused.update(images[name] for name, reason in waiting.items() if reason in NO_IMAGE and name in images)
     return Failures(
         broken=tuple(broken), revisions=frozenset(failing - well - {""}), images=frozenset(refused - running)
     )

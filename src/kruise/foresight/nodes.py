@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from kruise.api.meta import Condition
+from kruise.api.native.container_reasons import NO_IMAGE
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import (
     PODS,
@@ -33,7 +34,6 @@ from kruise.api.native.pod import (
 )
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.foresight import podstates
-from kruise.foresight.failing import PULL_ERRORS
 from kruise.foresight.times import Times
 from kruise.foresight.world import World
 from kruise.inplace import keys
@@ -235,7 +235,7 @@ class Nodes:
         initialized = [Condition(type=kind, status="True") for kind in ("PodReadyToStartContainers", "Initialized")]
         status = codec.evolve(
             pod.status,
-            phase="Pending" if failure in PULL_ERRORS else "Running",
+            phase="Pending" if failure in NO_IMAGE else "Running",
             start_time=pod.status.start_time or _whole(self._world.now),
             container_statuses=statuses,
             conditions=podstates.with_conditions(pod, initialized, self._world.now),
@@ -268,7 +268,7 @@ class Nodes:
             return
         del self._restarts[pod.metadata.uid]
         failure = self._failure_of(pod)
-        if pod.metadata.deletion_timestamp is not None or failure in PULL_ERRORS:
+        if pod.metadata.deletion_timestamp is not None or failure in NO_IMAGE:
             return
         containers = {container.name: container for container in pod.spec.containers}
         statuses = tuple(
@@ -305,7 +305,7 @@ class Nodes:
         return ContainerStatus(
             name=container.name,
             image=container.image,
-            image_id="" if failure in PULL_ERRORS else self._images.id_of(container.image),
+            image_id="" if failure in NO_IMAGE else self._images.id_of(container.image),
             container_id=f"containerd://{_digest(f'{pod.metadata.uid}/{container.name}/{count}/{began}')}",
             ready=not failure,
             started=not failure,

@@ -25,7 +25,7 @@ from kruise.foresight.kinds import Kind
 from kruise.foresight.watching import Watcher
 from kruise.foresight.world import World
 from kruise.inplace import edits
-from kruise.machinery.controller import ControllerSpec, Source, View, own_key
+from kruise.machinery.controller import ControllerSpec, Source, View
 from kruise.machinery.plan import Action, Cause, Conclusion, Outcome, Plan, Result
 from kruise.machinery.revisions import short_hash
 
@@ -111,14 +111,14 @@ class Playing:
         """Names of revisions that left the history."""
         self._controllers = [_Controller(spec) for feature in features for spec in feature.controllers(settings)]
         for controller in self._controllers:
-            for source in _sources(controller.spec):
+            for source in controller.spec.all_sources:
                 if not source.optional or source.resource in served:
                     world.add(source.resource, indexes=source.indexes)
 
     def begin(self) -> None:
         """Hear of every change from now on; everything that is there is looked at."""
         for controller in self._controllers:
-            for source in _sources(controller.spec):
+            for source in controller.spec.all_sources:
                 self._world.store(source.resource).subscribe(self._handler(controller, source))
         self._world.store(PODS).subscribe(self._pod_changed)
         self._world.add(CONTROLLER_REVISIONS).subscribe(self._revision_changed)
@@ -300,13 +300,6 @@ class Playing:
             for action in edits.writes(found, edit, reason="the hook lets it go") if not edit.is_empty else ():
                 done = self._world.write(action).result is Result.DONE or done
         return done
-
-
-def _sources(spec: ControllerSpec[Any]) -> list[Source[Any]]:
-    sources = list(spec.sources)
-    if all(source.resource != spec.subject for source in sources):
-        sources.insert(0, Source(spec.subject, own_key))
-    return sources
 
 
 def _what(outcome: Outcome) -> str:

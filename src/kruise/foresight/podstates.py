@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from kruise.api.meta import Condition
+from kruise.api.native.container_reasons import GOING_WELL
 from kruise.api.native.pod import (
     Container,
     ContainerStatus,
@@ -20,7 +21,6 @@ _SLOWNESS = 3
 _SHORTEST_PATIENCE = 60.0
 _SECOND = timedelta(seconds=1)
 """Times on objects are cut to whole seconds."""
-_GOING_WELL = frozenset({"", "ContainerCreating", "PodInitializing"})
 
 
 def trouble(pod: Pod) -> str:
@@ -30,7 +30,7 @@ def trouble(pod: Pod) -> str:
         return scheduled.message or "it has no node"
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting, ended = status.state.waiting, status.state.terminated
-        if waiting is not None and waiting.reason not in _GOING_WELL:
+        if waiting is not None and waiting.reason not in GOING_WELL:
             return f"container {status.name}: {waiting.reason}"
         if ended is not None and not status.ready and status in pod.status.container_statuses:
             return f"container {status.name} has ended with code {ended.exit_code}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kruise.api.native.apps import ControllerRevision
@@ -152,11 +152,6 @@ def by_revision(pods: Iterable[Pod], revisions: Mapping[str, ControllerRevision]
         name = revision.metadata.name if revision is not None else label
         counts[name] = counts.get(name, 0) + 1
     return dict(sorted(counts.items()))
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
 
 
 def revision_of(pod: Pod) -> str:

@@ -13,10 +13,10 @@ from typing import Any
 
 from kruise.foresight.forecast import Forecast, How, Warning
 from kruise.foresight.kinds import Amount, Kind, Limits
-from kruise.foresight.telling import listed
 from kruise.machinery import codec
 from kruise.machinery.intorpercent import IntOrPercentError, is_percent, percentage
 from kruise.machinery.revisions import DEFAULT_HISTORY_LIMIT
+from kruise.machinery.wording import listed
 
 _SURPRISE = Fraction(1, 10)
 """A percentage that comes to a number this much off, as a part of it, is worth a word."""

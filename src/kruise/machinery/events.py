@@ -21,6 +21,7 @@ from kruise.machinery.client.errors import AlreadyExistsError, ClientError, Forb
 from kruise.machinery.clock import Clock
 from kruise.machinery.codec import evolve
 from kruise.machinery.times import format_time
+from kruise.machinery.wording import shortened
 
 log = logging.getLogger(__name__)
 
@@ -94,7 +95,7 @@ class EventCorrelator:
         self, regarding: ObjectReference, kind: str, reason: str, message: str, now: datetime, host: str = ""
     ) -> EventWrite | None:
         """What to write, or None where this object has said too much lately. `host`: the node that speaks."""
-        message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
+        message = shortened(message, MAX_MESSAGE)
         subject = evolve(regarding, resource_version="")
         identity, message = self._combine(subject, kind, reason, message, now)
         written = self._written.use(

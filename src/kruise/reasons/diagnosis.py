@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
+from kruise.api.native.container_reasons import CRASH_LOOP, GOING_WELL, NO_IMAGE
 from kruise.api.native.events import Event
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import ContainerStatus, Pod, condition
@@ -18,16 +19,13 @@ from kruise.inplace import keys
 from kruise.inplace.availability import is_available, is_update_ready, seconds_until_available
 from kruise.inplace.readiness import writers_of
 from kruise.inplace.state import BrokenAnnotation, state_of
+from kruise.machinery.wording import shortened
 from kruise.reasons.codes import CODES
 from kruise.reasons.links import Act, Link
 from kruise.verbs.ages import age
 
-_PULL_REASONS = frozenset(
-    {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"}
-)
 _PATIENCE = 60.0
 """Seconds that a container may run without being ready before that is called a trouble."""
-_QUIET_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
 _START_TROUBLES = frozenset({"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedMapVolume"})
 _TOLD_BY_EVENTS = frozenset({"starting", "probe"})
 _PREEMPTION = re.compile(r"\.? (no new claims to deallocate, )?preemption: .*$", re.DOTALL)
@@ -192,16 +190,16 @@ class _Look:
         if status.ready or (is_init and state.terminated is not None and state.terminated.exit_code == 0):
             return
         waiting = state.waiting
-        if waiting is not None and waiting.reason in _PULL_REASONS:
+        if waiting is not None and waiting.reason in NO_IMAGE:
             image = images.get(name) or status.image
             yield self._no_image(name, what, image, waiting.message or waiting.reason)
-        elif waiting is not None and waiting.reason == "CrashLoopBackOff":
+        elif waiting is not None and waiting.reason == CRASH_LOOP:
             if not self._is_replaced(status):
                 # Between two tries to get the new image, a kubelet calls the end of the old container a crash.
                 yield from self._not_replaced(name, what, images.get(name, ""), starting)
             else:
                 yield self._crash(status, what)
-        elif waiting is not None and waiting.reason not in _QUIET_REASONS:
+        elif waiting is not None and waiting.reason not in GOING_WELL:
             message = f"{what} cannot be started: {waiting.reason}: {_short(waiting.message)}"
             yield self._link("container-error", message, self._correct("what the message names"))
         elif self._ends_again_and_again(status):
@@ -354,5 +352,4 @@ def _without_wrapping(text: str) -> str:
 
 def _short(text: str) -> str:
     """On one line, and no longer than a person reads."""
-    joined = " ".join(text.split())
-    return joined if len(joined) <= _LONGEST else f"{joined[: _LONGEST - 3]}..."
+    return shortened(" ".join(text.split()), _LONGEST)

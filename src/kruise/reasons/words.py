@@ -5,11 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
+from kruise.machinery.wording import listed
 from kruise.reasons.links import OBJECT, Act, Answer, Link, PodPlace, Source
 from kruise.verbs.ages import age
 
-NAMED = 5
-"""How many names a line tells before it counts the rest."""
 GROUPS = 8
 """How many paragraphs are told."""
 _BELOW = 3
@@ -166,11 +165,6 @@ def _advice(link: Link) -> str:
     if link.act is Act.NOBODY:
         return link.remedy or "it goes on by itself"
     return link.remedy or "nobody can say what to do; the message is all that is known"
-
-
-def listed(names: Sequence[str], most: int = NAMED) -> str:
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
 
 
 # A pod

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from kruise.api.meta import controller_of
+from kruise.api.native.container_reasons import GOING_WELL, NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStatus, Pod, condition, is_ready
 from kruise.inplace import keys
 from kruise.machinery.revisions import is_revision
@@ -61,7 +62,7 @@ class PodState:
         return Side.OLD if self.state in ("Ready", "NotReady") or self.state in _STUCK else Side.MOVING
 
 
-_STUCK = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull", "Failed", "Error", "Pending")
+_STUCK = NO_IMAGE | NO_START | {"Failed", "Error", "Pending"}
 
 
 def pods_of(kind: Kind, document: Json, pods: Iterable[Pod], revisions: Sequence[Revision]) -> list[Pod]:
@@ -146,7 +147,7 @@ def _word(pod: Pod) -> tuple[str, str]:
 def _trouble(statuses: Iterable[ContainerStatus]) -> tuple[str, str] | None:
     for status in statuses:
         waiting = status.state.waiting
-        if waiting is not None and waiting.reason not in ("", "ContainerCreating", "PodInitializing"):
+        if waiting is not None and waiting.reason not in GOING_WELL:
             return waiting.reason, waiting.message
         terminated = status.state.terminated
         if terminated is not None and terminated.exit_code != 0:

@@ -15,15 +15,18 @@ from __future__ import annotations
 import dataclasses
 import enum
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from kruise.api.meta import Condition
+from kruise.api.native.container_reasons import NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStateTerminated, ContainerStatus, Pod
 from kruise.inplace import keys
 from kruise.inplace.availability import is_update_ready, latest_meaning
 from kruise.inplace.state import BrokenAnnotation, in_grace, state_of
 from kruise.machinery.intorpercent import IntOrPercent, scaled_fraction
+from kruise.machinery.wording import listed
+from kruise.workloads.conditions import lasting
 
 ANNOTATION = "apps.kruise.io/failure-budget"
 CONDITION = "FailureBudgetExceeded"
@@ -95,28 +98,6 @@ def budget_of(annotations: Mapping[str, str]) -> Budget | None:
 # Whether a pod failed
 
 
-_IMAGE_TROUBLE = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "InvalidImageName",
-        "ErrImageNeverPull",
-        "ImageInspectError",
-        "RegistryUnavailable",
-        "SignatureValidationFailed",
-    }
-)
-_START_TROUBLE = frozenset(
-    {
-        "CrashLoopBackOff",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "RunContainerError",
-        "PreCreateHookError",
-        "PreStartHookError",
-        "PostStartHookError",
-    }
-)
 _SENT_AWAY = frozenset({"NodeLost", "NodeShutdown", "NodeAffinity", "Preempting", "Shutdown", "Terminated"})
 """Reasons of a failed pod that tell about its node, or about more important pods, and not about its template."""
 _CRASHES = 2
@@ -195,10 +176,10 @@ def _trouble(pod: Pod, status: ContainerStatus, moved: datetime | None) -> str:
     ended = status.state.terminated or status.last_state.terminated
     is_present = moved is None or (ended is not None and _began_after(ended, moved))
     waiting = status.state.waiting
-    if waiting is not None and waiting.reason in _IMAGE_TROUBLE:
+    if waiting is not None and waiting.reason in NO_IMAGE:
         if moved is None or _image_of(pod, status.name) in waiting.message:
             return f"{waiting.reason} of container {status.name}"
-    elif waiting is not None and waiting.reason in _START_TROUBLE:
+    elif waiting is not None and waiting.reason in NO_START:
         if is_present:
             return f"{waiting.reason} of container {status.name}"
     elif ended is not None and ended.exit_code != 0 and is_present and _restarts(status, moved) >= _CRASHES:
@@ -297,7 +278,7 @@ def judge(budget: Budget | None, rollout: Rollout, previous: Condition | None) -
     if memory is None and seen <= allowed:
         return UNJUDGED
     failed = max(seen, memory.failed if memory is not None else 0)
-    pods = memory.pods if memory is not None and memory.failed >= seen else listed(_described(rollout.failed))
+    pods = memory.pods if memory is not None and memory.failed >= seen else listed(_described(rollout.failed), _NAMED)
     return Judgement(stop=_stop(budget, rollout, failed=failed, allowed=allowed, pods=pods, is_new=memory is None))
 
 
@@ -350,14 +331,8 @@ def condition_of(stop: Stop | None, previous: Condition | None, now: datetime) -
     """The condition from now on; None: there is none."""
     if stop is None:
         return None
-    since = previous.last_transition_time if previous is not None and not stop.is_new else None
-    return Condition(
-        type=CONDITION,
-        status="True",
-        reason=stop.reason,
-        message=stop.message,
-        last_transition_time=since or now.replace(microsecond=0),
-    )
+    before = None if stop.is_new else previous
+    return lasting(CONDITION, stop.message, before, now, reason=stop.reason)
 
 
 def _remembered(condition: Condition | None) -> _Memory | None:
@@ -371,10 +346,3 @@ def _remembered(condition: Condition | None) -> _Memory | None:
 
 def _described(failed: Mapping[str, str]) -> list[str]:
     return [f"{name} ({failed[name].replace(';', ',')})" for name in sorted(failed)]
-
-
-def listed(names: Iterable[str]) -> str:
-    """The first few, and how many there are besides."""
-    everyone = list(names)
-    rest = f" and {len(everyone) - _NAMED} more" if len(everyone) > _NAMED else ""
-    return ", ".join(everyone[:_NAMED]) + rest

@@ -18,12 +18,14 @@ from kruise.inplace import keys
 from kruise.inplace.availability import latest_meaning
 from kruise.machinery.plan import Cause, Held
 from kruise.machinery.times import TimeError, parse_time
-from kruise.workloads.failure_budget import listed
+from kruise.machinery.wording import listed, shortened
+from kruise.workloads.conditions import lasting
 
 CONDITION = "Waiting"
 PATIENCE = 60
 """Seconds that a pod may be unavailable before what waits for it counts as stuck."""
 LONGEST_MESSAGE = 512
+_NAMED = 3
 
 NOBODY_WAITS_FOR = ("failure-budget", "in-place-only", "broken-annotation")
 """Only a person can resolve these."""
@@ -132,27 +134,16 @@ def _summary(stuck: Mapping[str, Sequence[str]], first: Mapping[str, Cause]) -> 
     for code in codes:
         cause = first[code]
         remedy = f" ({cause.remedy})" if cause.remedy else ""
-        parts.append(f"{listed(stuck[code])}: {cause.message}{remedy}")
-    return Summary(reason=_reason(codes[0]), message=_bounded("; ".join(parts)))
+        parts.append(f"{listed(stuck[code], _NAMED)}: {cause.message}{remedy}")
+    return Summary(reason=_reason(codes[0]), message=shortened("; ".join(parts), LONGEST_MESSAGE))
 
 
 def _reason(code: str) -> str:
     return "".join(word.capitalize() for word in code.split("-"))
 
 
-def _bounded(text: str) -> str:
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[: LONGEST_MESSAGE - 3]}..."
-
-
 def condition_of(summary: Summary | None, previous: Condition | None, now: datetime) -> Condition | None:
     """The condition from now on; None: there is none."""
     if summary is None:
         return None
-    since = previous.last_transition_time if previous is not None and previous.status == "True" else None
-    return Condition(
-        type=CONDITION,
-        status="True",
-        reason=summary.reason,
-        message=summary.message,
-        last_transition_time=since or now.replace(microsecond=0),
-    )
+    return lasting(CONDITION, summary.message, previous, now, reason=summary.reason)

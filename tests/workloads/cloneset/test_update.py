@@ -207,3 +207,10 @@ def test_a_pass_refreshes_no_more_pods_than_the_server_takes_at_once() -> None:
     plan = _rollout(cloneset, [make_pod(f"{number:05d}", state="PreparingNormal") for number in range(6)], at_once=4)
     assert len(list(plan.actions())) == 4
     assert _causes(plan, "web-00005") == ["next"]
+
+
+def test_the_status_counts_pods_as_they_show_themselves() -> None:
+    """A write that is under way may still fail."""
+    cloneset = make_cloneset(replicas=3, rolling={**IN_PLACE, "maxUnavailable": 1})
+    figures = _rollout(cloneset, _old_pods(3), under_way={"web-00000": NEW.metadata.name}).notes["figures"]
+    assert (figures.updated, figures.ready, figures.available) == (0, 3, 3)

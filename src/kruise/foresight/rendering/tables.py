@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from kruise.foresight.forecast import FieldChange, Move, Wave
 from kruise.foresight.rendering.report import Report
 from kruise.foresight.rendering.verdict import about, counts_text, last_stops
-from kruise.foresight.rendering.words import NAMES_SHOWN, duration, names_text, number, shortened
+from kruise.foresight.rendering.words import NAMES_SHOWN, duration, names_text, number
+from kruise.machinery.wording import shortened
 
 NEW_POD = "(new)"
 MOVES_LISTED = 30

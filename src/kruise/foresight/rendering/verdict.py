@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from kruise.foresight.forecast import Forecast, How, Move, Stop
 from kruise.foresight.rendering.report import Report
-from kruise.foresight.rendering.words import duration, number, shortened
+from kruise.foresight.rendering.words import duration, number
+from kruise.machinery.wording import shortened
 
 
 class Verdict(enum.StrEnum):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from kruise.machinery.wording import listed
+
 NAMES_SHOWN = 5
 
 
@@ -21,15 +23,9 @@ def number(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def shortened(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 3]}..."
-
-
 def names_text(names: Sequence[str], *, shown: int | None = NAMES_SHOWN) -> str:
     """`a, b, c and 7 more`. `shown` None: all of them."""
-    if shown is None or len(names) <= shown:
-        return ", ".join(names)
-    return f"{', '.join(names[:shown])} and {len(names) - shown} more"
+    return listed(names, len(names) if shown is None else shown)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

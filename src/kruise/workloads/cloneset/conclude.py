@@ -19,10 +19,11 @@ from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Conclusion, EventNote, EventType, Outcome, Outcomes, Phase, Plan, Result, Target, Wake
+from kruise.machinery.wording import shortened
 from kruise.workloads import failure_budget, waiting
 from kruise.workloads.cloneset.progress import PROGRESSING, deadline_of
 from kruise.workloads.cloneset.situation import Snapshot
-from kruise.workloads.cloneset.status import Figures, must_write, shortened, status_of, wire_form
+from kruise.workloads.cloneset.status import LONGEST_MESSAGE, Figures, must_write, status_of, wire_form
 from kruise.workloads.cloneset.update import IN_PLACE, RECREATE, UPDATE
 
 ChainOutcomes = tuple[Outcome, ...]
@@ -202,7 +203,7 @@ def _pull_job_event(outcome: Outcome) -> EventNote:
     if outcome.result is Result.DONE:
         return EventNote(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}")
     message = f"failed to create ImagePullJob {name} for image: {image}: {_error(outcome)}"
-    return EventNote(reason="FailedCreateImagePullJob", message=shortened(message))
+    return EventNote(reason="FailedCreateImagePullJob", message=shortened(message, LONGEST_MESSAGE))
 
 
 def _update_events(chain: ChainOutcomes, moves: Mapping[str, str], revision: str) -> Iterator[EventNote]:
@@ -232,7 +233,7 @@ def _update_events(chain: ChainOutcomes, moves: Mapping[str, str], revision: str
 
 
 def _warning(reason: str, message: str) -> EventNote:
-    return EventNote(type=EventType.WARNING, reason=reason, message=shortened(message))
+    return EventNote(type=EventType.WARNING, reason=reason, message=shortened(message, LONGEST_MESSAGE))
 
 
 def _json(body: Any) -> str:

@@ -17,6 +17,7 @@ from kruise.inplace.lifecycle import State
 from kruise.machinery import ownership
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Cause, Chain, EventNote, EventType, Held, OnError, Phase, Target
+from kruise.machinery.wording import listed
 from kruise.workloads.cloneset.claims import claims_by_id, delete_claim, hand_over, id_of, mark_for_deletion
 from kruise.workloads.cloneset.creation import create_pods
 from kruise.workloads.cloneset.deletion_order import choose_for_deletion, topology_keys
@@ -28,8 +29,6 @@ _LONGEST_PASS = 0.15
 """Seconds. Pods that got a node meanwhile wait no longer than this for their conditions."""
 _ROUNDS = 8
 """Times what the server takes at once is more than a pass can make in its time: the others come with the next."""
-_NAMED = 5
-"""How many pods a message names before it counts the rest."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,7 +321,4 @@ def is_ready_for_budget(facts: PodFacts) -> bool:
 
 
 def _listed(pods: list[str]) -> str:
-    if not pods:
-        return "none"
-    rest = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
-    return ", ".join(pods[:_NAMED]) + rest
+    return listed(pods) or "none"

@@ -7,7 +7,7 @@ from it once, and everything that decides (scaling, updating, status) reads it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -97,7 +97,9 @@ class Situation:
     templates: Mapping[str, Mapping[str, Any]]
     """Pod templates of the current and the update revision, by revision name."""
     facts: tuple[PodFacts, ...]
-    """Active pods that the CloneSet keeps, by name."""
+    """Active pods that the CloneSet keeps, by name; those that are still written to as they will be then."""
+    seen: tuple[PodFacts, ...]
+    """The same pods as they show themselves: what the status tells."""
     inactive: tuple[Pod, ...]
     """Finished or terminating pods of the CloneSet."""
     released: tuple[Pod, ...]
@@ -135,11 +137,10 @@ def facts_of(pod: Pod, *, update: str, min_ready_seconds: int, to_delete: frozen
     )
 
 
-def _facts(pods: Sequence[Pod], snapshot: Snapshot, update: str, to_delete: frozenset[str]) -> Iterator[PodFacts]:
-    min_ready_seconds, now = snapshot.cloneset.spec.min_ready_seconds, snapshot.now
-    for pod in pods:
-        facts = facts_of(pod, update=update, min_ready_seconds=min_ready_seconds, to_delete=to_delete, now=now)
-        target = snapshot.under_way.get(facts.name) if snapshot.under_way else None
+def _as_decided(seen: Iterable[PodFacts], under_way: Mapping[str, str], update: str) -> Iterator[PodFacts]:
+    """The pods as they are when the writes of earlier passes have ended."""
+    for facts in seen:
+        target = under_way.get(facts.name)
         if target:
             is_new = revisions.is_revision(target, update)
             yield codec.evolve(facts, is_under_way=True, is_new=is_new, is_available=False, is_ready=False)
@@ -169,7 +170,10 @@ def situation_of(snapshot: Snapshot) -> Situation:
     update = choice.revision
     current = revisions.current_revision(history, status.current_revision, update)
     kept, inactive, released = _sorted_out(snapshot.pods, owner, selector)
-    to_delete = frozenset(spec.scale_strategy.pods_to_delete)
+    to_delete, wait, now = frozenset(spec.scale_strategy.pods_to_delete), spec.min_ready_seconds, snapshot.now
+    seen = tuple(
+        facts_of(pod, update=update.metadata.name, min_ready_seconds=wait, to_delete=to_delete, now=now) for pod in kept
+    )
     return Situation(
         snapshot=snapshot,
         cloneset=cloneset,
@@ -181,7 +185,8 @@ def situation_of(snapshot: Snapshot) -> Situation:
         update=update,
         history=tuple(history),
         templates={revision.metadata.name: revisions.template_of(revision) or {} for revision in (current, update)},
-        facts=tuple(_facts(kept, snapshot, update.metadata.name, to_delete)),
+        facts=tuple(_as_decided(seen, snapshot.under_way, update.metadata.name)) if snapshot.under_way else seen,
+        seen=seen,
         inactive=tuple(inactive),
         released=tuple(released),
         now=snapshot.now,

@@ -13,8 +13,10 @@ from kruise.inplace.availability import seconds_until_available
 from kruise.machinery.codec import evolve
 from kruise.machinery.selectors import from_label_selector
 from kruise.machinery.times import format_time
+from kruise.machinery.wording import shortened
 from kruise.workloads.cloneset.progress import PROGRESSING, Rollout, progressing
 from kruise.workloads.cloneset.situation import Situation
+from kruise.workloads.conditions import lasting
 from kruise.workloads.failure_budget import CONDITION as BUDGET_CONDITION
 
 FAILED_SCALE = "FailedScale"
@@ -22,7 +24,7 @@ FAILED_UPDATE = "FailedUpdate"
 NO_CONDITIONS: Mapping[str, Condition | None] = {}
 
 # A server's refusal may quote a whole object, and everybody who watches the CloneSet gets its status.
-_LONGEST_MESSAGE = 1024
+LONGEST_MESSAGE = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ def figures(situation: Situation, *, current_revision: str | None = None) -> Fig
     spec, replicas = situation.cloneset.spec, situation.replicas
     ready = available = updated = updated_ready = updated_available = 0
     waits: list[tuple[float, str]] = []
-    for fact in situation.facts:
+    for fact in situation.seen:
         ready += fact.is_ready
         available += fact.is_available
         if fact.is_new:
@@ -59,7 +61,7 @@ def figures(situation: Situation, *, current_revision: str | None = None) -> Fig
             if seconds is not None:
                 waits.append((seconds, fact.name))
     after, name = min(waits, default=(None, ""))
-    existing = len(situation.facts)
+    existing = len(situation.seen)
     update_revision = situation.update.metadata.name
     if current_revision is None:
         everyone_updated = updated == existing == replicas
@@ -143,14 +145,7 @@ def _failure(kind: str, previous: Condition | None, text: str | None, now: datet
         return previous
     if not text:
         return None
-    since = previous.last_transition_time if previous is not None and previous.status == "True" else None
-    return Condition(
-        type=kind, status="True", message=shortened(text), last_transition_time=since or now.replace(microsecond=0)
-    )
-
-
-def shortened(text: str, longest: int = _LONGEST_MESSAGE) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+    return lasting(kind, shortened(text, LONGEST_MESSAGE), previous, now)
 
 
 _OPTIONAL = {

@@ -26,6 +26,7 @@ from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Cause, Chain, Held, OnError, Phase, Target, Wake
 from kruise.machinery.revisions import short_hash
+from kruise.machinery.wording import listed
 from kruise.workloads.cloneset.creation import revision_labels
 from kruise.workloads.cloneset.failures import NO_BUDGET, Failures, cause_of
 from kruise.workloads.cloneset.numbers import counts_of, update_numbers
@@ -424,9 +425,8 @@ class _Updating:
 
     def _hold_by_limit(self, waiting: list[PodFacts], budget: int) -> None:
         blockers = [fact.name for fact in self._situation.facts if not fact.is_available]
-        named = ", ".join(blockers[:5]) + (f" and {len(blockers) - 5} more" if len(blockers) > 5 else "")
         message = f"maxUnavailable {self._situation.limits.max_unavailable} allows {budget} unavailable pods"
-        message += f"; used up by {named}" if named else ""
+        message += f"; used up by {listed(blockers)}" if blockers else ""
         details = {"budget": budget, "unavailable": blockers}
         cause = Cause(
             code="max-unavailable", message=message, details=details, remedy="wait for these pods, or repair them"

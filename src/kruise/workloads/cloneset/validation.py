@@ -23,6 +23,7 @@ from kruise.machinery.intorpercent import IntOrPercent, IntOrPercentError, scale
 from kruise.machinery.patches import json_patch
 from kruise.machinery.revisions import template_labels
 from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.wording import listed
 from kruise.workloads import failure_budget
 from kruise.workloads.cloneset.numbers import DEFAULT_MAX_UNAVAILABLE
 from kruise.workloads.cloneset.progress import NO_DEADLINE
@@ -50,7 +51,6 @@ _MUTABLE = (
     "volumeClaimTemplates",
     "revisionHistoryLimit",
 )
-_SHOWN_OPERATIONS = 5
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,9 +330,7 @@ def _images_only(new: Any, old: Any) -> Errors:
         if not _is_image_change(operation)
     ]
     if others:
-        shown = ", ".join(others[:_SHOWN_OPERATIONS])
-        more = f" and {len(others) - _SHOWN_OPERATIONS} more" if len(others) > _SHOWN_OPERATIONS else ""
-        yield forbidden(SPEC, f"only allowed to update images in spec for InPlaceOnly, but found {shown}{more}")
+        yield forbidden(SPEC, f"only allowed to update images in spec for InPlaceOnly, but found {listed(others)}")
 
 
 def _is_image_change(operation: Operation) -> bool:

@@ -1,0 +1,23 @@
+"""Texts that stay short."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kruise.machinery.wording import listed, shortened
+
+
+@pytest.mark.parametrize(
+    ("names", "text"), [([], ""), (["a"], "a"), (["a", "b"], "a, b"), (["a", "b", "c", "d"], "a, b and 2 more")]
+)
+def test_the_first_names_and_how_many_more(names: list[str], text: str) -> None:
+    assert listed(names, 2) == text
+
+
+@given(st.text(max_size=40), st.integers(3, 40))
+def test_a_text_is_never_longer_than_allowed_and_short_ones_stay(text: str, longest: int) -> None:
+    short = shortened(text, longest)
+    assert len(short) <= longest
+    assert short == text or (len(text) > longest and short == f"{text[: longest - 3]}...")
