@@ -12,7 +12,7 @@ from typing import Any
 
 from kruise.api.meta import Key, controller_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS
-from kruise.api.native.events import EVENTS, LEASES, Event
+from kruise.api.native.events import EVENTS, Event
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
@@ -38,7 +38,6 @@ _SILENT = 3
 """Pods whose events are read, since they do not say themselves what is wrong: mostly it is the same for all."""
 _GENERATIONS = 3
 """Pod, ReplicaSet, Deployment."""
-_LEASE = Key("kruise-system", "kruise-manager")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,11 +172,13 @@ def _time(value: Any) -> datetime | None:
 
 
 async def _manager(session: Session) -> Manager:
+    from kruise.cli.journal_access import JournalUnavailable, manager_lease
+
     try:
-        lease = await session.client.get(LEASES, _LEASE.name, _LEASE.namespace)
-    except ClientError:
-        return UNKNOWN  # no lease, or no right to see it: nothing is known
-    return manager_by(lease, session.clock.now())
+        lease = await manager_lease(session)
+    except JournalUnavailable:
+        lease = None  # no right to see it
+    return manager_by(lease, session.clock.now()) if lease is not None else UNKNOWN
 
 
 async def decide_anew(

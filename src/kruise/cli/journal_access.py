@@ -105,7 +105,7 @@ async def _ask(session: Session, path: str, query: Query, manager_url: str) -> t
     address = manager_url or os.environ.get(ENVIRONMENT, "")
     if address:
         return await _by_address(address, path, query)
-    lease = await _lease(session)
+    lease = await manager_lease(session)
     if lease is None:
         return await _by_service(session, path, query)
     return await _by_pod(session, lease, path, query)
@@ -129,7 +129,7 @@ async def _by_address(address: str, path: str, query: Query) -> tuple[bytes, str
     return answer.body, source
 
 
-async def _lease(session: Session) -> Lease | None:
+async def manager_lease(session: Session) -> Lease | None:
     """The lease of the manager, in whatever namespace it was installed."""
     try:
         return await session.client.get(LEASES, LEASE, NAMESPACE)

@@ -180,6 +180,13 @@ class ControllerSpec(Generic[S]):
     """Seconds to gather changes in before the next pass over an object that was last seen so. Deciding about thousands
     of pods costs more than about ten, and one pass over a hundred changes does what a hundred passes would."""
 
+    @property
+    def all_sources(self) -> tuple[Source[Any], ...]:
+        """The sources, the subject among them."""
+        if any(source.resource == self.subject for source in self.sources):
+            return tuple(self.sources)
+        return (Source(self.subject, own_key), *self.sources)
+
 
 @dataclasses.dataclass(slots=True)
 class _Pass(Generic[S]):
@@ -267,10 +274,7 @@ class Controller(Generic[S]):
         """The kinds whose stores this controller cannot do without."""
 
     def _watch(self) -> Iterable[Resource[Any]]:
-        sources = list(self.spec.sources)
-        if all(source.resource != self.spec.subject for source in sources):
-            sources.insert(0, Source(self.spec.subject, own_key))
-        for source in sources:
+        for source in self.spec.all_sources:
             store = self._cache.add(source.resource, indexes=source.indexes, trim=source.trim)
             store.subscribe(self._handler(source))
             if not source.optional:

@@ -28,11 +28,10 @@ class ReadStores:
 
     def __init__(self, spec: ControllerSpec[Any], objects: Objects) -> None:
         self._stores: dict[Resource[Any], Store[Any]] = {}
-        for source in spec.sources:
+        for source in spec.all_sources:
             store = self._add(source.resource, objects, source.trim)
             for name, function in source.indexes.items():
                 store.add_index(name, function)
-        self._add(spec.subject, objects)
 
     def _add(self, resource: Resource[Any], objects: Objects, trim: Callable[[Any], Any] | None = None) -> Store[Any]:
         store = self._stores.get(resource)
