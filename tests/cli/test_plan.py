@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 import os
-import pty
 import re
 import shutil
 import subprocess
@@ -30,7 +28,7 @@ from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response
-from tests.support.commandline import Kruise, local_cluster
+from tests.support.commandline import COMMAND, Kruise, local_cluster, plain
 
 Json = dict[str, Any]
 
@@ -59,24 +57,16 @@ def kruise(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kruise]:
     """A cluster with a CloneSet `web` of five pods, which tests only read."""
     with local_cluster(tmp_path_factory.mktemp("state")) as kubeconfig:
         found = Kruise(kubeconfig)
-        create(found, WEB)
-        create(found, cloneset("strict", replicas=2, podUpdatePolicy="InPlaceOnly"))
+        found.create(CLONE_SETS, WEB)
+        found.create(CLONE_SETS, cloneset("strict", replicas=2, podUpdatePolicy="InPlaceOnly"))
         for name in ("web", "strict"):
             found.ok("rollout", "status", f"clone/{name}", "--timeout=60s")
         settle(found)
         yield found
 
 
-def talk(kruise: Kruise, work: Callable[[Client], Awaitable[Any]]) -> Any:
-    async def main() -> Any:
-        async with Client(HttpTransport(load(kruise.kubeconfig))) as client:
-            return await work(client)
-
-    return asyncio.run(main())
-
-
 def versions(kruise: Kruise) -> dict[str, str]:
-    listed = talk(kruise, lambda client: client.list(PODS, "default"))
+    listed = kruise.talk(lambda client: client.list(PODS, "default"))
     return {pod.metadata.name: pod.metadata.resource_version for pod in listed.items}
 
 
@@ -88,13 +78,9 @@ def settle(kruise: Kruise) -> None:
         return all(keys.CONTAINERS_META_ANNOTATION in pod.metadata.annotations for pod in pods)
 
     deadline = time.monotonic() + 30
-    while not talk(kruise, is_settled):
+    while not kruise.talk(is_settled):
         assert time.monotonic() < deadline, "no agent speaks"
         time.sleep(0.1)
-
-
-def create(kruise: Kruise, document: Json) -> None:
-    talk(kruise, lambda client: client.create(CLONE_SETS, document, "default"))
 
 
 @pytest.fixture
@@ -352,7 +338,7 @@ def test_it_only_reads(kruise: Kruise, spy: type[Spy], tmp_path: Path) -> None:
 
 
 def test_what_changes_while_it_plans_is_told(kruise: Kruise, spy: type[Spy]) -> None:
-    create(kruise, cloneset("moving", replicas=2))
+    kruise.create(CLONE_SETS, cloneset("moving", replicas=2))
     kruise.ok("rollout", "status", "clone/moving", "--timeout=60s")
 
     async def happens() -> None:
@@ -446,7 +432,7 @@ def test_what_admission_refuses_is_refused_in_its_words(kruise: Kruise, tmp_path
     wrong = changed(WEB, **spec)
     said = kruise.refused("plan", "-f", file_of(tmp_path, wrong))
     with pytest.raises(ApiError) as refused:
-        talk(kruise, lambda client: client.patch(CLONE_SETS, "web", {"spec": spec}, "default"))
+        kruise.talk(lambda client: client.patch(CLONE_SETS, "web", {"spec": spec}, "default"))
     assert said == str(refused.value)
 
 
@@ -473,11 +459,7 @@ def test_without_our_definitions(tmp_path: Path) -> None:
 # On a terminal
 
 
-def variables(kruise: Kruise) -> dict[str, str]:
-    return {**os.environ, "KUBECONFIG": str(kruise.kubeconfig), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-
-
-COMMAND = [sys.executable, "-m", "kruise.cli.main", "plan", "clone/web", "--image", "main=nginx:1.26"]
+PLAN = ("plan", "clone/web", "--image", "main=nginx:1.26")
 DRAWN = (
     "cloneset.apps.kruise.io/web  default  stops",
     "━━━━━━━━━━━━━━━━━┃┄┄┄┄┄┄┄┄┄┄┄┄ 3/5",
@@ -488,23 +470,10 @@ DRAWN = (
 
 
 def test_in_a_pseudo_terminal(kruise: Kruise) -> None:
-    controller, terminal = pty.openpty()
-    environment = {**variables(kruise), "COLUMNS": "120", "LINES": "40"}
-    process = subprocess.Popen(COMMAND, stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
-    os.close(terminal)
-    drawn = b""
-    try:
-        while chunk := os.read(controller, 65536):
-            drawn += chunk
-    except OSError:
-        pass  # how a terminal whose other side is closed ends
-    finally:
-        os.close(controller)
-    assert process.wait(60) == 0
-    assert b"\x1b[" in drawn, "colours"
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn.decode())
+    drawn = kruise.drawn(*PLAN, LANG="C.UTF-8")
+    assert "\x1b[" in drawn, "colours"
     for part in DRAWN:
-        assert part in plain
+        assert part in plain(drawn)
 
 
 @pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
@@ -512,8 +481,9 @@ def test_in_tmux(kruise: Kruise, tmp_path: Path) -> None:
     """What a person sees: the screen of a terminal after the command."""
     tmux = ["tmux", "-u", "-L", f"kruise-{os.getpid()}", "-f", "/dev/null"]
     done = tmp_path / "done"
-    command = f"{' '.join(COMMAND)}; echo $? > {done}; exec sleep 60"
-    environment = variables(kruise)
+    command = f"{' '.join([*COMMAND, *PLAN])}; echo $? > {done}; exec sleep 60"
+    variables = {"KUBECONFIG": str(kruise.kubeconfig), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    environment = {**os.environ, **variables}
     subprocess.run(
         [*tmux, "new-session", "-d", "-x", "100", "-y", "40", command], env=environment, check=True, timeout=30
     )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
-import os
-import pty
 import re
 import subprocess
 import sys
@@ -21,10 +18,7 @@ from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.apps import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.resource import Resource
-from kruise.machinery.client.client import Client
-from kruise.machinery.client.http import HttpTransport
-from kruise.machinery.client.kubeconfig import load
-from tests.support.commandline import Kruise, local_cluster
+from tests.support.commandline import Kruise, local_cluster, plain
 
 CONTAINERS = [
     {"name": "main", "image": "nginx:1.25", "ports": [{"containerPort": 80}]},
@@ -58,14 +52,6 @@ def cloneset(name: str, replicas: int = 2, **rolling: Any) -> dict[str, Any]:
     return manifest(CLONE_SETS, name, replicas, updateStrategy=strategy)
 
 
-def create(kruise: Kruise, resource: Resource[Any], document: dict[str, Any]) -> None:
-    async def main() -> None:
-        async with Client(HttpTransport(load(kruise.kubeconfig))) as client:
-            await client.create(resource, document, "default")
-
-    asyncio.run(main())
-
-
 def read(kruise: Kruise, kind: str, name: str) -> Any:
     """The live object, through a verb that changes nothing."""
     return json.loads("\n".join(kruise.ok("set", "image", f"{kind}/{name}", "*=x", "--dry-run=client", "-o", "json")))
@@ -77,7 +63,7 @@ def without_names(lines: list[str]) -> list[str]:
 
 def test_the_life_of_a_cloneset(kruise: Kruise) -> None:
     """Come up, update, look back, describe, undo, pause, resume, scale."""
-    create(kruise, CLONE_SETS, cloneset("web"))
+    kruise.create(CLONE_SETS, cloneset("web"))
     up = kruise.ok("rollout", "status", "cloneset/web", "--timeout=60s")
     assert up[-1] == "partitioned roll out complete: 2 new pods have been updated..."
 
@@ -137,7 +123,7 @@ def test_the_life_of_a_cloneset(kruise: Kruise) -> None:
 
 
 def test_restart_recreates_pods_and_says_so(kruise: Kruise) -> None:  # KK-3
-    create(kruise, CLONE_SETS, cloneset("again", replicas=1))
+    kruise.create(CLONE_SETS, cloneset("again", replicas=1))
     kruise.ok("rollout", "status", "clone/again", "--timeout=60s")
     before = json.loads("\n".join(kruise.ok("describe", "rollout", "clone/again", "-o", "json")))["pods"]
     done = kruise("rollout", "restart", "clone/again", "--wait", "--timeout=60s")
@@ -149,7 +135,7 @@ def test_restart_recreates_pods_and_says_so(kruise: Kruise) -> None:  # KK-3
 
 
 def test_events_for_programs(kruise: Kruise) -> None:
-    create(kruise, CLONE_SETS, cloneset("events", replicas=1))
+    kruise.create(CLONE_SETS, cloneset("events", replicas=1))
     events = [json.loads(line) for line in kruise.ok("rollout", "status", "clone/events", "-o", "json", "-d")]
     assert events[-1]["phase"] == "Done"
     assert (events[-1]["object"], events[-1]["updated"]) == ("cloneset.apps.kruise.io/events", 1)
@@ -164,7 +150,7 @@ def test_events_for_programs(kruise: Kruise) -> None:
 
 
 def test_a_deployment(kruise: Kruise) -> None:
-    create(kruise, DEPLOYMENTS, manifest(DEPLOYMENTS, "api", replicas=1))
+    kruise.create(DEPLOYMENTS, manifest(DEPLOYMENTS, "api", replicas=1))
     assert kruise.ok("rollout", "status", "deploy/api", "--timeout=60s")[-1] == (
         'deployment "api" successfully rolled out'
     )
@@ -180,8 +166,8 @@ def test_a_deployment(kruise: Kruise) -> None:
 
 def test_kinds_that_nobody_rolls_out_here(kruise: Kruise) -> None:
     """The local cluster runs no StatefulSets and DaemonSets, but the verbs write to them all the same."""
-    create(kruise, STATEFUL_SETS, manifest(STATEFUL_SETS, "db", serviceName="db"))
-    create(kruise, DAEMON_SETS, manifest(DAEMON_SETS, "agent"))
+    kruise.create(STATEFUL_SETS, manifest(STATEFUL_SETS, "db", serviceName="db"))
+    kruise.create(DAEMON_SETS, manifest(DAEMON_SETS, "agent"))
     assert kruise.ok("set", "image", "sts/db", "ds/agent", "*=nginx:1.26") == [
         "statefulset.apps/db image updated",
         "daemonset.apps/agent image updated",
@@ -195,8 +181,8 @@ def test_kinds_that_nobody_rolls_out_here(kruise: Kruise) -> None:
 
 
 def test_environment_resources_and_accounts(kruise: Kruise) -> None:
-    create(kruise, CLONE_SETS, cloneset("env", replicas=0))
-    create(kruise, CONFIG_MAPS, {"metadata": {"name": "conf"}, "data": {"log.level": "debug"}})
+    kruise.create(CLONE_SETS, cloneset("env", replicas=0))
+    kruise.create(CONFIG_MAPS, {"metadata": {"name": "conf"}, "data": {"log.level": "debug"}})
     name = "cloneset.apps.kruise.io/env"
     assert kruise.ok("set", "env", "clone/env", "A=1", "B=2", "-c", "main") == [f"{name} env updated"]
     assert kruise.ok("set", "env", "clone/env", "A-", "--from=cm/conf", "-c", "main") == [f"{name} env updated"]
@@ -223,7 +209,7 @@ def test_environment_resources_and_accounts(kruise: Kruise) -> None:
 
 
 def test_expose_and_selector(kruise: Kruise) -> None:
-    create(kruise, CLONE_SETS, cloneset("shop", replicas=0))
+    kruise.create(CLONE_SETS, cloneset("shop", replicas=0))
     [preview] = yaml.safe_load_all("\n".join(kruise.ok("expose", "clone/shop", "--dry-run=client", "-o", "yaml")))
     assert preview["spec"]["ports"] == [{"port": 80, "protocol": "TCP", "targetPort": 80}]
     assert kruise.ok("expose", "clone", "shop", "--port=8080", "--target-port=80") == ["service/shop exposed"]
@@ -233,7 +219,7 @@ def test_expose_and_selector(kruise: Kruise) -> None:
 
 
 def test_migrate_and_scaledown(kruise: Kruise) -> None:  # KK-4
-    create(kruise, DEPLOYMENTS, manifest(DEPLOYMENTS, "old", replicas=2))
+    kruise.create(DEPLOYMENTS, manifest(DEPLOYMENTS, "old", replicas=2))
     move = ("migrate", "CloneSet", "--from", "Deployment", "--src-name=old", "--dst-name=new")
     assert "name the namespace with -n" in kruise.refused(*move, "--create", code=2)
     assert kruise.ok(*move, "--create", "-n", "default") == ["cloneset.apps.kruise.io/new created"]
@@ -257,7 +243,7 @@ def test_files_selectors_and_all(kruise: Kruise, tmp_path: Path) -> None:
     documents = [cloneset("one", replicas=0), cloneset("two", replicas=0)]
     for document in documents:
         document["metadata"]["labels"] = {"team": "files"}
-        create(kruise, CLONE_SETS, document)
+        kruise.create(CLONE_SETS, document)
     file = tmp_path / "both.yaml"
     file.write_text(yaml.dump_all(documents))
     both = [f"cloneset.apps.kruise.io/{name} image updated" for name in ("one", "two")]
@@ -279,8 +265,8 @@ def test_files_selectors_and_all(kruise: Kruise, tmp_path: Path) -> None:
 
 
 def test_one_failure_does_not_stop_the_others(kruise: Kruise) -> None:
-    create(kruise, CLONE_SETS, cloneset("first", replicas=0))
-    create(kruise, CLONE_SETS, cloneset("second", replicas=0))
+    kruise.create(CLONE_SETS, cloneset("first", replicas=0))
+    kruise.create(CLONE_SETS, cloneset("second", replicas=0))
     kruise.ok("rollout", "pause", "clone/first")
     done = kruise("rollout", "pause", "clone/first", "clone/second")
     assert (done.code, done.lines) == (1, ["cloneset.apps.kruise.io/second paused"])
@@ -289,7 +275,7 @@ def test_one_failure_does_not_stop_the_others(kruise: Kruise) -> None:
 
 
 def test_mistakes_are_named(kruise: Kruise) -> None:
-    create(kruise, CLONE_SETS, cloneset("right-name", replicas=0))
+    kruise.create(CLONE_SETS, cloneset("right-name", replicas=0))
     assert kruise.refused("rollout", "status", "clone/rihgt-name") == (
         'clonesets.apps.kruise.io "rihgt-name" not found in namespace "default"; did you mean right-name?'
     )
@@ -304,7 +290,7 @@ def test_mistakes_are_named(kruise: Kruise) -> None:
 
 
 def test_shell_completion_knows_live_names(kruise: Kruise) -> None:
-    create(kruise, CLONE_SETS, cloneset("complete-me", replicas=0))
+    kruise.create(CLONE_SETS, cloneset("complete-me", replicas=0))
 
     def offered(*words: str) -> list[str]:
         variables = {
@@ -328,24 +314,11 @@ def test_shell_completion_knows_live_names(kruise: Kruise) -> None:
 
 def test_the_live_view_in_a_terminal(kruise: Kruise) -> None:
     """A pseudo-terminal gets a view that is redrawn in place, and the last frame stays."""
-    create(kruise, CLONE_SETS, cloneset("live"))
-    controller, terminal = pty.openpty()
-    variables = {**os.environ, "KUBECONFIG": str(kruise.kubeconfig), "TERM": "xterm", "COLUMNS": "120", "LINES": "40"}
-    command = [sys.executable, "-m", "kruise.cli.main", "rollout", "status", "clone/live", "--timeout=60s"]
-    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=variables)
-    os.close(terminal)
-    drawn = b""
-    try:
-        while chunk := os.read(controller, 65536):
-            drawn += chunk
-    except OSError:
-        pass  # how a terminal whose other side is closed ends
-    finally:
-        os.close(controller)
-    assert process.wait(30) == 0
-    assert b"\x1b[1A" in drawn, "the cursor goes up to draw again"
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn.decode())
-    last = plain[plain.rindex("cloneset.apps.kruise.io/live") :]
+    kruise.create(CLONE_SETS, cloneset("live"))
+    drawn = kruise.drawn("rollout", "status", "clone/live", "--timeout=60s", TERM="xterm")
+    assert "\x1b[1A" in drawn, "the cursor goes up to draw again"
+    shown = plain(drawn)
+    last = shown[shown.rindex("cloneset.apps.kruise.io/live") :]
     assert "Done" in last
     assert "2/2 ready 2/2" in last
     assert len(re.findall(r"● +live-", last)) == 2

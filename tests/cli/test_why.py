@@ -8,20 +8,16 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.apps import DEPLOYMENTS
 from kruise.api.native.pod import PODS
-from kruise.api.resource import Resource
 from kruise.cli.deciding import Asking, explain
 from kruise.cli.session import Session
 from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.client.client import Client
-from kruise.machinery.client.http import HttpTransport
-from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response
 from kruise.reasons.words import told
@@ -29,6 +25,7 @@ from kruise.verbs.kinds import CLONE_SET
 from kruise.verbs.targets import Target
 from tests.scenarios.stage import Stage
 from tests.support.commandline import Kruise, local_cluster
+from tests.support.manifests import cloneset_manifest
 from tests.support.world import LocalWorld, run_local
 
 
@@ -36,33 +33,6 @@ from tests.support.world import LocalWorld, run_local
 def kruise(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kruise]:
     with local_cluster(tmp_path_factory.mktemp("state")) as kubeconfig:
         yield Kruise(kubeconfig)
-
-
-def cloneset(name: str, **rolling: Any) -> dict[str, Any]:
-    labels = {"app": name}
-    strategy = {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1, **rolling}}
-    return {
-        "apiVersion": CLONE_SETS.api_version,
-        "kind": CLONE_SETS.kind,
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": 3,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "main", "image": "nginx:1.25"}]},
-            },
-            "updateStrategy": strategy,
-        },
-    }
-
-
-def create(kruise: Kruise, resource: Resource[Any], document: dict[str, Any]) -> None:
-    async def main() -> None:
-        async with Client(HttpTransport(load(kruise.kubeconfig))) as client:
-            await client.create(resource, document, "default")
-
-    asyncio.run(main())
 
 
 def without_names(lines: list[str]) -> list[str]:
@@ -81,7 +51,7 @@ def until(kruise: Kruise, name: str, code: int, *words: str) -> list[str]:
 
 def test_a_rollout_that_hangs(kruise: Kruise) -> None:
     """All is well; then an image that nobody has; then it is repaired."""
-    create(kruise, CLONE_SETS, cloneset("web"))
+    kruise.create(CLONE_SETS, cloneset_manifest("web"))
     kruise.ok("rollout", "status", "cloneset/web", "--timeout=60s")
     assert until(kruise, "cloneset/web", 0)[-1] == "nothing waits: 3 of 3 pods at revision web-HASH, available"
 
@@ -126,7 +96,7 @@ def test_a_rollout_that_hangs(kruise: Kruise) -> None:
 
 
 def test_what_is_asked_for_is_no_failure(kruise: Kruise) -> None:
-    create(kruise, CLONE_SETS, cloneset("calm", paused=True))
+    kruise.create(CLONE_SETS, cloneset_manifest("calm", paused=True))
     kruise.ok("rollout", "status", "cloneset/calm", "--timeout=60s")
     kruise.ok("set", "image", "cloneset/calm", "main=nginx:1.26")
     lines = until(kruise, "cloneset/calm", 0, "[paused]")
@@ -139,23 +109,24 @@ def test_a_deployment_and_pods_of_nobody(kruise: Kruise) -> None:
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx:missing"}]}}
     spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
     body = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "api"}, "spec": spec}
-    create(kruise, DEPLOYMENTS, body)
+    kruise.create(DEPLOYMENTS, body)
     until(kruise, "deploy/api", 3, "[image-pull]", "Kubernetes' own controllers leave no plan")
     [pod] = [one["pod"] for one in json.loads(kruise("why", "deploy/api", "-o", "json").out)["waiting"]]
     assert kruise("why", f"pod/{pod}").lines[0].startswith(f"pod {pod} of deployment.apps/api in namespace default: ")
-    create(kruise, PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "solo"}, "spec": template["spec"]})
+    kruise.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "solo"}, "spec": template["spec"]})
     until(kruise, "pod/solo", 3, "no workload that is known here controls it", "[image-pull]")
     assert json.loads(kruise("why", "pod/solo", "-o", "json").out)["causes"][0]["code"] == "image-pull"
 
 
 def test_mistakes_are_named(kruise: Kruise) -> None:
-    assert kruise.refused("why", "cloneset/wob") == (
-        'clonesets.apps.kruise.io "wob" not found in namespace "default"; did you mean web?'
+    kruise.create(CLONE_SETS, cloneset_manifest("named"))
+    assert kruise.refused("why", "cloneset/nomed") == (
+        'clonesets.apps.kruise.io "nomed" not found in namespace "default"; did you mean named?'
     )
     assert "no pods of its own" in kruise.refused("why", "svc/kubernetes")
     assert "which CloneSet?" in kruise.refused("why", "cloneset", code=2)
-    assert 'there is no kind "clonset" here' in kruise.refused("why", "clonset/web", code=2)
-    assert "unknown feature gate" in kruise.refused("why", "cloneset/web", "--feature-gates=Nonsense=true", code=2)
+    assert 'there is no kind "clonset" here' in kruise.refused("why", "clonset/named", code=2)
+    assert "unknown feature gate" in kruise.refused("why", "cloneset/named", "--feature-gates=Nonsense=true", code=2)
     assert "KIND/NAME" in kruise.refused("why", code=2)
 
 

@@ -31,8 +31,8 @@ _IMAGES = {
 """Those that real nodes have, too."""
 _GATES = ("CloneSetPartitionRollback", "PreparingUpdateAsUpdate", "CloneSetShortHash")
 _IN_TEMPLATE = ("image", "label", "annotation", "env", "args")
-_CRASHES = "sim.kruise.io/crash-loop.main"
-_NEVER_READY = "sim.kruise.io/never-ready.main"
+CRASHES = "sim.kruise.io/crash-loop.main"
+NEVER_READY = "sim.kruise.io/never-ready.main"
 _CALM = None
 _LONG_ENOUGH_TO_BE_STUCK = 400.0
 """Seconds. A pod that is not ready for a shorter time may still be on its way: nobody can tell by looking at it."""
@@ -324,7 +324,7 @@ class _Maker:
         if self._chance(0.35):
             steps += self._halfway()
         if self._chance(0.2):
-            sick = {_NEVER_READY: "true"}
+            sick = {NEVER_READY: "true"}
             steps.append(Step(pods=self._some(3), annotations=sick, wait=_LONG_ENOUGH_TO_BE_STUCK))
         # A pod that shows what does not work must stay to show it.
         if self._chance(0.05) and not self._is_broken:
@@ -357,8 +357,8 @@ class _Maker:
             # what a controller does in these moments is chance.
             edits = (
                 self._next_image(self._containers[0]),
-                Edit("annotation", _CRASHES, "true"),
-                Edit("annotation", _NEVER_READY, "true"),
+                Edit("annotation", CRASHES, "true"),
+                Edit("annotation", NEVER_READY, "true"),
             )
             return [Step(edits=(*edits, kept) if self._chance(0.5) else (*edits, Edit("rolling", "partition")))]
         image = self._next_image(self._random.choice(self._containers))
@@ -397,8 +397,8 @@ class _Maker:
             return []
         return [
             self._next_image(self._containers[0]),
-            Edit("annotation", _CRASHES),
-            Edit("annotation", _NEVER_READY),
+            Edit("annotation", CRASHES),
+            Edit("annotation", NEVER_READY),
         ]
 
     def _images_change(self) -> list[Edit]:

@@ -14,9 +14,8 @@ from kruise.api.native.pod import PODS, Pod
 from kruise.inplace import keys
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ConflictError, NotFoundError
+from tests.foresight_reality.cases import CRASHES, NEVER_READY
 
-CRASHES = "sim.kruise.io/crash-loop.main"
-NEVER_READY = "sim.kruise.io/never-ready.main"
 _MOMENT = 0.2
 
 Json = dict[str, Any]

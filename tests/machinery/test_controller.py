@@ -669,7 +669,7 @@ class LooseSnapshot(Struct):
     failed_before: str
 
 
-def loosely(seen: list[LooseSnapshot], *, fails_on: str = "") -> ControllerSpec[LooseSnapshot]:
+def loosely(seen: list[LooseSnapshot]) -> ControllerSpec[LooseSnapshot]:
     """Labels every pod of a toy, and lets go of writes that take more than a tenth of a second."""
 
     def look(view: View, key: Key) -> LooseSnapshot | None:

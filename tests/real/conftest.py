@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,8 @@ from tests.support.kruisecluster import KruiseCluster
 from tests.support.nodescene import SLICES, Scene
 from tests.support.realcluster import ControlPlane
 from tests.support.realnodes import RealNodes
+from tests.support.transcripts import Shell
+from tests.support.walkthroughs import local_shell
 from tests.support.watchlog import WatchLog
 
 
@@ -32,6 +35,13 @@ def cluster(control_plane: ControlPlane) -> ControlPlane:
 def namespace(control_plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[str]:
     """A fresh namespace in which pods can be created at once. Its removal goes on in the background."""
     yield from _fresh_namespace(control_plane, request)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """A shell for the commands of a document, with a local cluster of its own if they start one."""
+    with local_shell(tmp_path) as shell:
+        yield shell
 
 
 @pytest.fixture(scope="session")

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import socket
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,14 +13,13 @@ import pytest
 import yaml
 
 from kruise.cli import journal_access
-from tests.support import kubebuild
 from tests.support.commandline import Kruise
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.ports import free_port
 from tests.support.transcripts import Shell, walk
+from tests.support.walkthroughs import DOCUMENTS
 
 PORT = free_port()
-DOCUMENTS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
@@ -96,19 +93,6 @@ def pods_of(cluster: KruiseCluster) -> list[str]:
     return [str(item["metadata"]["name"]) for item in listed["items"]]
 
 
-def test_the_document(tmp_path: Path) -> None:
+def test_the_document(shell: Shell) -> None:
     """The commands of docs/journal.md, on `kruise up`."""
-    (tmp_path / "docs").symlink_to(DOCUMENTS)
-    tools = [Path(sys.executable).parent, kubebuild.cache_directory()]
-    variables = {
-        **os.environ,
-        "PATH": os.pathsep.join([*map(str, tools), os.environ["PATH"]]),
-        "KRUISE_STATE": str(tmp_path / "state"),
-        "HOME": str(tmp_path),
-    }
-    shell = Shell(tmp_path, variables)
-    try:
-        assert walk(DOCUMENTS / "journal.md", shell) > 10
-    finally:
-        shell.run("kruise down")
-        shell.close()
+    assert walk(DOCUMENTS / "journal.md", shell) > 10

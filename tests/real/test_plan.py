@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,40 +15,21 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ApiError
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
-from tests.support import kubebuild
 from tests.support.commandline import Kruise
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.transcripts import Shell, walk
-
-DOCUMENTS = Path(__file__).parents[2] / "docs"
-TOOLS = os.pathsep.join([str(Path(sys.executable).parent), str(kubebuild.cache_directory()), os.environ["PATH"]])
+from tests.support.walkthroughs import DOCUMENTS
 
 
-def test_the_document(tmp_path: Path) -> None:
+def test_the_document(shell: Shell) -> None:
     """The commands of docs/plan.md, on `kruise up`."""
-    (tmp_path / "docs").symlink_to(DOCUMENTS)
-    variables = {**os.environ, "PATH": TOOLS, "KRUISE_STATE": str(tmp_path / "state"), "HOME": str(tmp_path)}
-    shell = Shell(tmp_path, variables)
-    try:
-        assert walk(DOCUMENTS / "plan.md", shell) > 20
-    finally:
-        shell.run("kruise down")
-        shell.close()
+    assert walk(DOCUMENTS / "plan.md", shell) > 20
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KruiseCluster]:
     with KruiseCluster() as cluster:
         yield cluster
-
-
-def kubectl(cluster: KruiseCluster, *arguments: str, stdin: str = "") -> str:
-    environment = {**os.environ, "PATH": TOOLS, "KUBECONFIG": str(cluster.kubeconfig)}
-    done = subprocess.run(
-        ["kubectl", *arguments], env=environment, input=stdin, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 def manifest(name: str, **rolling: object) -> str:
@@ -64,28 +42,28 @@ def manifest(name: str, **rolling: object) -> str:
 def test_read_only_rights_suffice(cluster: KruiseCluster) -> None:
     """Nothing but get and list is granted, so a plan that comes out has written nothing."""
     kruise = Kruise(cluster.kubeconfig)
-    kubectl(cluster, "apply", "-f", "-", stdin=manifest("read"))
+    cluster.plane.kubectl("apply", "-f", "-", stdin=manifest("read"))
     kruise.ok("rollout", "status", "clone/read", "--timeout=90s")
     plan = ("plan", "clone/read", "--image", "main=nginx:1.26", "--as=reader")
     assert 'User "reader" cannot get resource "clonesets"' in kruise.refused(*plan)
     resources = "--resource=clonesets.apps.kruise.io,pods,controllerrevisions.apps,persistentvolumeclaims"
-    kubectl(cluster, "create", "role", "planner", "--verb=get,list", resources)
-    kubectl(cluster, "create", "rolebinding", "planner", "--role=planner", "--user=reader")
+    cluster.plane.kubectl("create", "role", "planner", "--verb=get,list", resources)
+    cluster.plane.kubectl("create", "rolebinding", "planner", "--role=planner", "--user=reader")
     data = json.loads("\n".join(kruise.ok(*plan, "-o", "json")))
     assert (data["verdict"], data["counts"]) == ("complete", {"in-place": 5})
     assert [len(wave["moves"]) for wave in data["waves"]] == [2, 2, 1]
     assert data["notes"][0].startswith("no right to list nodes")
-    kubectl(cluster, "create", "clusterrole", "node-reader", "--verb=list", "--resource=nodes")
-    kubectl(cluster, "create", "clusterrolebinding", "node-reader", "--clusterrole=node-reader", "--user=reader")
+    cluster.plane.kubectl("create", "clusterrole", "node-reader", "--verb=list", "--resource=nodes")
+    cluster.plane.kubectl("create", "clusterrolebinding", "node-reader", "--clusterrole=node-reader", "--user=reader")
     assert json.loads("\n".join(kruise.ok(*plan, "-o", "json")))["notes"] == []
 
 
 def test_a_file_is_planned_as_kubectl_applies_it(cluster: KruiseCluster, tmp_path: Path) -> None:
     """Fields of others stay, fields that were applied go, and the change that comes is the one that was planned."""
     kruise = Kruise(cluster.kubeconfig)
-    kubectl(cluster, "apply", "-f", "-", stdin=manifest("merged", maxSurge=1))
+    cluster.plane.kubectl("apply", "-f", "-", stdin=manifest("merged", maxSurge=1))
     kruise.ok("rollout", "status", "clone/merged", "--timeout=90s")
-    kubectl(cluster, "annotate", "clone", "merged", "team=shop")
+    cluster.plane.kubectl("annotate", "clone", "merged", "team=shop")
     kruise.ok("scale", "clone/merged", "--replicas=4", "--wait", "--timeout=90s")
     wanted = yaml.safe_load(manifest("merged").replace("nginx:1.25", "nginx:1.26"))
     del wanted["spec"]["replicas"]
@@ -93,15 +71,15 @@ def test_a_file_is_planned_as_kubectl_applies_it(cluster: KruiseCluster, tmp_pat
     file = tmp_path / "merged.yaml"
     file.write_text(yaml.safe_dump(wanted))
     data = json.loads("\n".join(kruise.ok("plan", "-f", str(file), "-o", "json")))
-    kubectl(cluster, "apply", "-f", str(file))
-    made = json.loads(kubectl(cluster, "get", "clone", "merged", "-o", "json"))
+    cluster.plane.kubectl("apply", "-f", str(file))
+    made = json.loads(cluster.plane.kubectl("get", "clone", "merged", "-o", "json"))
     planned = {change["path"]: change.get("after") for change in data["changes"]}
     assert planned["spec.minReadySeconds"] == made["spec"]["minReadySeconds"]
     assert data["replicas"] == made["spec"]["replicas"]
     assert made["metadata"]["annotations"]["team"] == "shop"
     assert not [path for path in planned if path.startswith("metadata")]
     kruise.ok("rollout", "status", "clone/merged", "--timeout=90s")
-    revision = json.loads(kubectl(cluster, "get", "clone", "merged", "-o", "json"))["status"]["updateRevision"]
+    revision = json.loads(cluster.plane.kubectl("get", "clone", "merged", "-o", "json"))["status"]["updateRevision"]
     assert revision == data["revisions"]["to"]
 
 
@@ -118,7 +96,7 @@ def test_a_file_is_planned_as_kubectl_applies_it(cluster: KruiseCluster, tmp_pat
     ],
 )
 def test_refusals_are_those_of_the_server(cluster: KruiseCluster, patch: object, flag: str) -> None:
-    kubectl(cluster, "apply", "-f", "-", stdin=manifest("refused"))
+    cluster.plane.kubectl("apply", "-f", "-", stdin=manifest("refused"))
     said = Kruise(cluster.kubeconfig).refused("plan", "clone/refused", "--set", flag)
 
     async def change() -> None:

@@ -2,24 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.real.test_walkthrough import environment
 from tests.support.transcripts import Shell, walk
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    (tmp_path / "docs").symlink_to(ROOT / "docs")
-    found = Shell(tmp_path, environment(tmp_path))
-    yield found
-    found.run("kruise down")
-    found.close()
+from tests.support.walkthroughs import ROOT
 
 
 @pytest.mark.smoke

@@ -5,18 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.support import kubebuild
 from tests.support.commandline import Kruise
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.transcripts import Shell, walk
+from tests.support.walkthroughs import DOCUMENTS, search_path
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +29,7 @@ def kruise(cluster: KruiseCluster) -> Kruise:
 
 
 def environment(cluster: KruiseCluster) -> dict[str, str]:
-    tools = [Path(sys.executable).parent, kubebuild.cache_directory()]
-    path = os.pathsep.join([*map(str, tools), os.environ["PATH"]])
-    return {**os.environ, "PATH": path, "KUBECONFIG": str(cluster.kubeconfig)}
+    return {**os.environ, "PATH": search_path(), "KUBECONFIG": str(cluster.kubeconfig)}
 
 
 def kubectl(cluster: KruiseCluster, *arguments: str, stdin: str = "", code: int = 0) -> str:
@@ -65,23 +61,9 @@ def manifest(kind: str, name: str, **spec: Any) -> str:
 IN_PLACE = {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}}
 
 
-def test_the_document(tmp_path: Path) -> None:
+def test_the_document(shell: Shell) -> None:
     """The commands of docs/verbs.md, on `kruise up`."""
-    documents = Path(__file__).parents[2] / "docs"
-    (tmp_path / "docs").symlink_to(documents)
-    tools = [Path(sys.executable).parent, kubebuild.cache_directory()]
-    variables = {
-        **os.environ,
-        "PATH": os.pathsep.join([*map(str, tools), os.environ["PATH"]]),
-        "KRUISE_STATE": str(tmp_path / "state"),
-        "HOME": str(tmp_path),
-    }
-    shell = Shell(tmp_path, variables)
-    try:
-        assert walk(documents / "verbs.md", shell) > 30
-    finally:
-        shell.run("kruise down")
-        shell.close()
+    assert walk(DOCUMENTS / "verbs.md", shell) > 30
 
 
 @pytest.mark.smoke

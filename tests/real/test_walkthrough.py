@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support import kubebuild
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.realnodes import RealNodes
 from tests.support.transcripts import Shell, walk
+from tests.support.walkthroughs import DOCUMENTS, environment, lay_out_documents
 
-DOCUMENTS = Path(__file__).parents[2] / "docs"
 LOCAL, REAL = "(local cluster only)", "(real nodes only)"
-
-
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    """Where commands run: like the checkout, a place with the documents and their manifests."""
-    (tmp_path / "docs").symlink_to(DOCUMENTS)
-    return tmp_path
-
-
-def environment(directory: Path, *programs: Path) -> dict[str, str]:
-    tools = [*programs, Path(sys.executable).parent, kubebuild.cache_directory()]
-    path = os.pathsep.join([*map(str, tools), os.environ["PATH"]])
-    return {**os.environ, "PATH": path, "KRUISE_STATE": str(directory / "state"), "HOME": str(directory)}
-
-
-@pytest.fixture
-def shell(directory: Path) -> Iterator[Shell]:
-    found = Shell(directory, environment(directory))
-    yield found
-    found.run("kruise down")
-    found.close()
 
 
 @pytest.mark.smoke
@@ -59,12 +34,13 @@ def test_a_plan_and_its_rollout_on_the_local_cluster(shell: Shell) -> None:
 
 @pytest.mark.nodes
 @pytest.mark.parametrize(("document", "commands"), [("cloneset-tutorial.md", 100), ("plan-and-reality.md", 12)])
-def test_documents_on_real_nodes(real_nodes: RealNodes, directory: Path, document: str, commands: int) -> None:
+def test_documents_on_real_nodes(real_nodes: RealNodes, tmp_path: Path, document: str, commands: int) -> None:
+    lay_out_documents(tmp_path)
     with KruiseCluster(real_nodes) as cluster:
-        programs = directory / "programs"
+        programs = tmp_path / "programs"
         write_ssh(programs, real_nodes)
-        variables = environment(directory, programs) | {"KUBECONFIG": str(cluster.kubeconfig)}
-        shell = Shell(directory, variables)
+        variables = environment(tmp_path, programs) | {"KUBECONFIG": str(cluster.kubeconfig)}
+        shell = Shell(tmp_path, variables)
         try:
             assert walk(DOCUMENTS / document, shell, leave_out=[LOCAL]) > commands
         finally:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
-from tests.support import kubebuild
 from tests.support.commandline import Done, Kruise
 from tests.support.kruisecluster import KruiseCluster
+from tests.support.manifests import cloneset_manifest
 from tests.support.transcripts import Shell, walk
+from tests.support.walkthroughs import DOCUMENTS
 
 
 @pytest.fixture(scope="module")
@@ -26,31 +21,8 @@ def cluster() -> Iterator[KruiseCluster]:
         yield cluster
 
 
-def kubectl(cluster: KruiseCluster, *arguments: str, stdin: str = "") -> str:
-    command = [str(kubebuild.cache_directory() / "kubectl"), f"--kubeconfig={cluster.kubeconfig}", *arguments]
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
-    return done.stdout
-
-
-def manifest(name: str, **spec: Any) -> str:
-    labels = {"app": name}
-    document = {
-        "apiVersion": "apps.kruise.io/v1beta1",
-        "kind": "CloneSet",
-        "metadata": {"name": name},
-        "spec": {
-            "replicas": 3,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "main", "image": "nginx:1.25"}]},
-            },
-            "updateStrategy": {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1}},
-            **spec,
-        },
-    }
-    return yaml.dump(document)
+def apply(cluster: KruiseCluster, name: str, namespace: str = "default") -> None:
+    cluster.plane.kubectl("-n", namespace, "apply", "-f", "-", stdin=json.dumps(cloneset_manifest(name)))
 
 
 def until(kruise: Kruise, *arguments: str, words: tuple[str, ...]) -> Done:
@@ -63,30 +35,16 @@ def until(kruise: Kruise, *arguments: str, words: tuple[str, ...]) -> Done:
         time.sleep(0.5)
 
 
-def test_the_document(tmp_path: Path) -> None:
+def test_the_document(shell: Shell) -> None:
     """The commands of docs/why.md, on `kruise up`."""
-    documents = Path(__file__).parents[2] / "docs"
-    (tmp_path / "docs").symlink_to(documents)
-    tools = [Path(sys.executable).parent, kubebuild.cache_directory()]
-    variables = {
-        **os.environ,
-        "PATH": os.pathsep.join([*map(str, tools), os.environ["PATH"]]),
-        "KRUISE_STATE": str(tmp_path / "state"),
-        "HOME": str(tmp_path),
-    }
-    shell = Shell(tmp_path, variables)
-    try:
-        assert walk(documents / "why.md", shell) > 25
-    finally:
-        shell.run("kruise down")
-        shell.close()
+    assert walk(DOCUMENTS / "why.md", shell) > 25
 
 
 @pytest.mark.smoke
 def test_a_rollout_that_hangs(cluster: KruiseCluster) -> None:
     """By the address of the manager's journal, and anew: the same causes; and the end of it."""
     kruise = Kruise(cluster.kubeconfig)
-    kubectl(cluster, "apply", "-f", "-", stdin=manifest("web"))
+    apply(cluster, "web")
     kruise.ok("rollout", "status", "cloneset/web", "--timeout=60s")
     until(kruise, "cloneset/web", words=("nothing waits: 3 of 3 pods",))
     kruise.ok("set", "image", "cloneset/web", "main=nginx:missing")
@@ -108,14 +66,14 @@ def test_a_rollout_that_hangs(cluster: KruiseCluster) -> None:
 
 def test_a_quota_and_few_rights(cluster: KruiseCluster) -> None:
     """Pods are refused by a quota; who may only read what is in the namespace learns it, too."""
-    kubectl(cluster, "create", "namespace", "tight")
-    kubectl(cluster, "-n", "tight", "create", "quota", "small", "--hard=pods=2")
-    kubectl(cluster, "-n", "tight", "apply", "-f", "-", stdin=manifest("web"))
-    kubectl(cluster, "-n", "tight", "create", "rolebinding", "jane", "--clusterrole=view", "--user=jane")
+    cluster.plane.kubectl("create", "namespace", "tight")
+    cluster.plane.kubectl("-n", "tight", "create", "quota", "small", "--hard=pods=2")
+    apply(cluster, "web", "tight")
+    cluster.plane.kubectl("-n", "tight", "create", "rolebinding", "jane", "--clusterrole=view", "--user=jane")
     role = ["create", "role", "more", "--verb=get,list"]
     resources = "--resource=clonesets.apps.kruise.io,controllerrevisions.apps"
-    kubectl(cluster, "-n", "tight", *role, resources)
-    kubectl(cluster, "-n", "tight", "create", "rolebinding", "more", "--role=more", "--user=jane")
+    cluster.plane.kubectl("-n", "tight", *role, resources)
+    cluster.plane.kubectl("-n", "tight", "create", "rolebinding", "more", "--role=more", "--user=jane")
     kruise = Kruise(cluster.kubeconfig)
     words = ("exceeded quota: small", "[create-refused]", "kubectl describe quota -n tight")
     assert until(kruise, "-n", "tight", "cloneset/web", words=words).code == 3
@@ -127,11 +85,11 @@ def test_a_quota_and_few_rights(cluster: KruiseCluster) -> None:
 def test_no_manager_is_at_work(cluster: KruiseCluster) -> None:
     """Its lease ran out: that is the cause of everything."""
     kruise = Kruise(cluster.kubeconfig)
-    kubectl(cluster, "apply", "-f", "-", stdin=manifest("alone"))
+    apply(cluster, "alone")
     kruise.ok("rollout", "status", "cloneset/alone", "--timeout=60s")
     cluster.stop_manager()
     try:
-        kubectl(cluster, "delete", "pod", "-l", "app=alone", "--wait=false")
+        cluster.plane.kubectl("delete", "pod", "-l", "app=alone", "--wait=false")
         said = until(kruise, "cloneset/alone", words=("[manager-down]", "nobody holds the lease"))
         assert said.code == 3
     finally:

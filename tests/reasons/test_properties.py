@@ -7,11 +7,10 @@ the manager dies in between. After every step somebody asks why.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.machinery.codec import decode, encode
@@ -25,10 +24,10 @@ from kruise.reasons.words import GROUPS, groups, told, told_of_pod
 from kruise.verbs.kinds import CLONE_SET
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.situation import Snapshot
+from tests.support.examples import story_settings
 from tests.workloads.cloneset.model import Json, Model
 from tests.workloads.cloneset.test_properties import _STEPS, Checked, _come_to_rest, _play, models
 
-EXAMPLES = int(os.environ.get("KRUISE_EXAMPLES", "1"))
 SEEN: set[str] = set()
 ASKED = [0]
 
@@ -86,12 +85,7 @@ def check_answer(checked: Checked, answer: Answer) -> None:
     assert data["waits"] is bool(answer.waiting)
 
 
-@settings(
-    max_examples=40 * EXAMPLES,
-    deadline=None,
-    derandomize=EXAMPLES == 1,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@story_settings(40)
 @given(model=models(), established=st.booleans(), story=st.lists(_STEPS, min_size=5, max_size=40))
 def check_story(model: Model, established: bool, story: list[tuple[str, int]]) -> None:
     checked = Checked(model)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from kruise.api.meta import Condition
 from kruise.api.native.pod import Pod
-from kruise.inplace import keys
 from kruise.machinery.clock import Clock
+from tests.support.rollout_log import revision_of
 
 Count = Callable[[Pod], bool]
 
@@ -86,10 +86,6 @@ def is_there(pod: Pod) -> bool:
 def is_serving(pod: Pod) -> bool:
     """A Service would send it requests."""
     return is_there(pod) and is_true(pod, "Ready")
-
-
-def revision_of(pod: Pod) -> str:
-    return pod.metadata.labels.get(keys.REVISION_LABEL, "").rpartition("-")[2]
 
 
 def image_of(pod: Pod, container: str = "main") -> str:

@@ -1,19 +1,31 @@
-"""The command line in this process, against a cluster that somebody else runs."""
+"""The command line in this process or in a terminal, against a cluster that somebody else runs."""
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
+import pty
+import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 from click.testing import CliRunner
 
+from kruise.api.resource import Resource
 from kruise.cli.main import cli
 from kruise.local.state import State
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.http import HttpTransport
+from kruise.machinery.client.kubeconfig import load
+
+T = TypeVar("T")
+
+COMMAND = (sys.executable, "-m", "kruise.cli.main")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,16 +64,59 @@ class Kruise:
         assert done.code == code, f"kruise {' '.join(arguments)}: {done.code}\n{done.out}\n{done.err}"
         return done.err.strip().splitlines()[-1].removeprefix("Error: ")
 
+    def drawn(self, *arguments: str, **variables: str) -> str:
+        """What a command that must succeed writes to a terminal of 120 columns, with everything that moves and colours.
+
+        It runs in a process of its own, with these environment variables besides.
+        """
+        controller, terminal = pty.openpty()
+        usual = {"KUBECONFIG": str(self.kubeconfig), "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"}
+        process = subprocess.Popen(
+            [*COMMAND, *arguments],
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            env={**os.environ, **usual, **variables},
+        )
+        os.close(terminal)
+        written = b""
+        try:
+            while chunk := os.read(controller, 65536):
+                written += chunk
+        except OSError:
+            pass  # how a terminal whose other side is closed ends
+        finally:
+            os.close(controller)
+        text = written.decode()
+        assert process.wait(30) == 0, text
+        return text
+
+    # The cluster itself
+
+    def talk(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        async def main() -> T:
+            async with Client(HttpTransport(load(self.kubeconfig))) as client:
+                return await work(client)
+
+        return asyncio.run(main())
+
+    def create(self, resource: Resource[Any], document: Mapping[str, Any]) -> None:
+        self.talk(lambda client: client.create(resource, document, "default"))
+
+
+def plain(drawn: str) -> str:
+    """What was drawn, without moves and colours."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", drawn)
+
 
 @contextmanager
 def local_cluster(directory: Path, *flags: str) -> Iterator[Path]:
     """`kruise up` for the time of the block; gives its kubeconfig."""
     environment = {**os.environ, "KRUISE_STATE": str(directory)}
-    command = [sys.executable, "-m", "kruise.cli.main"]
     subprocess.run(
-        [*command, "up", "--detach", "--port=0", *flags], env=environment, check=True, capture_output=True, timeout=60
+        [*COMMAND, "up", "--detach", "--port=0", *flags], env=environment, check=True, capture_output=True, timeout=60
     )
     try:
         yield State(directory).kubeconfig
     finally:
-        subprocess.run([*command, "down"], env=environment, check=True, capture_output=True, timeout=60)
+        subprocess.run([*COMMAND, "down"], env=environment, check=True, capture_output=True, timeout=60)

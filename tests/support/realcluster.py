@@ -196,7 +196,7 @@ class ControlPlane:
     def kubectl(self, *arguments: str, stdin: str = "") -> str:
         """Runs the matching kubectl as admin and returns its output."""
         command = [str(kubebuild.cache_directory() / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments]
-        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=120)
         if done.returncode != 0:
             raise ClusterError(f"kubectl {' '.join(arguments)} failed: {done.stderr.strip()}")
         return done.stdout

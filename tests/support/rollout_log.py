@@ -7,6 +7,10 @@
 
 It reads pods alone, as anybody could: a pod begins to change in place with the label of its revision, it begins to go
 with its deletion timestamp, and it comes when it is seen for the first time.
+
+Much of this is what `kruise.foresight.watching` does, on purpose: forecasts are held against this log, so it must not
+share their watcher and its mistakes. It makes neither moves nor waves of what it sees, and counts anew from the whole
+log. Only what makes a pod available is the rule of the workloads themselves.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.api.apps.cloneset import CLONE_SETS
@@ -40,9 +40,10 @@ from kruise.workloads.failure_budget import (
     look_at,
 )
 from tests.support.clonesets import NOW, TEMPLATE, make_cloneset
+from tests.support.examples import story_settings
 from tests.workloads.cloneset.model import BROKEN, Json, Model
 from tests.workloads.cloneset.test_properties import _STEPS as STEPS
-from tests.workloads.cloneset.test_properties import EXAMPLES, Checked, models
+from tests.workloads.cloneset.test_properties import Checked, models
 from tests.workloads.cloneset.test_properties import _come_to_rest as come_to_rest
 from tests.workloads.cloneset.test_properties import _is_where_it_should_be as is_where_it_should_be
 from tests.workloads.cloneset.test_properties import _play as play
@@ -590,9 +591,6 @@ def test_a_pass_is_asked_for_when_a_pod_would_count_as_failed() -> None:
 class Budgeted(Checked):
     """The promises of a CloneSet about its pods, and that a stopped rollout takes nobody along."""
 
-    def _on_late_write(self, action: Action) -> None:
-        """Claims and revisions have nothing to do with a budget."""
-
     def _partition_is_kept(self, action: Action, kept: list[Pod], limits: Limits) -> None:
         judgement = self.plan.notes.get("failure_budget")
         if judgement is None or judgement.stop is None:
@@ -604,7 +602,7 @@ class Budgeted(Checked):
         assert self.is_new(before) or not self.is_new(after), "a pod moves to a stopped revision"
 
 
-@settings(max_examples=12 * EXAMPLES, deadline=None, derandomize=EXAMPLES == 1, suppress_health_check=list(HealthCheck))
+@story_settings(12)
 @given(models(), AMOUNTS, st.sampled_from(Reaction), st.lists(STEPS, min_size=10, max_size=50))
 def test_promises_hold_for_random_stories(
     model: Model, amount: str, reaction: Reaction, story: list[tuple[str, int]]

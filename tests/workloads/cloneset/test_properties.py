@@ -11,12 +11,11 @@ come to rest where the spec wants them.
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.api.native.pod import PODS, Pod, is_active
@@ -30,9 +29,9 @@ from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.numbers import Limits, limits_of
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.support.clonesets import DATA_CLAIM, TEMPLATE
+from tests.support.examples import story_settings
 from tests.workloads.cloneset.model import BROKEN, UID, Json, Model, mounted_claims
 
-EXAMPLES = int(os.environ.get("KRUISE_EXAMPLES", "1"))
 IMAGES = ("nginx:1", "nginx:2", "nginx:3", BROKEN)
 GUARD, HOLD, OKAY = "example.com/guard", "example.com/hold", "example.com/okay"
 """Labels of the hooks: a pod is born with the first two, and somebody adds the third."""
@@ -556,12 +555,7 @@ def _is_where_it_should_be(checked: Checked) -> None:
         assert claims <= others, f"claims that nobody uses: {claims - others}"
 
 
-@settings(
-    max_examples=150 * EXAMPLES,
-    deadline=None,
-    derandomize=EXAMPLES == 1,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@story_settings(150)
 @given(model=models(), established=st.booleans(), story=st.lists(_STEPS, min_size=10, max_size=60))
 def check_story(model: Model, established: bool, story: list[tuple[str, int]]) -> None:
     TALLY.examples += 1

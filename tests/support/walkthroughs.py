@@ -1,0 +1,44 @@
+"""Where the commands of documents run: a place like the checkout, our own command and the real kubectl, a state of its
+own, and a shell in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.support import kubebuild
+from tests.support.transcripts import Shell
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ROOT / "docs"
+
+
+def search_path(*programs: Path) -> str:
+    """A PATH on which our command and the real kubectl come first; before them, what is in the folders `programs`."""
+    tools = [*programs, Path(sys.executable).parent, kubebuild.cache_directory()]
+    return os.pathsep.join([*map(str, tools), os.environ["PATH"]])
+
+
+def environment(directory: Path, *programs: Path) -> dict[str, str]:
+    state = str(directory / "state")
+    return {**os.environ, "PATH": search_path(*programs), "KRUISE_STATE": state, "HOME": str(directory)}
+
+
+def lay_out_documents(directory: Path) -> None:
+    """As in the checkout: documents name their manifests by `docs/manifests`."""
+    (directory / "docs").symlink_to(DOCUMENTS)
+
+
+@contextlib.contextmanager
+def local_shell(directory: Path) -> Iterator[Shell]:
+    """A shell for documents that begin with `kruise up`. The cluster ends with it."""
+    lay_out_documents(directory)
+    with contextlib.closing(Shell(directory, environment(directory))) as shell:
+        try:
+            yield shell
+        finally:
+            shell.run("kruise down")
