@@ -28,6 +28,7 @@ from kruise.machinery.plan import (
     Plan,
     Result,
     Target,
+    Urgency,
     apply_object,
     create,
     delete,
@@ -678,6 +679,45 @@ def test_a_late_failure_is_told_and_skips_the_rest_of_its_chain() -> None:
         assert listener.heard == [("p0", [Result.FAILED, Result.SKIPPED])]
 
     run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}), Rule(Answer(403, "Forbidden"), verbs={Verb.CREATE}, calls={1}))
+
+
+def test_a_slow_start_goes_on_after_its_pass_and_ends_with_the_first_refusal() -> None:
+    """A quota for three pods, of nine: after one and two come four, which are too many. No further one is tried."""
+
+    async def scene(env: InProcess) -> None:
+        listener = Listener()
+        writer = applier(env)
+        creates = single("scale", *(new_pod(f"p{i}") for i in range(9)), slow_start=True, on_error=OnError.STOP_PHASE)
+        phase = dataclasses.replace(creates, pause_after=0.5, lets_go=True)
+        outcomes = await writer.apply(Plan(phases=(phase,)), later=listener)
+        assert {outcome.result for outcome in outcomes} == {Result.UNDER_WAY}
+        assert await writer.ends(60) == 0
+        assert Counter(result for _, results in listener.heard for result in results) == {
+            Result.DONE: 3,
+            Result.FAILED: 4,
+            Result.SKIPPED: 2,
+        }
+        assert len(await env.pods()) == 3
+
+    run(
+        scene,
+        Rule(Delay(1.0), verbs={Verb.CREATE}),
+        Rule(Answer(403, "Forbidden"), verbs={Verb.CREATE}, calls=set(range(4, 20))),
+    )
+
+
+def test_writes_of_an_urgent_phase_get_the_next_free_slot() -> None:
+    async def scene(env: InProcess) -> None:
+        writer = applier(env, limiter=WriteLimiter(clock=env.clock, initial=1, maximum=1))
+        patient = dataclasses.replace(single("make", *(new_pod(f"p{i}") for i in range(4))), urgency=Urgency.LATER)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(writer.apply(Plan(phases=(patient,))))
+            await asyncio.sleep(0.5)
+            begun = env.clock.monotonic()
+            await writer.apply(Plan(phases=(dataclasses.replace(single("move", new_pod("q")), urgency=Urgency.SOON),)))
+            assert env.clock.monotonic() - begun == pytest.approx(1.5)
+
+    run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
 
 
 def test_chains_that_were_let_go_are_abandoned_when_they_take_too_long(caplog: pytest.LogCaptureFixture) -> None:

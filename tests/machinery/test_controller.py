@@ -666,7 +666,7 @@ class LooseSnapshot(Struct):
     toy: Toy
     pods: tuple[Pod, ...]
     under_way: dict[str, str]
-    failed_before: str
+    failed_before: dict[str, str]
 
 
 def loosely(seen: list[LooseSnapshot]) -> ControllerSpec[LooseSnapshot]:
@@ -681,7 +681,7 @@ def loosely(seen: list[LooseSnapshot]) -> ControllerSpec[LooseSnapshot]:
             toy=toy,
             pods=view.store(PODS).by_index("owner", toy.metadata.uid),
             under_way=names,
-            failed_before=view.failed_before,
+            failed_before=dict(view.failed_before),
         )
         seen.append(found)
         return found
@@ -757,7 +757,7 @@ def test_a_write_that_fails_after_its_pass_is_told_to_the_next_one_and_tried_aga
             await asyncio.sleep(10)
         told = [snapshot.failed_before for snapshot in seen if snapshot.failed_before]
         assert len(told) == 1
-        assert "injected fault" in told[0]
+        assert "injected fault" in told[0]["label"]
         assert [message for _, _, _, message in scene.notes.taken] == ["failed", "done"]
         assert scene.controller.queue.retries(Key("default", "toy")) == 0
 
@@ -773,5 +773,81 @@ def test_a_controller_that_ends_waits_for_writes_that_were_let_go() -> None:
             await asyncio.sleep(1)
         pod = await scene.direct.get(PODS, "p0", "default")
         assert pod.metadata.labels["seen"] == "yes"
+
+    run_virtual(main())
+
+
+def test_a_chain_that_was_not_begun_gives_no_reason_to_look_again_at_once() -> None:
+    """Its phase ended with a refusal, which is tried again after a pause."""
+
+    async def main() -> None:
+        seen: list[LooseSnapshot] = []
+        spec = loosely(seen)
+
+        def one_by_one(snapshot: LooseSnapshot) -> Plan:
+            phases = spec.decide(snapshot).phases
+            return Plan(phases=tuple(dataclasses.replace(phase, slow_start=True) for phase in phases))
+
+        refusal = Rule(Answer(403, "Forbidden"), verbs={Verb.PATCH}, resource="pods")
+        slow = Rule(Delay(0.3), verbs={Verb.PATCH}, resource="pods")
+        scene = Scene(slow, refusal, spec=dataclasses.replace(spec, decide=one_by_one))
+        await _with_pods(scene, 5)
+        async with scene.at_work():
+            await asyncio.sleep(20)
+        refused = [entry for entry in scene.faults.log if isinstance(entry.fault, Answer)]
+        assert len(refused) >= 3
+        assert len(seen) <= 4 * len(refused), "passes follow each other without a pause"
+
+    run_virtual(main())
+
+
+# A status that decides nothing
+
+
+def counting(*, is_news: bool, looks: list[int]) -> ControllerSpec[ToySnapshot]:
+    def conclusion(snapshot: ToySnapshot, _plan: Plan, _outcomes: Outcomes) -> Conclusion:
+        looks.append(snapshot.toy.status.replicas)
+        toy, count = snapshot.toy, len(snapshot.pods)
+        if toy.status.replicas == count:
+            return Conclusion()
+        target = Target(TOYS, "default", toy.metadata.name)
+        write = status_patch(target, {"replicas": count}, uid=toy.metadata.uid, reason="counted")
+        return Conclusion(status=write, status_is_news=is_news)
+
+    return changed(decide=idle, conclude=conclusion)
+
+
+@pytest.mark.parametrize(("is_news", "passes"), [(True, [0, 2]), (False, [0])])
+def test_a_status_without_news_is_no_reason_to_look_again(is_news: bool, passes: list[int]) -> None:
+    async def main() -> None:
+        looks: list[int] = []
+        scene = Scene(spec=counting(is_news=is_news, looks=looks))
+        await _with_pods(scene, 2)
+        async with scene.at_work():
+            await asyncio.sleep(5)
+            assert looks == passes
+            assert (await scene.direct.get(TOYS, "toy", "default")).status.replicas == 2
+            await scene.direct.patch(TOYS, "toy", {"status": {"replicas": 7}}, "default", subresource="status")
+            await asyncio.sleep(5)
+            assert looks[len(passes)] == 7, "what somebody else writes is looked at"
+            assert (await scene.direct.get(TOYS, "toy", "default")).status.replicas == 2
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize("delay", [0.2, 0.8])
+def test_whoever_writes_beside_a_status_without_news_is_heard(delay: float) -> None:
+    """Before our own write is done, or before its answer has come."""
+
+    async def main() -> None:
+        looks: list[int] = []
+        slow = Rule(Delay(0.5), verbs={Verb.PATCH}, resource="toys", times=1)
+        scene = Scene(slow, spec=counting(is_news=False, looks=looks))
+        await _with_pods(scene, 2)
+        async with scene.at_work():
+            await asyncio.sleep(delay)
+            await scene.direct.patch(TOYS, "toy", {"status": {"replicas": 7}}, "default", subresource="status")
+            await asyncio.sleep(5)
+            assert (await scene.direct.get(TOYS, "toy", "default")).status.replicas == 2
 
     run_virtual(main())

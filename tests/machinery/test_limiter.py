@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kruise.machinery.clock import ManualClock, VirtualClock, run_virtual
 from kruise.machinery.limiter import Load, TokenBucket, WriteLimiter
+from kruise.machinery.plan import Urgency
 
 
 def clock() -> VirtualClock:
@@ -141,27 +142,49 @@ def test_who_waits_too_long_gives_up_and_takes_no_slot() -> None:
     run_virtual(main())
 
 
-def test_what_was_begun_goes_ahead_of_what_is_to_begin() -> None:
+def order_of(*waiting: tuple[str, Urgency]) -> list[str]:
+    """In which order these get the only slot."""
+
     async def main() -> list[str]:
         limiter = WriteLimiter(clock=clock(), initial=1, maximum=1)
         began = await limiter.acquire()
         assert began is not None
         order: list[str] = []
 
-        async def write(name: str, ahead: bool) -> None:
-            turn = await limiter.acquire(ahead=ahead)
+        async def write(name: str, urgency: Urgency) -> None:
+            turn = await limiter.acquire(urgency=urgency)
             assert turn is not None
             order.append(name)
             limiter.release(turn, Load.FINE)
 
         async with asyncio.TaskGroup() as group:
-            for name, ahead in (("first", False), ("second", False), ("next of a chain", True)):
-                group.create_task(write(name, ahead))
+            for name, urgency in waiting:
+                group.create_task(write(name, urgency))
                 await asyncio.sleep(0)
             limiter.release(began, Load.FINE)
         return order
 
-    assert run_virtual(main()) == ["next of a chain", "first", "second"]
+    return run_virtual(main())
+
+
+def test_what_was_begun_goes_ahead_of_what_is_to_begin() -> None:
+    waiting = [("first", Urgency.USUAL), ("second", Urgency.USUAL), ("next of a chain", Urgency.SOON)]
+    assert order_of(*waiting) == ["next of a chain", "first", "second"]
+
+
+def test_whoever_can_wait_does_not_starve() -> None:
+    """Thousands of pods to be made stand behind those that are there, and yet get on."""
+    waiting = [(f"make {number}", Urgency.LATER) for number in range(3)]
+    waiting += [(f"soon {number}", Urgency.SOON) for number in range(15)]
+    order = order_of(*waiting)
+    assert [order.index(f"make {number}") for number in range(3)] == [7, 15, 17]
+    assert [name for name in order if name.startswith("soon")] == [f"soon {number}" for number in range(15)]
+
+
+def test_every_line_gets_its_share() -> None:
+    waiting = [(urgency.name, urgency) for urgency in Urgency for _ in range(80)]
+    first = order_of(*waiting)[:80]
+    assert {urgency.name: first.count(urgency.name) for urgency in Urgency} == {"SOON": 61, "USUAL": 9, "LATER": 10}
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -22,10 +22,11 @@ from kruise.api.resource import Resource
 from kruise.foresight.patching import patched
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
+from kruise.machinery.course import ANOTHER_FAILED, Course, ends_phase, rest_of, skipped, together
 from kruise.machinery.guards import is_delete
 from kruise.machinery.indexes import IndexFunction
 from kruise.machinery.patches.errors import PatchError
-from kruise.machinery.plan import Action, Chain, OnError, Outcome, Outcomes, Phase, Plan, Result
+from kruise.machinery.plan import Action, Outcome, Outcomes, Phase, Plan, Result
 from kruise.machinery.store import Store
 
 T = TypeVar("T", bound=Object)
@@ -34,7 +35,6 @@ Admit = Callable[[Action], Mapping[str, Any]]
 """What becomes of the body of a create on its way in. Raises `RefusedWriteError` where it is refused."""
 
 USUAL_GRACE = 30
-_CHANGED = frozenset({Result.DONE, Result.MOVED, Result.GONE})
 
 
 class RefusedWriteError(Exception):
@@ -135,37 +135,33 @@ class World:
     def carry_out(self, plan: Plan) -> Outcomes:
         """All of a plan, in order: no time passes meanwhile, so that no phase ends early."""
         outcomes: list[Outcome] = []
-        changed: set[str] = set()
-        go_on = True
-        for phase in plan.phases:
-            if not go_on:
-                outcomes += _skipped(phase.chains, "not begun: an earlier phase did not succeed")
-            elif not changed.isdisjoint(phase.unless_done):
-                outcomes += _skipped(phase.chains, "not begun: an earlier phase changed what this was decided about")
-            else:
-                results, complete = self._phase(phase)
-                if any(outcome.result in _CHANGED for outcome in results):
-                    changed.add(phase.name)
-                go_on = complete or phase.on_error is not OnError.STOP_PLAN
-                outcomes += results
+        course = Course()
+        for group in together(plan.phases):
+            hindrances = [course.hindrance(phase) for phase in group]
+            for phase, hindrance in zip(group, hindrances, strict=True):
+                if hindrance:
+                    outcomes += skipped(phase.chains, hindrance)
+                else:
+                    results = self._phase(phase)
+                    course.ended(phase, results)
+                    outcomes += results
         return Outcomes(tuple(outcomes))
 
-    def _phase(self, phase: Phase) -> tuple[list[Outcome], bool]:
+    def _phase(self, phase: Phase) -> list[Outcome]:
         outcomes: list[Outcome] = []
-        complete, closed = True, False
+        closed = False
         for chain in phase.chains:
             if closed:
-                outcomes += _skipped([chain], "not begun: another chain failed")
+                outcomes += skipped([chain], ANOTHER_FAILED)
                 continue
             for place, action in enumerate(chain):
                 outcome = self.write(action)
                 outcomes.append(outcome)
                 if outcome.result is not Result.DONE:
-                    complete = False
-                    closed = outcome.result is Result.FAILED and phase.on_error is not OnError.CONTINUE
-                    outcomes += _skipped([chain[place + 1 :]], f"not begun: {action.target} was not written")
+                    closed = ends_phase(phase, outcome.result)
+                    outcomes += rest_of(chain, place)
                     break
-        return outcomes, complete
+        return outcomes
 
     def write(self, action: Action) -> Outcome:
         """One write, at once."""
@@ -311,7 +307,3 @@ def _grace(pod: Pod, asked: int | None) -> int:
 
 def _number(version: str) -> int:
     return int(version) if version.isdecimal() else 0
-
-
-def _skipped(chains: Iterable[Chain], why: str) -> list[Outcome]:
-    return [Outcome(action=action, result=Result.SKIPPED, error=why) for chain in chains for action in chain]

@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from kruise.api.meta import controller_of
@@ -27,10 +27,11 @@ from kruise.machinery.client.errors import AlreadyExistsError, ApiError, ClientE
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.client.retry import NEVER
 from kruise.machinery.clock import Clock
+from kruise.machinery.course import ANOTHER_FAILED, Course, ends_phase, not_begun, rest_of, skipped, together
 from kruise.machinery.guards import EVICTION, Verdict, guarded_body, is_delete, judge
 from kruise.machinery.limiter import Load, WriteLimiter
 from kruise.machinery.metrics import Metrics
-from kruise.machinery.plan import Action, Chain, OnError, Outcome, Outcomes, Phase, Plan, Result
+from kruise.machinery.plan import Action, Chain, Outcome, Outcomes, Phase, Plan, Result, Urgency
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +40,7 @@ Stopping = Callable[[], bool]
 _WHOLE_OBJECT = frozenset({"", "status", "resize", "ephemeralcontainers"})
 _BINDING = "binding"
 _STOPPED = (Result.SKIPPED, "not begun: the controller is shutting down")
-_FAILED_BEFORE = (Result.SKIPPED, "not begun: another chain failed")
-_CHANGED = frozenset({Result.DONE, Result.UNKNOWN, Result.MOVED, Result.GONE, Result.UNDER_WAY})
-"""What is not as it was any more when a write ended so, by us or by somebody else."""
+_FAILED_BEFORE = (Result.SKIPPED, ANOTHER_FAILED)
 _PAUSED = (Result.DEFERRED, "not begun: the phase has taken its time, the rest is decided anew")
 _LET_GO = (Result.UNDER_WAY, "under way: it ends after this pass")
 
@@ -120,31 +119,30 @@ class Applier:
         Without somebody to be told `later`, every chain is waited for.
         """
         outcomes: list[Outcome] = []
-        changed: set[str] = set()
-        go_on = True
-        for group in _together(plan.phases):
-            if not go_on:
-                outcomes += _skipped(_chains(group), "not begun: an earlier phase did not succeed")
-                continue
-            runs = [_PhaseRun(phase, stopping, self._clock, later) for phase in group]
-            for phase, run in zip(group, runs, strict=True):
-                run.is_void = not changed.isdisjoint(phase.unless_done)
-            if len(group) == 1:
-                results = [await self._phase(group[0], runs[0])]
+        course = Course()
+        for group in together(plan.phases):
+            hindrances = [course.hindrance(phase) for phase in group]
+            begun = [phase for phase, hindrance in zip(group, hindrances, strict=True) if not hindrance]
+            runs = [_PhaseRun(phase, stopping, self._clock, later) for phase in begun]
+            if len(runs) == 1:
+                results = [await self._phase(runs[0])]
             else:
                 async with asyncio.TaskGroup() as tasks:
-                    begun = [tasks.create_task(self._phase(*pair)) for pair in zip(group, runs, strict=True)]
-                results = [task.result() for task in begun]
-            for phase, run, result in zip(group, runs, results, strict=True):
-                if any(outcome.result in _CHANGED for outcome in result):
-                    changed.add(phase.name)
-                go_on &= run.complete or run.is_void or phase.on_error is not OnError.STOP_PLAN
-                outcomes += result
+                    running = [tasks.create_task(self._phase(run)) for run in runs]
+                results = [task.result() for task in running]
+            ended = iter(results)
+            for phase, hindrance in zip(group, hindrances, strict=True):
+                if hindrance:
+                    outcomes += skipped(phase.chains, hindrance)
+                else:
+                    result = next(ended)
+                    course.ended(phase, result)
+                    outcomes += result
         return Outcomes(tuple(outcomes))
 
     async def carry_out(self, action: Action, *, stopping: Stopping = never) -> Outcome:
         """One write."""
-        return await self._write(action, _Turn(lambda: _STOPPED if stopping() else None, ahead=True), stopping)
+        return await self._write(action, _Turn(lambda: _STOPPED if stopping() else None), stopping)
 
     def begin(self, action: Action, *, stopping: Stopping = never) -> asyncio.Task[Outcome]:
         """One write that nobody waits for here; `ends` does."""
@@ -163,33 +161,16 @@ class Applier:
         await asyncio.gather(*late, return_exceptions=True)
         return len(late)
 
-    async def _phase(self, phase: Phase, run: _PhaseRun) -> list[Outcome]:
-        chains = phase.chains
-        if run.is_void:
-            return _skipped(chains, "not begun: an earlier phase changed what this was decided about")
-        if run.later is not None and phase.lets_go and chains:
-            return await self._loosely(phase, run, run.later)
+    async def _phase(self, run: _PhaseRun) -> list[Outcome]:
+        chains = run.phase.chains
+        if run.later is not None and run.phase.lets_go and chains:
+            return await self._loosely(run, run.later)
         results: list[list[Outcome]] = [[] for _ in chains]
         indexes = iter(range(len(chains)))
-        # Each success permits two more: with n successes at most 2n + 1 chains were begun.
-        permits = asyncio.Semaphore(1) if phase.slow_start else None
 
         async def lane() -> None:
-            while True:
-                if permits is not None:
-                    await permits.acquire()
-                index = next(indexes, None)
-                if index is None:
-                    if permits is not None:
-                        permits.release()  # for the lanes that still wait
-                    return
+            for index in indexes:
                 results[index] = await self._chain(chains[index], run)
-                fine = all(outcome.result in (Result.DONE, Result.DEFERRED) for outcome in results[index])
-                if permits is not None:
-                    if not fine:
-                        run.closed = True
-                    permits.release()
-                    permits.release()
 
         lanes = min(len(chains), self._limiter.maximum)
         if lanes == 1:
@@ -200,9 +181,10 @@ class Applier:
                     group.create_task(lane())
         return [outcome for result in results for outcome in result]
 
-    async def _loosely(self, phase: Phase, run: _PhaseRun, later: Later) -> list[Outcome]:
+    async def _loosely(self, run: _PhaseRun, later: Later) -> list[Outcome]:
         """A phase whose chains may outlast the pass. Those that still wait for their turn are let go too: they would
         have to queue again behind everybody else."""
+        phase = run.phase
         tasks = [asyncio.create_task(self._chain(chain, run)) for chain in phase.chains]
         self._loose.update(tasks)
         for task in tasks:
@@ -218,27 +200,36 @@ class Applier:
             if task.done():
                 outcomes += task.result()
             else:
-                outcomes += [_not_begun(action, _LET_GO) for action in chain]
+                outcomes += [not_begun(action, *_LET_GO) for action in chain]
                 later.let_go(phase, chain)
                 task.add_done_callback(functools.partial(_tell, later, phase, chain))
         return outcomes
 
     async def _chain(self, chain: Chain, run: _PhaseRun) -> list[Outcome]:
+        if run.permits is None:
+            return await self._actions(chain, run)
+        await run.permits.acquire()
+        try:
+            return await self._actions(chain, run)
+        finally:
+            run.permits.release()
+            run.permits.release()
+
+    async def _actions(self, chain: Chain, run: _PhaseRun) -> list[Outcome]:
         outcomes: list[Outcome] = []
         for position, action in enumerate(chain):
             turn = run.next_turn() if position else run.first_turn()
             outcome = await self._write(action, turn, run.stopping)
             outcomes.append(outcome)
             if outcome.result is not Result.DONE:
-                run.note(outcome.result)
-                rest = chain[position + 1 :]
-                outcomes += _skipped([rest], f"not begun: {outcome.action.verb} of {action.target} did not succeed")
+                run.closed |= ends_phase(run.phase, outcome.result)
+                outcomes += rest_of(chain, position)
                 break
         return outcomes
 
     async def _write(self, action: Action, turn: _Turn, stopping: Stopping) -> Outcome:
         if (hindrance := turn.against()) is not None:
-            return _not_begun(action, hindrance)
+            return not_begun(action, *hindrance)
         try:
             body = guarded_body(action)
         except (TypeError, ValueError) as error:
@@ -255,12 +246,13 @@ class Applier:
         may_have_acted = False
         attempt = 0
         while True:
-            began = await self._limiter.acquire(until=None if attempt else turn.until, ahead=turn.ahead or attempt > 0)
+            urgency, until = (Urgency.SOON, None) if attempt else (turn.urgency, turn.until)
+            began = await self._limiter.acquire(until=until, urgency=urgency)
             if began is None:
-                return _not_begun(action, turn.against() or _PAUSED)
+                return not_begun(action, *(turn.against() or _PAUSED))
             if attempt == 0 and (hindrance := turn.against()) is not None:
                 self._limiter.release(began, Load.SILENT)
-                return _not_begun(action, hindrance)
+                return not_begun(action, *hindrance)
             load = Load.SILENT
             failure: ClientError
             try:
@@ -396,37 +388,29 @@ class _Turn:
     against: MayBegin
     until: float | None = None
     """It gives up then."""
-    ahead: bool = False
+    urgency: Urgency = Urgency.SOON
 
 
 class _PhaseRun:
     """What the chains of a phase know of each other."""
 
     def __init__(self, phase: Phase, stopping: Stopping, clock: Clock, later: Later | None = None) -> None:
-        self._on_error = phase.on_error
         self._clock = clock
         waits_for_all = later is None or not phase.lets_go
         self._ends = clock.monotonic() + phase.pause_after if phase.pause_after is not None and waits_for_all else None
+        self.phase = phase
         self.stopping = stopping
-        self.complete = True
-        """Everything so far succeeded."""
         self.closed = False
         """No further chain may begin."""
-        self.is_void = False
-        """What the phase was decided about has changed: nothing of it is done."""
         self.later = later
-
-    def note(self, result: Result) -> None:
-        self.complete = False
-        # A guard that failed in one chain says nothing against the others: each has guards of its own.
-        if result in (Result.FAILED, Result.UNKNOWN) and self._on_error is not OnError.CONTINUE:
-            self.closed = True
+        self.permits = asyncio.Semaphore(1) if phase.slow_start else None
+        """Each success permits two more: with n successes at most 2n + 1 chains were begun."""
 
     def first_turn(self) -> _Turn:
-        return _Turn(self.against_chain, until=self._ends)
+        return _Turn(self.against_chain, until=self._ends, urgency=self.phase.urgency)
 
     def next_turn(self) -> _Turn:
-        return _Turn(self.against_action, ahead=True)
+        return _Turn(self.against_action)
 
     def against_chain(self) -> Hindrance | None:
         if self.closed:
@@ -441,27 +425,13 @@ class _PhaseRun:
 
 def _tell(later: Later, phase: Phase, chain: Chain, task: asyncio.Task[list[Outcome]]) -> None:
     if task.cancelled():
-        outcomes = _skipped([chain], "abandoned: the controller is shutting down")
+        outcomes = skipped([chain], "abandoned: the controller is shutting down")
     elif (error := task.exception()) is not None:
         log.error("chain ended by an error of the machinery", exc_info=error)
-        outcomes = [_not_begun(action, (Result.UNKNOWN, str(error))) for action in chain]
+        outcomes = [not_begun(action, Result.UNKNOWN, str(error)) for action in chain]
     else:
         outcomes = task.result()
     later.ended(phase, chain, tuple(outcomes))
-
-
-def _together(phases: Sequence[Phase]) -> list[list[Phase]]:
-    groups: list[list[Phase]] = []
-    for phase in phases:
-        if phase.alongside and groups:
-            groups[-1].append(phase)
-        else:
-            groups.append([phase])
-    return groups
-
-
-def _chains(phases: Sequence[Phase]) -> list[Chain]:
-    return [chain for phase in phases for chain in phase.chains]
 
 
 def _parent(action: Action) -> str:
@@ -472,15 +442,6 @@ def _parent(action: Action) -> str:
 def _is_owned(obj: Any, owner_uid: str) -> bool:
     owner = controller_of(obj)
     return owner is not None and owner.uid == owner_uid
-
-
-def _not_begun(action: Action, hindrance: Hindrance) -> Outcome:
-    result, why = hindrance
-    return Outcome(action=action, result=result, error=why)
-
-
-def _skipped(chains: Sequence[Chain], why: str) -> list[Outcome]:
-    return [_not_begun(action, (Result.SKIPPED, why)) for chain in chains for action in chain]
 
 
 def _ended(action: Action, result: Result, error: ClientError) -> Outcome:

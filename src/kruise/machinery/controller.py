@@ -23,6 +23,7 @@ from kruise.api.resource import Resource, refers_to
 from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.clock import Clock
+from kruise.machinery.codec import evolve
 from kruise.machinery.journal import Journal
 from kruise.machinery.metrics import Metrics, PassResult, RequeueCause
 from kruise.machinery.plan import (
@@ -141,7 +142,7 @@ class View:
         gates: Mapping[str, bool],
         server_version: Any,
         under_way: Mapping[Target, str] | None = None,
-        failed_before: str = "",
+        failed_before: Mapping[str, str] | None = None,
         at_once: int = AT_ONCE,
     ) -> None:
         self._cache = cache
@@ -150,8 +151,8 @@ class View:
         pass, would take longer than sending them all."""
         self.under_way: Mapping[Target, str] = under_way or {}
         """Objects that an earlier pass still writes to, with the mark of the phase: decide nothing about them."""
-        self.failed_before = failed_before
-        """Why a write failed that an earlier pass had let go; empty: none did since the pass before."""
+        self.failed_before: Mapping[str, str] = failed_before or {}
+        """Why writes failed, since the pass before, that an earlier pass had let go; by the name of their phase."""
         self.now = now
         self.seed = seed
         """Another one at each pass. A snapshot that needs names or a draw keeps it, so that a replay is exact."""
@@ -264,10 +265,12 @@ class Controller(Generic[S]):
         self._grace = grace
         self._overtaken: dict[Key, int] = {}
         self._under_way: dict[Key, dict[Target, str]] = {}
-        self._failed_late: dict[Key, str] = {}
+        self._failed_late: dict[Key, dict[str, str]] = {}
         self._told: dict[Key, float] = {}
         """When the status of an object was written last, for those that have much going on."""
         self._telling: dict[Key, asyncio.Task[Outcome]] = {}
+        self._quiet: set[Key] = set()
+        """Objects whose status is being written without news in it (`Conclusion.status_is_news`)."""
         self._stopping = False
         self._metrics.workers.set(self._workers)
         self.resources = tuple(self._watch())
@@ -281,7 +284,11 @@ class Controller(Generic[S]):
                 yield source.resource
 
     def _handler(self, source: Source[Any]) -> Callable[[Any, Any], None]:
+        is_subject = source.resource == self.spec.subject
+
         def on_change(old: Any, new: Any) -> None:
+            if is_subject and self._quiet and _is_status_only(old, new) and key_of(new) in self._quiet:
+                return
             for key in source.keys(old, new):
                 self.queue.add(key)
 
@@ -362,7 +369,7 @@ class Controller(Generic[S]):
                 gates=self._gates,
                 server_version=self._server_version,
                 under_way=dict(self._under_way.get(key, {})),
-                failed_before=self._failed_late.pop(key, ""),
+                failed_before=self._failed_late.pop(key, None),
             )
             await self._pass(view, key, progress)
         except Exception as raised:
@@ -416,15 +423,16 @@ class Controller(Generic[S]):
         for note in conclusion.events:
             self.say(note, later.subject)
         if conclusion.status is not None:
-            progress.status = await self._tell(key, conclusion.status, outcomes)
+            is_news = conclusion.status_is_news
+            progress.status = await self._tell(key, conclusion.status, outcomes, is_news=is_news)
 
     def say(self, note: EventNote, subject: _Subject) -> None:
         self._recorder.record(_regarding(note, subject), note.type.value, note.reason, note.message)
 
-    async def _tell(self, key: Key, status: Action, outcomes: Outcomes) -> Outcome | None:
+    async def _tell(self, key: Key, status: Action, outcomes: Outcomes, *, is_news: bool) -> Outcome | None:
         """Write the status. Where other passes follow at once, now and then is enough, and they do not wait for it."""
         before = self._telling.get(key)
-        if any(outcome.result in (Result.DEFERRED, Result.UNDER_WAY) for outcome in outcomes):
+        if key in self._under_way or outcomes.of(Result.DEFERRED):
             now = self._clock.monotonic()
             if before is None and now - self._told.get(key, float("-inf")) >= _STATUS_EVERY:
                 self._told[key] = now
@@ -434,7 +442,17 @@ class Controller(Generic[S]):
         if before is not None:
             await asyncio.wait({before})
         self._told.pop(key, None)
-        return await self._applier.carry_out(status, stopping=self._is_stopping)
+        if is_news:
+            return await self._applier.carry_out(status, stopping=self._is_stopping)
+        self._quiet.add(key)
+        try:
+            outcome = await self._applier.carry_out(status, stopping=self._is_stopping)
+        finally:
+            self._quiet.discard(key)
+        latest = self._cache.find(self.spec.subject, key.namespace, key.name)
+        if _version(latest) != _version(outcome.object):
+            self.queue.add(key, reason="somebody else wrote to it besides")
+        return outcome
 
     def _has_told(self, key: Key, task: asyncio.Task[Outcome]) -> None:
         self._telling.pop(key, None)
@@ -466,11 +484,13 @@ class Controller(Generic[S]):
                 self.say(note, later.subject)
         bad = next((outcome for outcome in outcomes if outcome.result in (Result.FAILED, Result.UNKNOWN)), None)
         if bad is None:
-            self.queue.add(key, reason="writes of an earlier pass ended")
+            # A chain that was not begun is so because of another, which says itself when to look again.
+            if any(outcome.result is not Result.SKIPPED for outcome in outcomes):
+                self.queue.add(key, reason="writes of an earlier pass ended")
             return
         cause = RequeueCause.FAILED if bad.result is Result.FAILED else RequeueCause.UNKNOWN
         if bad.result is Result.FAILED:
-            self._failed_late[key] = bad.error or _describe(bad)
+            self._failed_late.setdefault(key, {})[phase.name] = bad.error or _describe(bad)
         self._retry(key, cause, _describe(bad))
 
     def _is_stopping(self) -> bool:
@@ -544,6 +564,18 @@ def _why_again(progress: _Pass[Any]) -> tuple[RequeueCause | None, str]:
     if outcomes.must_decide_again or (status is not None and status.result is Result.MOVED):
         return RequeueCause.MOVED, "an object changed while the decision was carried out"
     return None, ""
+
+
+def _is_status_only(old: Any, new: Any) -> bool:
+    """Whether nothing but the status differs. The generation stands for the spec."""
+    if old is None or new is None:
+        return False
+    before, after = old.metadata, new.metadata
+    return bool(evolve(before, resource_version="") == evolve(after, resource_version=""))
+
+
+def _version(obj: Any) -> str:
+    return obj.metadata.resource_version if obj is not None else ""
 
 
 def _describe(outcome: Outcome) -> str:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, cast
 
 from kruise.api.meta import ObjectMeta
-from kruise.machinery.codec import canonical, decode, encode, is_struct
+from kruise.machinery.codec import Struct, canonical, decode, encode
 from kruise.machinery.plan import Action, Cause, Chain, Plan, Target
 
 _PLAIN = (str, int, bool, type(None))
@@ -28,6 +29,9 @@ def digest(snapshot: object) -> str:
 
 
 def _collect(value: Any, parts: list[str]) -> None:
+    if type(value) in _PLAIN:
+        parts.append(canonical(value).decode())
+        return
     metadata = getattr(value, "metadata", None)
     if type(metadata) is ObjectMeta and metadata.uid and metadata.resource_version:
         parts.append(f"{metadata.uid} {metadata.resource_version}")
@@ -40,8 +44,12 @@ def _collect(value: Any, parts: list[str]) -> None:
         parts.append(f"{len(value)}{{")
         for key in sorted(value, key=str):
             parts.append(str(key))
-            _collect(value[key], parts)
-    elif (names := _field_names(value)) is not None:
+            item = value[key]
+            if item is True or item is False:  # dozens of feature gates
+                parts.append("true" if item else "false")
+            else:
+                _collect(item, parts)
+    elif (names := _field_names(cast(Hashable, type(value)))) is not None:
         parts.append(type(value).__name__)
         for name in names:
             parts.append(name)
@@ -65,12 +73,13 @@ def _collect_objects(values: Iterable[Any], parts: list[str]) -> bool:
     return True
 
 
-def _field_names(value: Any) -> tuple[str, ...] | None:
-    if is_struct(value):
-        names: tuple[str, ...] = type(value).__struct_fields__
+@functools.cache
+def _field_names(kind: type[Any]) -> tuple[str, ...] | None:
+    if issubclass(kind, Struct):
+        names: tuple[str, ...] = kind.__struct_fields__
         return names
-    if dataclasses.is_dataclass(value):
-        return tuple(field.name for field in dataclasses.fields(value))
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
     return None
 
 
@@ -88,6 +97,9 @@ def plan_to_data(plan: Plan) -> dict[str, Any]:
                 "unlessDone": list(phase.unless_done),
                 "alongside": phase.alongside,
                 "pauseAfter": phase.pause_after,
+                "letsGo": phase.lets_go,
+                "mark": phase.mark,
+                "urgency": phase.urgency.name,
                 "chains": [_chain_to_data(chain) for chain in phase.chains],
             }
             for phase in plan.phases

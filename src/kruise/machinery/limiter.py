@@ -21,6 +21,7 @@ import enum
 from collections import deque
 
 from kruise.machinery.clock import Clock
+from kruise.machinery.plan import Urgency
 
 
 class TokenBucket:
@@ -53,6 +54,12 @@ class Load(enum.Enum):
     """Says nothing about load, such as a connection that could not be opened."""
 
 
+Waiters = deque[asyncio.Future[bool]]
+
+_LEFT_BEHIND = 7
+"""How often others may go before a line that has somebody in it."""
+
+
 class WriteLimiter:
     """Bounded, adaptive concurrency. `acquire` before a write, `release` with what its answer said after it."""
 
@@ -82,8 +89,9 @@ class WriteLimiter:
         self._slow_factor = slow_factor
         self._memory = memory
         self._in_flight = 0
-        self._waiters: deque[asyncio.Future[bool]] = deque()
-        self._ahead: deque[asyncio.Future[bool]] = deque()
+        self._lines: dict[Urgency, Waiters] = {urgency: deque() for urgency in Urgency}
+        self._left_behind = dict.fromkeys(Urgency, 0)
+        """How often others went before each line since it had its turn."""
         self._lowered_at = float("-inf")
         self._smoothed = 0.0
         self._best = float("inf")
@@ -98,22 +106,18 @@ class WriteLimiter:
     def in_flight(self) -> int:
         return self._in_flight
 
-    async def acquire(self, *, until: float | None = None, ahead: bool = False) -> float | None:
-        """Wait for a slot; returns the moment to hand back to `release`, or None where there was no slot `until` then.
-
-        `ahead`: before those who only want to begin something. What was begun should end: others wait for that.
-        """
+    async def acquire(self, *, until: float | None = None, urgency: Urgency = Urgency.USUAL) -> float | None:
+        """Wait for a slot; the moment to hand back to `release`, or None where there was no slot `until` then."""
         if self._bucket is not None:
             wait = self._bucket.reserve()
             if wait > 0:
                 await asyncio.sleep(wait)
-        if self._in_flight < self.limit and not self._ahead and (ahead or not self._waiters):
+        if self._in_flight < self.limit and not any(self._lines.values()):
             self._in_flight += 1
             return self._clock.monotonic()
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[bool] = loop.create_future()
-        line = self._ahead if ahead else self._waiters
-        line.append(turn)
+        self._lines[urgency].append(turn)
         timer = None
         if until is not None:
             timer = loop.call_later(max(0.0, until - self._clock.monotonic()), _too_late, turn)
@@ -162,11 +166,23 @@ class WriteLimiter:
         self._lowered_at = now
 
     def _hand_out(self) -> None:
-        while (line := self._ahead or self._waiters) and self._in_flight < self.limit:
+        while self._in_flight < self.limit and (line := self._next_line()):
             turn = line.popleft()
             if not turn.done():  # those who gave up stay in the line until their turn comes
                 self._in_flight += 1
                 turn.set_result(True)
+
+    def _next_line(self) -> Waiters | None:
+        waiting = [urgency for urgency in Urgency if self._lines[urgency]]
+        if not waiting:
+            return None
+        chosen = waiting[0]
+        for urgency in waiting[1:]:
+            self._left_behind[urgency] += 1
+            if self._left_behind[urgency] > _LEFT_BEHIND:
+                chosen = urgency
+        self._left_behind[chosen] = 0
+        return self._lines[chosen]
 
 
 def _too_late(turn: asyncio.Future[bool]) -> None:

@@ -170,6 +170,17 @@ class OnError(enum.Enum):
     """No further chain of this phase and no later phase is begun."""
 
 
+class Urgency(enum.IntEnum):
+    """Whose writes begin first when there are more than the server takes at once. Nobody starves: while others go
+    first, every eighth slot is for those who are behind."""
+
+    SOON = 0
+    """Like the later writes of a chain: what was begun should end, others wait for that."""
+    USUAL = 1
+    LATER = 2
+    """For what may come in thousands."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
     """Chains that may run in parallel. The next phase begins when this one is over."""
@@ -193,6 +204,7 @@ class Phase:
     next decisions are told of their objects (`View.under_way`), and must leave those alone."""
     mark: str = ""
     """What the next decisions are told about the objects of chains that were let go."""
+    urgency: Urgency = Urgency.USUAL
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -312,6 +324,8 @@ class Conclusion:
     wakes: tuple[Wake, ...] = ()
     retry: str = ""
     """Why to try again with back-off; empty where the plan worked out."""
+    status_is_news: bool = True
+    """False: nothing is decided by what the status changes, so its write is no reason to look at the object again."""
 
 
 def single(phase: str, *actions: Action, on_error: OnError = OnError.STOP_PLAN, slow_start: bool = False) -> Phase:

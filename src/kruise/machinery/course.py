@@ -1,0 +1,73 @@
+"""How a plan goes on after what has happened so far: which phases are begun, and which chains of them. Pure.
+
+`apply` follows it with a server, `kruise.foresight` without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from kruise.machinery.plan import Action, Chain, OnError, Outcome, Phase, Result
+
+NOT_SUCCEEDED = "not begun: an earlier phase did not succeed"
+OVERTAKEN = "not begun: an earlier phase changed what this was decided about"
+ANOTHER_FAILED = "not begun: another chain failed"
+
+_CHANGED = frozenset({Result.DONE, Result.UNKNOWN, Result.MOVED, Result.GONE, Result.UNDER_WAY})
+"""What is not as it was any more when a write ended so, by us or by somebody else."""
+_FINE = frozenset({Result.DONE, Result.UNDER_WAY})
+
+
+class Course:
+    """Where a plan is."""
+
+    def __init__(self) -> None:
+        self._changed: set[str] = set()
+        self._goes_on = True
+
+    def hindrance(self, phase: Phase) -> str:
+        """Why nothing of the phase is begun; empty: it is its turn."""
+        if not self._goes_on:
+            return NOT_SUCCEEDED
+        return "" if self._changed.isdisjoint(phase.unless_done) else OVERTAKEN
+
+    def ended(self, phase: Phase, outcomes: Iterable[Outcome]) -> None:
+        """A phase that was begun is over, or goes on by itself."""
+        results = {outcome.result for outcome in outcomes}
+        if results & _CHANGED:
+            self._changed.add(phase.name)
+        if results - _FINE and phase.on_error is OnError.STOP_PLAN:
+            self._goes_on = False
+
+
+def ends_phase(phase: Phase, result: Result) -> bool:
+    """Whether no further chain of the phase is begun after a write that ended so."""
+    if phase.slow_start and result not in (Result.DONE, Result.DEFERRED):
+        return True
+    # A guard that failed in one chain says nothing against the others: each has guards of its own.
+    return result in (Result.FAILED, Result.UNKNOWN) and phase.on_error is not OnError.CONTINUE
+
+
+def together(phases: Sequence[Phase]) -> list[list[Phase]]:
+    """The phases that begin at the same time."""
+    groups: list[list[Phase]] = []
+    for phase in phases:
+        if phase.alongside and groups:
+            groups[-1].append(phase)
+        else:
+            groups.append([phase])
+    return groups
+
+
+def not_begun(action: Action, result: Result, why: str) -> Outcome:
+    return Outcome(action=action, result=result, error=why)
+
+
+def skipped(chains: Iterable[Chain], why: str) -> list[Outcome]:
+    return [not_begun(action, Result.SKIPPED, why) for chain in chains for action in chain]
+
+
+def rest_of(chain: Chain, place: int) -> list[Outcome]:
+    """What becomes of the writes after the one at this place, which did not succeed."""
+    action = chain[place]
+    return skipped([chain[place + 1 :]], f"not begun: {action.verb} of {action.target} did not succeed")
