@@ -107,10 +107,8 @@ def refresh(pod: Pod, *, options: Options, now: datetime) -> Refreshed:
 def is_settled(pod: Pod) -> bool:
     """Whether a look would find nothing to do: the pod is Normal, has both conditions and its labels, and no update is
     under way. A quick answer for the many pods of a workload that rest; False says nothing."""
-    metadata = pod.metadata
-    if lifecycle.state_of(pod) != State.NORMAL or keys.TEMPLATE_HASH_LABEL not in metadata.labels:
-        return False
-    if states.in_grace(pod):
+    labels = pod.metadata.labels
+    if labels.get(keys.STATE_LABEL) != State.NORMAL or keys.TEMPLATE_HASH_LABEL not in labels or states.in_grace(pod):
         return False
     in_place = kruise = False
     for condition in pod.status.conditions:

@@ -130,7 +130,8 @@ def state_of(pod: Pod) -> UpdateState | None:
 
 def in_grace(pod: Pod) -> bool:
     """Whether an update waits for its grace period to end. The presence of the annotation is all that counts."""
-    return bool(_either(pod, keys.UPDATE_GRACE_ANNOTATION, keys.OLD_UPDATE_GRACE_ANNOTATION)[1])
+    annotations = pod.metadata.annotations
+    return bool(annotations.get(keys.UPDATE_GRACE_ANNOTATION) or annotations.get(keys.OLD_UPDATE_GRACE_ANNOTATION))
 
 
 def _either(pod: Pod, key: str, old_key: str) -> tuple[str, str]:

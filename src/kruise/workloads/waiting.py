@@ -96,7 +96,9 @@ class _Summing:
             for cause in item.causes:
                 if cause.code not in _ORDER:
                     continue
-                wait = self._wait_for(item, cause)
+                wait = self._answers.get(id(cause))
+                if wait is None:
+                    wait = self._wait_for(item, cause)
                 if wait <= 0:
                     stuck.setdefault(cause.code, []).append(item.target.name)
                     first.setdefault(cause.code, cause)
@@ -111,9 +113,8 @@ class _Summing:
         if cause.code in WAITS_FOR_ITSELF:
             return self._patience_with(held.target.name)
         # Thousands of pods wait for the same: it is asked once.
-        if id(cause) not in self._answers:
-            self._answers[id(cause)] = self._patience_with_all(cause.details.get("unavailable", ()))
-        return self._answers[id(cause)]
+        answer = self._answers[id(cause)] = self._patience_with_all(cause.details.get("unavailable", ()))
+        return answer
 
     def _patience_with_all(self, names: Sequence[str]) -> float:
         """As long as one of them may still move on, so may those that wait for it."""

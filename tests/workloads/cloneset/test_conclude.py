@@ -31,7 +31,7 @@ from kruise.machinery.plan import (
     Result,
     Target,
 )
-from kruise.workloads.cloneset.conclude import conclude, failure_of, outcomes_by_phase
+from kruise.workloads.cloneset.conclude import conclude, events_of_chain, failure_of, outcomes_by_phase
 from kruise.workloads.cloneset.situation import Snapshot, situation_of
 from kruise.workloads.cloneset.status import figures
 from kruise.workloads.cloneset.update import IN_PLACE, RECREATE
@@ -61,10 +61,11 @@ def concluded(
     pods: tuple[Pod, ...] = (),
     now: Any = START,
     error: str = "refused",
+    scale_failed_before: str = "",
     **notes: Any,
 ) -> Conclusion:
     """Conclude over phases of chains, with the results of their actions in order."""
-    snapshot = Snapshot(cloneset=subject or cloneset(), pods=pods, now=now)
+    snapshot = Snapshot(cloneset=subject or cloneset(), pods=pods, now=now, scale_failed_before=scale_failed_before)
     plan = Plan(
         phases=tuple(Phase(name=name, chains=tuple(chains)) for name, chains in phases.items()),
         notes={"figures": figures(situation_of(snapshot)), **notes},
@@ -85,9 +86,14 @@ def told(conclusion: Conclusion) -> list[tuple[str, str, str]]:
 
 def conditions(conclusion: Conclusion) -> dict[str, str]:
     """Types and messages of the conditions that are written."""
+    return {condition["type"]: condition["message"] for condition in written(conclusion).get("conditions", [])}
+
+
+def written(conclusion: Conclusion) -> dict[str, Any]:
     assert conclusion.status is not None
     (operation,) = conclusion.status.body
-    return {condition["type"]: condition["message"] for condition in operation["value"].get("conditions", [])}
+    status: dict[str, Any] = operation["value"]
+    return status
 
 
 class TestPairing:
@@ -363,3 +369,24 @@ class TestWakes:
     def test_a_deadline_that_is_over_already_is_looked_at_at_once(self) -> None:
         (wake,) = concluded({}, [], subject=cloneset(progressDeadlineSeconds=-9)).wakes
         assert wake.after == 0.0
+
+
+class TestLate:
+    """What ended after its pass."""
+
+    def test_pods_that_came_late_are_told_of(self) -> None:
+        action = create(PODS, "web-a")
+        phase = Phase(name="scale", chains=((action,),))
+        plan = Plan(phases=(phase,), notes={"target_revision": "web-1"})
+        [note] = events_of_chain(plan, phase, (Outcome(action=action, result=DONE),))
+        assert (note.reason, note.message) == ("SuccessfulCreate", "succeed to create pod web-a")
+        assert not list(events_of_chain(plan, phase, (Outcome(action=action, result=SKIPPED),)))
+
+    def test_a_late_refusal_is_shown_until_a_pass_finds_nothing_to_scale(self) -> None:
+        shown = concluded({}, [], scale_failed_before="exceeded quota")
+        assert conditions(shown)["FailedScale"] == "exceeded quota"
+
+    def test_counts_are_no_news_but_conditions_are(self) -> None:
+        settled = cloneset(status=written(concluded({}, [])))
+        assert not concluded({}, [], subject=settled, pods=(pod("a"),)).status_is_news
+        assert concluded({}, [], subject=settled, scale_failed_before="exceeded quota").status_is_news

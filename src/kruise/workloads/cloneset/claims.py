@@ -101,10 +101,15 @@ def claim_templates_hash(templates: Sequence[Raw]) -> str:
 
 
 def claims_by_id(situation: Situation) -> dict[str, list[PersistentVolumeClaim]]:
-    """Claims of the CloneSet that are there to stay, by the id of the pod they belong to; by name within."""
+    """Claims of the CloneSet that are there to stay, by the id of the pod they belong to; by name within.
+
+    Those whose pod is being made are left alone until it is there.
+    """
     found: dict[str, list[PersistentVolumeClaim]] = {}
     for claim in sorted(situation.snapshot.claims, key=lambda claim: claim.metadata.name):
         instance_id = claim.metadata.labels.get(INSTANCE_ID_LABEL, "")
+        if situation.makes_pod(instance_id):
+            continue
         if instance_id and claim.metadata.deletion_timestamp is None:
             found.setdefault(instance_id, []).append(claim)
     return found

@@ -22,9 +22,17 @@ from kruise.machinery.plan import Conclusion, EventNote, EventType, Outcome, Out
 from kruise.machinery.wording import shortened
 from kruise.workloads import failure_budget, waiting
 from kruise.workloads.cloneset.progress import PROGRESSING, deadline_of
+from kruise.workloads.cloneset.scale import SCALE
 from kruise.workloads.cloneset.situation import Snapshot
-from kruise.workloads.cloneset.status import LONGEST_MESSAGE, Figures, must_write, status_of, wire_form
-from kruise.workloads.cloneset.update import IN_PLACE, RECREATE, UPDATE
+from kruise.workloads.cloneset.status import (
+    LONGEST_MESSAGE,
+    Figures,
+    counts_alone_differ,
+    must_write,
+    status_of,
+    wire_form,
+)
+from kruise.workloads.cloneset.update import IN_PLACE, RECREATE, REFRESH, UPDATE
 
 ChainOutcomes = tuple[Outcome, ...]
 ByPhase = Mapping[str, tuple[ChainOutcomes, ...]]
@@ -39,9 +47,9 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         # Nothing else was done, and a status must not name a revision that is not there.
         return Conclusion()
     cloneset, counted = snapshot.cloneset, plan.notes["figures"]
-    failed_scale = failure_of(_all(by_phase, "scale"))
+    failed_scale = snapshot.scale_failed_before or failure_of(_all(by_phase, SCALE))
     failed_update = plan.notes.get("update_error") or snapshot.failed_before
-    failed_update = failed_update or failure_of(_all(by_phase, "refresh", "update"))
+    failed_update = failed_update or failure_of(_all(by_phase, REFRESH, UPDATE))
     if cloneset.metadata.deletion_timestamp is not None:
         failed_scale = failed_update = None  # neither is tried any more
     status = status_of(
@@ -60,6 +68,7 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
             *_events(by_phase, plan.notes.get("moves", {}), _target_revision(plan)),
         ),
         wakes=tuple(_wakes(snapshot, counted, status)),
+        status_is_news=not counts_alone_differ(cloneset.status, status),
     )
 
 
@@ -148,18 +157,23 @@ def _events(by_phase: ByPhase, moves: Mapping[str, str], target_revision: str) -
     """The events of CS section 14, in plan order."""
     for phase, chains in by_phase.items():
         for chain in chains:
-            if phase == UPDATE:
-                yield from _update_events(chain, moves, target_revision)
-                continue
-            for outcome in chain:
-                if outcome.result not in _UNDECIDED:
-                    yield from _write_events(phase, outcome)
+            yield from _chain_events(phase, chain, moves, target_revision)
 
 
 def events_of_chain(plan: Plan, phase: Phase, chain: ChainOutcomes) -> Iterator[EventNote]:
     """The events of a chain that ended after its pass."""
-    if phase.name == UPDATE:
-        yield from _update_events(chain, plan.notes.get("moves", {}), _target_revision(plan))
+    yield from _chain_events(phase.name, chain, plan.notes.get("moves", {}), _target_revision(plan))
+
+
+def _chain_events(
+    phase: str, chain: ChainOutcomes, moves: Mapping[str, str], target_revision: str
+) -> Iterator[EventNote]:
+    if phase == UPDATE:
+        yield from _update_events(chain, moves, target_revision)
+        return
+    for outcome in chain:
+        if outcome.result not in _UNDECIDED:
+            yield from _write_events(phase, outcome)
 
 
 def _write_events(phase: str, outcome: Outcome) -> Iterator[EventNote]:
@@ -167,7 +181,7 @@ def _write_events(phase: str, outcome: Outcome) -> Iterator[EventNote]:
     if phase == "pull-jobs":
         if resource == IMAGE_PULL_JOBS and outcome.action.verb is Verb.CREATE:
             yield _pull_job_event(outcome)
-    elif phase == "scale" and resource == PODS:
+    elif phase == SCALE and resource == PODS:
         yield from _pod_events(outcome)
     elif resource == PERSISTENT_VOLUME_CLAIMS and outcome.result is Result.FAILED:
         yield _claim_event(phase, outcome)

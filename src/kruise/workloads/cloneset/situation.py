@@ -7,6 +7,7 @@ from it once, and everything that decides (scaling, updating, status) reads it.
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -25,6 +26,8 @@ from kruise.machinery.ownership import Owner
 from kruise.machinery.selectors import Selector, from_label_selector
 from kruise.workloads.cloneset.claims import INSTANCE_ID_LABEL, claim_templates_hash
 from kruise.workloads.cloneset.numbers import Limits, limits_of, replicas_of
+
+CREATION = "creation"
 
 
 class Snapshot(Struct):
@@ -47,9 +50,12 @@ class Snapshot(Struct):
     resize_subresource: bool = True
     """Whether the server has `pods/resize` (1.32 and later, IPU-55)."""
     under_way: dict[str, str] = field(default_factory=dict)
-    """Pods that an earlier pass still writes to, with the revision they move to; empty where they do not move."""
+    """Pods that an earlier pass still writes to, with the revision they move to; empty where they do not move,
+    `CREATION` for those that are being made."""
     failed_before: str = ""
-    """Why such a write failed since the pass before."""
+    """Why such an update failed since the pass before."""
+    scale_failed_before: str = ""
+    """Why a pod could not be made that the pass before had let go."""
     at_once: int = 64
     """Pods that are written to at a time (`View.at_once`)."""
     seed: int = 0
@@ -114,6 +120,10 @@ class Situation:
     def is_on_delete(self) -> bool:
         return self.cloneset.spec.update_strategy.type == "OnDelete"
 
+    def makes_pod(self, instance_id: str) -> bool:
+        """Whether an earlier pass is still making the pod with this id."""
+        return self.snapshot.under_way.get(f"{self.owner.name}-{instance_id}") == CREATION
+
     def gate(self, name: str) -> bool:
         return self.snapshot.gates.get(name, False)
 
@@ -141,7 +151,7 @@ def _as_decided(seen: Iterable[PodFacts], under_way: Mapping[str, str], update: 
     """The pods as they are when the writes of earlier passes have ended."""
     for facts in seen:
         target = under_way.get(facts.name)
-        if target:
+        if target and target != CREATION:
             is_new = revisions.is_revision(target, update)
             yield codec.evolve(facts, is_under_way=True, is_new=is_new, is_available=False, is_ready=False)
         elif target is not None:
@@ -199,7 +209,7 @@ def _sorted_out(pods: tuple[Pod, ...], owner: Owner, selector: Selector) -> tupl
     kept: list[Pod] = []
     inactive: list[Pod] = []
     released: list[Pod] = []
-    for pod in sorted(pods, key=lambda pod: pod.metadata.name):
+    for pod in sorted(pods, key=operator.attrgetter("metadata.name")):
         reference = controller_of(pod)
         if not is_active(pod):
             inactive.append(pod)

@@ -187,6 +187,22 @@ def _condition_form(condition: Condition) -> dict[str, str]:
     }
 
 
+_COUNTS = (
+    "replicas",
+    "ready_replicas",
+    "available_replicas",
+    "updated_replicas",
+    "updated_ready_replicas",
+    "updated_available_replicas",
+    "expected_updated_replicas",
+)
+
+
+def counts_alone_differ(old: CloneSetStatus, new: CloneSetStatus) -> bool:
+    """Whether nothing differs that is ever decided by: pods are counted anew at every pass."""
+    return evolve(old, **dict.fromkeys(_COUNTS, 0)) == evolve(new, **dict.fromkeys(_COUNTS, 0))
+
+
 def must_write(old: CloneSetStatus, new: CloneSetStatus) -> bool:
     """Whether the difference is worth a write (CS-28, and failures that appear or go).
 

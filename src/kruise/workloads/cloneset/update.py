@@ -24,7 +24,7 @@ from kruise.inplace.order import update_order
 from kruise.inplace.state import UpdateSpec, in_grace
 from kruise.machinery import codec
 from kruise.machinery import plan as plans
-from kruise.machinery.plan import Cause, Chain, Held, OnError, Phase, Target, Wake
+from kruise.machinery.plan import Cause, Chain, Held, OnError, Phase, Target, Urgency, Wake
 from kruise.machinery.revisions import short_hash
 from kruise.machinery.wording import listed
 from kruise.workloads.cloneset.creation import revision_labels
@@ -96,15 +96,20 @@ class _Updating:
         self._error = ""
 
     def step(self, *, may_move: bool) -> UpdateStep:
+        unsettled: list[PodFacts] = []
         for fact in self._situation.facts:
             if fact.is_under_way:
                 self._hold(fact, "updating", "writes to it are under way", "it goes on by itself")
             elif not fact.is_settled and fact.name not in self._touched:
-                if len(self._refreshes) < self._room_to_refresh:
-                    self._refresh(fact)
-                else:
-                    self._stepping.add(fact.name)
-                    self._hold(fact, "next", "its turn comes when the pods before it were written to", "")
+                unsettled.append(fact)
+        if len(unsettled) > self._room_to_refresh:
+            unsettled.sort(key=_unchanged_since)
+        for fact in unsettled:
+            if len(self._refreshes) < self._room_to_refresh:
+                self._refresh(fact)
+            else:
+                self._stepping.add(fact.name)
+                self._hold(fact, "next", "its turn comes when the pods before it were written to", "")
         if may_move:
             self._move()
         else:
@@ -127,6 +132,8 @@ class _Updating:
                 # Pods that are only prepared, or marked for deletion, are not on their way to the revision yet.
                 lets_go=all(self._moves.get(name) == IN_PLACE for name in self._updates),
                 mark=self._target.metadata.name,
+                # When a pod became available, the next one should begin, however many others wait to be refreshed.
+                urgency=Urgency.SOON,
             ),
             held=tuple(
                 Held(target=Target(PODS, self._situation.owner.namespace, name), causes=causes)
@@ -437,6 +444,12 @@ class _Updating:
     def _hold(self, fact: PodFacts, code: str, message: str, remedy: str) -> None:
         cause = Cause(code=code, message=message, remedy=remedy)
         self._causes[fact.name] = (*self._causes.get(fact.name, ()), cause)
+
+
+def _unchanged_since(fact: PodFacts) -> int:
+    """Small for those that have waited longest: what is to be written follows from their latest change."""
+    version = fact.pod.metadata.resource_version
+    return int(version) if version.isdecimal() else 0
 
 
 def spec_write(situation: Situation) -> Phase:
