@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -28,7 +26,7 @@ from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response
-from tests.support.commandline import COMMAND, Kruise, local_cluster, plain
+from tests.support.commandline import Kruise, local_cluster, needs_tmux, plain
 
 Json = dict[str, Any]
 
@@ -476,30 +474,13 @@ def test_in_a_pseudo_terminal(kruise: Kruise) -> None:
         assert part in plain(drawn)
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
-def test_in_tmux(kruise: Kruise, tmp_path: Path) -> None:
+@needs_tmux
+def test_in_tmux(kruise: Kruise) -> None:
     """What a person sees: the screen of a terminal after the command."""
-    tmux = ["tmux", "-u", "-L", f"kruise-{os.getpid()}", "-f", "/dev/null"]
-    done = tmp_path / "done"
-    command = f"{' '.join([*COMMAND, *PLAN])}; echo $? > {done}; exec sleep 60"
-    variables = {"KUBECONFIG": str(kruise.kubeconfig), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-    environment = {**os.environ, **variables}
-    subprocess.run(
-        [*tmux, "new-session", "-d", "-x", "100", "-y", "40", command], env=environment, check=True, timeout=30
-    )
-    try:
-        deadline = time.monotonic() + 60
-        while not (done.exists() and done.read_text()) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        shown = subprocess.run(
-            [*tmux, "capture-pane", "-p"], env=environment, check=True, capture_output=True, text=True
-        )
-    finally:
-        subprocess.run([*tmux, "kill-server"], env=environment, check=False, timeout=30)
-    assert done.read_text() == "0\n", shown.stdout
+    shown = kruise.screen(*PLAN)
     for part in DRAWN:
-        assert part in shown.stdout
-    assert max(map(len, shown.stdout.splitlines())) <= 100
+        assert part in "\n".join(shown)
+    assert max(map(len, shown)) <= 100
 
 
 def test_plain_lines_on_demand(kruise: Kruise) -> None:

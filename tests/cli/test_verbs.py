@@ -18,7 +18,7 @@ from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.apps import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.resource import Resource
-from tests.support.commandline import Kruise, local_cluster, plain
+from tests.support.commandline import Kruise, local_cluster, needs_tmux, plain
 
 CONTAINERS = [
     {"name": "main", "image": "nginx:1.25", "ports": [{"containerPort": 80}]},
@@ -322,6 +322,16 @@ def test_the_live_view_in_a_terminal(kruise: Kruise) -> None:
     assert "Done" in last
     assert "2/2 ready 2/2" in last
     assert len(re.findall(r"● +live-", last)) == 2
+
+
+@needs_tmux
+def test_one_frame_is_left_on_the_screen(kruise: Kruise) -> None:
+    """However often it was drawn: each frame takes the place of the one before."""
+    kruise.create(CLONE_SETS, cloneset("framed"))
+    shown = kruise.screen("rollout", "status", "clone/framed", "--timeout=60s")
+    assert sum("cloneset.apps.kruise.io/framed" in line for line in shown) == 1, shown
+    assert sum(re.search(r"● +framed-", line) is not None for line in shown) == 2, shown
+    assert "2/2 ready 2/2" in "\n".join(shown)
 
 
 def test_without_our_definitions(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from kruise.reasons.words import told
 from kruise.verbs.kinds import CLONE_SET
 from kruise.verbs.targets import Target
 from tests.scenarios.stage import Stage
-from tests.support.commandline import Kruise, local_cluster
+from tests.support.commandline import Kruise, local_cluster, needs_tmux
 from tests.support.manifests import cloneset_manifest
 from tests.support.world import LocalWorld, run_local
 
@@ -93,6 +93,19 @@ def test_a_rollout_that_hangs(kruise: Kruise) -> None:
     kruise.ok("rollout", "undo", "cloneset/web", "--wait", "--timeout=60s")
     until(kruise, "cloneset/web", 0, "nothing waits")
     assert "is where it should be" in kruise.ok("why", f"pod/{other}")[-1]
+
+
+@needs_tmux
+def test_in_a_terminal(kruise: Kruise) -> None:
+    """The same words as in a pipe, on lines that fit."""
+    kruise.create(CLONE_SETS, cloneset_manifest("shown", partition=2))
+    kruise.ok("rollout", "status", "cloneset/shown", "--timeout=60s")
+    kruise.ok("set", "image", "cloneset/shown", "main=nginx:1.26")
+    piped = until(kruise, "cloneset/shown", 0, "[partition]", "2 pods stay where they are")
+    shown = without_names(kruise.screen("why", "cloneset/shown", columns=90))
+    assert max(map(len, shown)) <= 90
+    begin = next(number for number, line in enumerate(shown) if line.startswith("2 pods stay where they are"))
+    assert "".join(shown[begin:]).replace(" ", "") == "".join(piped[3:]).replace(" ", "")
 
 
 def test_what_is_asked_for_is_no_failure(kruise: Kruise) -> None:

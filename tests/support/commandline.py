@@ -7,13 +7,17 @@ import dataclasses
 import os
 import pty
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 from click.testing import CliRunner
 
 from kruise.api.resource import Resource
@@ -26,6 +30,11 @@ from kruise.machinery.client.kubeconfig import load
 T = TypeVar("T")
 
 COMMAND = (sys.executable, "-m", "kruise.cli.main")
+
+needs_tmux = pytest.mark.skipif(
+    shutil.which("tmux") is None and not os.environ.get("CI"), reason="tmux is not installed"
+)
+"""CI installs it, and would tell if it were missing."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +99,28 @@ class Kruise:
         text = written.decode()
         assert process.wait(30) == 0, text
         return text
+
+    def screen(self, *arguments: str, columns: int = 100, lines: int = 40) -> list[str]:
+        """What a person sees in tmux when a command that must succeed is over, or has waited (code 3)."""
+        state = self.kubeconfig.parent / f"screen-{time.monotonic_ns()}"
+        tmux = ["tmux", "-u", "-L", state.name, "-f", "/dev/null"]
+        command = f"{shlex.join([*COMMAND, *arguments])}; echo $? > {state}; exec sleep 60"
+        variables = {"KUBECONFIG": str(self.kubeconfig), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+        environment = {**os.environ, **variables}
+        size = ["-x", str(columns), "-y", str(lines)]
+        subprocess.run([*tmux, "new-session", "-d", *size, command], env=environment, check=True, timeout=30)
+        try:
+            deadline = time.monotonic() + 60
+            while not (state.exists() and state.read_text()) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            shown = subprocess.run(
+                [*tmux, "capture-pane", "-p"], env=environment, check=True, capture_output=True, text=True, timeout=30
+            ).stdout
+        finally:
+            subprocess.run([*tmux, "kill-server"], env=environment, check=False, timeout=30)
+        assert state.exists(), shown
+        assert state.read_text() in ("0\n", "3\n"), shown
+        return shown.rstrip().splitlines()
 
     # The cluster itself
 
