@@ -851,3 +851,16 @@ def test_whoever_writes_beside_a_status_without_news_is_heard(delay: float) -> N
             assert (await scene.direct.get(TOYS, "toy", "default")).status.replicas == 2
 
     run_virtual(main())
+
+
+def test_a_status_without_news_that_is_refused_is_tried_less_and_less() -> None:
+    async def main() -> None:
+        looks: list[int] = []
+        refusal = Rule(Answer(403, "Forbidden"), verbs={Verb.PATCH}, resource="toys")
+        scene = Scene(refusal, spec=counting(is_news=False, looks=looks))
+        await _with_pods(scene, 2)
+        async with scene.at_work():
+            await asyncio.sleep(20)
+        assert 5 <= len(looks) <= 20
+
+    run_virtual(main())

@@ -450,7 +450,7 @@ class Controller(Generic[S]):
         finally:
             self._quiet.discard(key)
         latest = self._cache.find(self.spec.subject, key.namespace, key.name)
-        if _version(latest) != _version(outcome.object):
+        if outcome.result is Result.DONE and _version(latest) != _version(outcome.object):
             self.queue.add(key, reason="somebody else wrote to it besides")
         return outcome
 
