@@ -628,8 +628,12 @@ def test_a_phase_that_has_taken_its_time_begins_no_further_chain() -> None:
 
 class Listener:
     def __init__(self) -> None:
+        self.wanted = True
         self.gone: list[str] = []
         self.heard: list[tuple[str, list[Result]]] = []
+
+    def is_wanted(self) -> bool:
+        return self.wanted
 
     def let_go(self, phase: Phase, chain: Chain) -> None:
         self.gone.append(chain[0].target.name)
@@ -704,6 +708,25 @@ def test_a_slow_start_goes_on_after_its_pass_and_ends_with_the_first_refusal() -
         Rule(Delay(1.0), verbs={Verb.CREATE}),
         Rule(Answer(403, "Forbidden"), verbs={Verb.CREATE}, calls=set(range(4, 20))),
     )
+
+
+@pytest.mark.parametrize("slow_start", [False, True])
+def test_what_was_let_go_and_is_not_wanted_any_more_is_not_begun(slow_start: bool) -> None:
+    """What was begun goes on to its end."""
+
+    async def scene(env: InProcess) -> None:
+        listener = Listener()
+        writer = applier(env, limiter=WriteLimiter(clock=env.clock, initial=1, maximum=1))
+        [loose, _] = loose_plan().phases
+        await writer.apply(Plan(phases=(dataclasses.replace(loose, slow_start=slow_start),)), later=listener)
+        listener.wanted = False
+        assert await writer.ends(60) == 0
+        results = dict(listener.heard)
+        assert results.pop("p0") == [Result.DONE, Result.DONE]
+        assert set(map(tuple, results.values())) == {(Result.DEFERRED, Result.SKIPPED)}
+        assert await env.pods() == ["p0", "q0"]
+
+    run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
 
 
 def test_writes_of_an_urgent_phase_get_the_next_free_slot() -> None:

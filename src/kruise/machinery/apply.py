@@ -43,6 +43,7 @@ _STOPPED = (Result.SKIPPED, "not begun: the controller is shutting down")
 _FAILED_BEFORE = (Result.SKIPPED, ANOTHER_FAILED)
 _PAUSED = (Result.DEFERRED, "not begun: the phase has taken its time, the rest is decided anew")
 _LET_GO = (Result.UNDER_WAY, "under way: it ends after this pass")
+_OUTDATED = (Result.DEFERRED, "not begun: the object was changed after this was decided")
 
 Hindrance = tuple[Result, str]
 MayBegin = Callable[[], Hindrance | None]
@@ -55,6 +56,10 @@ def never() -> bool:
 
 class Later(Protocol):
     """Who is told of chains that a pass let go (`Phase.lets_go`): when that happens, and when they have ended."""
+
+    def is_wanted(self) -> bool:
+        """Whether the plan is still about what it was decided about."""
+        ...
 
     def let_go(self, phase: Phase, chain: Chain) -> None: ...
 
@@ -417,6 +422,8 @@ class _PhaseRun:
             return _FAILED_BEFORE
         if self._ends is not None and self._clock.monotonic() > self._ends:
             return _PAUSED
+        if self.later is not None and not self.later.is_wanted():
+            return _OUTDATED
         return self.against_action()
 
     def against_action(self) -> Hindrance | None:

@@ -218,6 +218,10 @@ class _Later:
     plan: Plan
     subject: _Subject
 
+    def is_wanted(self) -> bool:
+        """Hundreds of chains may wait for their turn. Somebody who pauses, scales in or deletes means these, too."""
+        return self.controller.is_unchanged(self.subject)
+
     def let_go(self, phase: Phase, chain: Chain) -> None:
         self.controller.let_go(self.key, phase, chain)
 
@@ -464,6 +468,13 @@ class Controller(Generic[S]):
         else:
             self.queue.add(key, reason="the status can be written again")
 
+    def is_unchanged(self, subject: _Subject) -> bool:
+        """Whether an object has the spec, and the life, that it had when a pass looked at it."""
+        if subject.object is None:
+            return True  # of a kind that is not in the stores; it was decided about for other reasons
+        now = self._cache.find(subject.resource, subject.key.namespace, subject.key.name)
+        return now is not None and _identity(now) == _identity(subject.object)
+
     def let_go(self, key: Key, phase: Phase, chain: Chain) -> None:
         under_way = self._under_way.setdefault(key, {})
         for action in chain:
@@ -572,6 +583,11 @@ def _is_status_only(old: Any, new: Any) -> bool:
         return False
     before, after = old.metadata, new.metadata
     return bool(evolve(before, resource_version="") == evolve(after, resource_version=""))
+
+
+def _identity(obj: Any) -> tuple[str, int, bool]:
+    metadata = obj.metadata
+    return metadata.uid, metadata.generation, metadata.deletion_timestamp is not None
 
 
 def _version(obj: Any) -> str:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES, PersistentVolumeClaim
 from kruise.local.inprocess import InProcessTransport
@@ -150,5 +151,25 @@ def test_a_refusal_that_comes_late_is_shown_and_tried_less_and_less() -> None:
             await asyncio.sleep(90)
             assert "FailedScale" not in await conditions(world)
             assert (await world.cloneset())["status"]["readyReplicas"] == 8
+
+    run_virtual(main())
+
+
+@pytest.mark.parametrize("end", ["scaled in", "deleted"])
+def test_what_nobody_wants_any_more_is_not_made(end: str) -> None:
+    """Hundreds may stand in line when somebody changes their mind."""
+
+    async def main() -> None:
+        async with local_world(start=False, nodes=3) as world:
+            transport = await on_a_slow_server(world, Rule(Delay(0.5), verbs={Verb.CREATE}, resource="pods"))
+            await world.create(manifest(replicas=400))
+            await asyncio.sleep(2)
+            if end == "deleted":
+                await world.delete(CLONE_SETS, "web")
+            else:
+                await world.patch(CLONE_SETS, "web", {"spec": {"replicas": 1}})
+            await asyncio.sleep(60)
+            assert len(transport.injected(Delay)) < 150
+            assert len(await world.pods()) == (0 if end == "deleted" else 1)
 
     run_virtual(main())
