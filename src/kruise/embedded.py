@@ -99,6 +99,9 @@ class _InProcessAdmission:
     async def ready(self) -> str:
         return ""
 
+    def leadership_changed(self) -> None:
+        """All replicas answer at one address: it matters to nobody who leads."""
+
 
 def embedded_manager(
     cluster: LocalCluster,

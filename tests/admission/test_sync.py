@@ -97,7 +97,9 @@ class World:
             }
             await self.client.create(CUSTOM_RESOURCE_DEFINITIONS, body)
 
-    def replica(self, store: CertificateStore | None = None, **more: Any) -> tuple[Synchronizer, Recorded]:
+    def replica(
+        self, store: CertificateStore | None = None, paths: Collection[str] | None = None, **more: Any
+    ) -> tuple[Synchronizer, Recorded]:
         self._replicas += 1
         serving = Recorded()
         policy = Policy(dns_name=ENDPOINT.dns_name)
@@ -108,7 +110,7 @@ class World:
             directory=CertificateDirectory(self.tmp_path / f"replica-{self._replicas}"),
             serving=serving,
             endpoint=ENDPOINT,
-            active_paths=lambda: self.paths,
+            active_paths=lambda: self.paths if paths is None else paths,
             **more,
         )
         return synchronizer, serving
@@ -252,6 +254,55 @@ def test_gates_take_entries_away_and_bring_them_back(tmp_path: Path) -> None:  #
         world.paths = PATHS
         await world.replica()[0].run_once()
         assert set(await world.entries()) == LIVE
+
+    play(tmp_path, scenario)
+
+
+def test_a_replica_that_does_not_register_serves_all_the_same(tmp_path: Path) -> None:
+    """Where each replica has an address of its own, the leader's is registered; the next leader takes its place."""
+
+    async def scenario(world: World) -> None:
+        await world.install()
+        leads = False
+        synchronizer, serving = world.replica(registers=lambda: leads)
+        async with running(synchronizer):
+            await synchronizer.first_success.wait()
+            assert serving.served
+            assert all(not entry["clientConfig"].get("caBundle") for entry in (await world.entries()).values())
+            leads = True
+            synchronizer.trigger()
+            await asyncio.sleep(1)
+            assert set(await world.entries()) == LIVE
+            assert all(entry["clientConfig"]["caBundle"] for entry in (await world.entries()).values())
+
+    play(tmp_path, scenario)
+
+
+def test_two_that_want_different_things_write_less_and_less(tmp_path: Path) -> None:
+    """Replicas of two versions: at the pace of a watch they would write four times a second."""
+
+    async def scenario(world: World) -> None:
+        await world.install()
+        pair = [world.replica(paths=paths)[0] for paths in (PATHS, frozenset({"/mutate-pod"}))]
+
+        async def watch() -> None:
+            seen = 0
+            while True:
+                if len(world.transport.writes) != seen:
+                    seen = len(world.transport.writes)
+                    for synchronizer in pair:
+                        synchronizer.trigger()
+                await asyncio.sleep(0.05)
+
+        watching = asyncio.create_task(watch())
+        async with running(*pair):
+            await asyncio.sleep(60)
+            first = len(world.transport.writes)
+            await asyncio.sleep(540)
+        watching.cancel()
+        assert first > 10  # they do disagree
+        assert first <= 60
+        assert len(world.transport.writes) <= 400
 
     play(tmp_path, scenario)
 

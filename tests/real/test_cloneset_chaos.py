@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from kruise.api.native.events import LEASES
+from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
 from tests.support.kruisecluster import KruiseCluster
@@ -120,6 +121,13 @@ async def test_another_manager_takes_over(pair: tuple[KruiseCluster, KruiseClust
     await _tell(cluster, "in place", "frozen" if frozen else "succeeded", moment, disturb)
     assert await _leader(cluster) != before
     assert follower.manager_is_running
+    assert await _generation(cluster) <= 4, "managers at two addresses register in turns"
+
+
+async def _generation(cluster: KruiseCluster) -> int:
+    """How often the kind was set up: each change of its conversion makes the API server begin anew with it."""
+    async with cluster.world("default") as world:
+        return (await world.client.get(CUSTOM_RESOURCE_DEFINITIONS, "clonesets.apps.kruise.io")).metadata.generation
 
 
 async def _leader(cluster: KruiseCluster) -> str:

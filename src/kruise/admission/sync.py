@@ -3,6 +3,10 @@
 It runs in every replica: on changes (the caller wires `trigger` to its watches), a minute after each success, and with
 back-off after a failure. It never ends the process: what is missing is waited for and said in `detail`.
 
+Two writers who want different things must not wear out the API server, which sets up a kind anew at each change of its
+CRD. Replicas that share a Service want the same; where each has an address of its own, `registers` lets only the leader
+write. Whoever else changes things back (replicas of two versions during an upgrade) is met later each time.
+
 How a new CA comes in without a dropped request:
 1. the Secret holds the new CA and certificate, and the former CA beside them;
 2. every configuration and CRD gets the bundle of both, while this replica goes on serving its old certificate;
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any
 
@@ -53,7 +58,7 @@ FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 60.0
 PROPAGATION = 5.0
 QUIET = 0.2
-"""A burst of changes, our own writes among them, is one pass."""
+"""A burst of changes, our own writes among them, is one pass. Doubled by each pass that wrote in the last minute."""
 
 Definitions = Callable[[], Awaitable[Iterable[CustomResourceDefinition]]]
 
@@ -76,6 +81,7 @@ class Synchronizer:
         endpoint: Endpoint,
         active_paths: Callable[[], Collection[str]],
         definitions: Definitions | None = None,
+        registers: Callable[[], bool] = lambda: True,
         groups: Collection[str] = GROUPS,
         mutating_name: str = MUTATING_NAME,
         validating_name: str = VALIDATING_NAME,
@@ -91,6 +97,7 @@ class Synchronizer:
         self._endpoint = endpoint
         self._active_paths = active_paths
         self._definitions = definitions or self._list_definitions
+        self._registers = registers
         self._groups = groups
         self._names: tuple[tuple[Resource[WebhookConfiguration], str], ...] = (
             (MUTATING_WEBHOOK_CONFIGURATIONS, mutating_name),
@@ -101,6 +108,9 @@ class Synchronizer:
         self._propagation = propagation
         self._wake = asyncio.Event()
         self._served: Material | None = None
+        self._written: deque[float] = deque()
+        """When the passes of the last minute that wrote something began."""
+        self._began = 0.0
         self.first_success = asyncio.Event()
         self.detail = "the first synchronisation of certificates and webhook configurations is under way"
         """For readiness: what the loop waits for; empty after a pass that reached its end."""
@@ -133,10 +143,17 @@ class Synchronizer:
                 await self._wake.wait()
         except TimeoutError:
             return
-        await asyncio.sleep(QUIET)
+        await asyncio.sleep(self._quiet())
+
+    def _quiet(self) -> float:
+        since = self._clock.monotonic() - INTERVAL
+        while self._written and self._written[0] < since:
+            self._written.popleft()
+        return float(min(QUIET * 2 ** max(0, len(self._written) - 1), INTERVAL))
 
     async def run_once(self) -> None:
         """One pass. Raises `SyncError`; every part that can be done is done first."""
+        self._began = self._clock.monotonic()
         problems: list[str] = []
         configurations = [await self._configuration(resource, name, problems) for resource, name in self._names]
         found = [item for item in configurations if item is not None]
@@ -144,7 +161,7 @@ class Synchronizer:
         definitions = await self._converted_definitions(problems)
         if self._external:
             problems += bundle_problems(found, definitions, material.bundle)
-        else:
+        elif self._registers():
             for (resource, _), configuration in zip(self._names, configurations, strict=True):
                 if configuration is not None:
                     await self._ensure_configuration(resource, configuration, material, problems)
@@ -244,6 +261,8 @@ class Synchronizer:
             problems.append(f"{where}: {error}")
         else:
             log.info("webhook registration updated", extra={"object": where})
+            if not self._written or self._written[-1] != self._began:
+                self._written.append(self._began)
 
     async def _converted_definitions(self, problems: list[str]) -> Sequence[CustomResourceDefinition]:
         try:

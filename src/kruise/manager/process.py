@@ -67,6 +67,8 @@ class AdmissionSide(Protocol):
     async def ready(self) -> str:
         """What is missing; empty where nothing is."""
 
+    def leadership_changed(self) -> None: ...
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionParts:
@@ -80,6 +82,8 @@ class AdmissionParts:
     clock: Clock
     metrics: CollectorRegistry
     server_version: Callable[[], Any]
+    leads: Callable[[], bool]
+    """Whether this replica leads, or nobody is elected."""
 
 
 def https_webhooks(parts: AdmissionParts) -> AdmissionSide:
@@ -92,6 +96,7 @@ def https_webhooks(parts: AdmissionParts) -> AdmissionSide:
         clock=parts.clock,
         metrics=parts.metrics,
         server_version=parts.server_version,
+        leads=parts.leads,
     )
 
 
@@ -146,8 +151,19 @@ class Manager:
             lease_duration=options.lease_duration,
             renew_deadline=options.renew_deadline,
             retry_period=options.retry_period,
-            on_change=self._metrics.is_leader.set,
+            on_change=self._on_leadership,
         )
+
+    def _on_leadership(self, leads: bool) -> None:
+        self._metrics.is_leader.set(leads)
+        if self._webhooks is not None:
+            self._webhooks.leadership_changed()
+
+    def _leads(self) -> bool:
+        """A replica with the role `webhook` stands for no election: nobody of its kind leads."""
+        if self._elector is None or self._options.role is Role.WEBHOOK:
+            return True
+        return self._elector.fence.may_send_for > 0
 
     def _make_limiter(self) -> WriteLimiter:
         options, bucket = self._options, None
@@ -172,6 +188,7 @@ class Manager:
             clock=self._clock,
             metrics=self._registry,
             server_version=lambda: self._server_version,
+            leads=self._leads,
         )
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -59,8 +59,10 @@ class Webhooks:
         clock: Clock,
         metrics: CollectorRegistry,
         server_version: Callable[[], Any],
+        leads: Callable[[], bool],
     ) -> None:
         self._options = options
+        self._leads = leads
         self._client = client
         self._clock = clock
         self._cache = cache
@@ -94,6 +96,8 @@ class Webhooks:
             endpoint=endpoint,
             active_paths=lambda: self._registry.paths,
             definitions=self._definitions,
+            # An address of this process alone: replicas cannot all be registered, and the others are not called.
+            registers=self._leads if options.webhook.host else lambda: True,
             groups=self._groups,
             external=options.gates["EnableExternalCerts"],
         )
@@ -118,6 +122,10 @@ class Webhooks:
 
     async def stop(self) -> None:
         await self.server.stop()
+
+    def leadership_changed(self) -> None:
+        if self._sync is not None:
+            self._sync.trigger()
 
     async def ready(self) -> str:
         """What is missing (MGR-24): the first successful pass, then an answer of our own server over TLS."""
