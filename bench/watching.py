@@ -10,17 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import re
 import ssl
 import sys
 import time
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from bench import processes
+from bench.memory import memory
 from bench.recorded import FIRST_VERSION
 from kruise.api.meta import PartialObject
 from kruise.api.native.pod import PODS, Pod
@@ -108,12 +107,6 @@ async def bare_round(session: aiohttp.ClientSession, url: str, events: int) -> t
             decode(await readline(max_line_length=LINE_LIMIT), WatchEvent[Pod])
             first = first or time.perf_counter()
         return time.perf_counter() - first, time.process_time() - cpu
-
-
-def memory() -> dict[str, float]:
-    """Resident memory now and at its highest, in MB."""
-    found = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE))
-    return {"rss": int(found["VmRSS"]) / 1024, "peak": int(found["VmHWM"]) / 1024}
 
 
 def full_collection() -> float:
