@@ -743,6 +743,18 @@ def test_writes_of_an_urgent_phase_get_the_next_free_slot() -> None:
     run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
 
 
+def test_a_chain_that_was_begun_ends_before_another_begins() -> None:
+    async def scene(env: InProcess) -> None:
+        writer = applier(env, limiter=WriteLimiter(clock=env.clock, initial=1, maximum=1))
+        [loose, _] = loose_plan(chains=3).phases
+        await writer.apply(Plan(phases=(dataclasses.replace(loose, pause_after=None, urgency=Urgency.SOON),)))
+        pods = (await env.client.list(PODS, "default")).items
+        made = sorted(pods, key=lambda pod: int(pod.metadata.resource_version))
+        assert [pod.metadata.name for pod in made] == ["p0", "q0", "p1", "q1", "p2", "q2"]
+
+    run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
+
+
 def test_chains_that_were_let_go_are_abandoned_when_they_take_too_long(caplog: pytest.LogCaptureFixture) -> None:
     async def scene(env: InProcess) -> None:
         listener = Listener()

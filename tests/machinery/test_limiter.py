@@ -168,8 +168,8 @@ def order_of(*waiting: tuple[str, Urgency]) -> list[str]:
 
 
 def test_what_was_begun_goes_ahead_of_what_is_to_begin() -> None:
-    waiting = [("first", Urgency.USUAL), ("second", Urgency.USUAL), ("next of a chain", Urgency.SOON)]
-    assert order_of(*waiting) == ["next of a chain", "first", "second"]
+    waiting = [("first", Urgency.USUAL), ("second", Urgency.SOON), ("next of a chain", Urgency.NOW)]
+    assert order_of(*waiting) == ["next of a chain", "second", "first"]
 
 
 def test_whoever_can_wait_does_not_starve() -> None:
@@ -184,7 +184,12 @@ def test_whoever_can_wait_does_not_starve() -> None:
 def test_every_line_gets_its_share() -> None:
     waiting = [(urgency.name, urgency) for urgency in Urgency for _ in range(80)]
     first = order_of(*waiting)[:80]
-    assert {urgency.name: first.count(urgency.name) for urgency in Urgency} == {"SOON": 61, "USUAL": 9, "LATER": 10}
+    assert {urgency.name: first.count(urgency.name) for urgency in Urgency} == {
+        "NOW": 52,
+        "SOON": 9,
+        "USUAL": 9,
+        "LATER": 10,
+    }
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -147,7 +147,7 @@ class Applier:
 
     async def carry_out(self, action: Action, *, stopping: Stopping = never) -> Outcome:
         """One write."""
-        return await self._write(action, _Turn(lambda: _STOPPED if stopping() else None), stopping)
+        return await self._write(action, _Turn(lambda: _STOPPED if stopping() else None, Urgency.SOON), stopping)
 
     def begin(self, action: Action, *, stopping: Stopping = never) -> asyncio.Task[Outcome]:
         """One write that nobody waits for here; `ends` does."""
@@ -251,7 +251,7 @@ class Applier:
         may_have_acted = False
         attempt = 0
         while True:
-            urgency, until = (Urgency.SOON, None) if attempt else (turn.urgency, turn.until)
+            urgency, until = (Urgency.NOW, None) if attempt else (turn.urgency, turn.until)
             began = await self._limiter.acquire(until=until, urgency=urgency)
             if began is None:
                 return not_begun(action, *(turn.against() or _PAUSED))
@@ -391,9 +391,9 @@ class _Turn:
     """How a write comes to its turn."""
 
     against: MayBegin
+    urgency: Urgency
     until: float | None = None
     """It gives up then."""
-    urgency: Urgency = Urgency.SOON
 
 
 class _PhaseRun:
@@ -412,10 +412,10 @@ class _PhaseRun:
         """Each success permits two more: with n successes at most 2n + 1 chains were begun."""
 
     def first_turn(self) -> _Turn:
-        return _Turn(self.against_chain, until=self._ends, urgency=self.phase.urgency)
+        return _Turn(self.against_chain, self.phase.urgency, until=self._ends)
 
     def next_turn(self) -> _Turn:
-        return _Turn(self.against_action)
+        return _Turn(self.against_action, Urgency.NOW)
 
     def against_chain(self) -> Hindrance | None:
         if self.closed:

@@ -174,10 +174,11 @@ class Urgency(enum.IntEnum):
     """Whose writes begin first when there are more than the server takes at once. Nobody starves: while others go
     first, every eighth slot is for those who are behind."""
 
-    SOON = 0
-    """Like the later writes of a chain: what was begun should end, others wait for that."""
-    USUAL = 1
-    LATER = 2
+    NOW = 0
+    """The later writes of a chain: what was begun should end before more is begun."""
+    SOON = 1
+    USUAL = 2
+    LATER = 3
     """For what may come in thousands."""
 
 

@@ -202,6 +202,15 @@ def test_a_pass_moves_no_more_pods_than_the_server_takes_at_once() -> None:
     assert _causes(plan, "web-00008") == ["next"]
 
 
+def test_pods_that_have_arrived_come_before_those_that_still_serve() -> None:
+    """Where the server is slow, a pod waits for its turn while it serves, and not while it is out of service."""
+    cloneset = make_cloneset(replicas=3, rolling={**IN_PLACE, "maxUnavailable": 2})
+    arrived = make_pod("aaaaa", state="Updating")
+    plan = _rollout(cloneset, [arrived, *(make_pod(name, old=True) for name in ("bbbbb", "ccccc"))])
+    urgency = {phase.name: phase.urgency for phase in plan.phases}
+    assert urgency["refresh"] < urgency["update"]
+
+
 def test_a_pass_refreshes_no_more_pods_than_the_server_takes_at_once() -> None:
     cloneset = make_cloneset(replicas=6, rolling=IN_PLACE)
     plan = _rollout(cloneset, [make_pod(f"{number:05d}", state="PreparingNormal") for number in range(6)], at_once=4)

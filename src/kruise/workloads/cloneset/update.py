@@ -122,6 +122,8 @@ class _Updating:
                 on_error=OnError.CONTINUE,
                 pause_after=_LONGEST_PASS,
                 lets_go=True,
+                # Before those that are to move next: these serve nobody, the others serve while they wait in line.
+                urgency=Urgency.SOON,
             ),
             update=Phase(
                 name=UPDATE,
@@ -132,8 +134,6 @@ class _Updating:
                 # Pods that are only prepared, or marked for deletion, are not on their way to the revision yet.
                 lets_go=all(self._moves.get(name) == IN_PLACE for name in self._updates),
                 mark=self._target.metadata.name,
-                # When a pod became available, the next one should begin, however many others wait to be refreshed.
-                urgency=Urgency.SOON,
             ),
             held=tuple(
                 Held(target=Target(PODS, self._situation.owner.namespace, name), causes=causes)
