@@ -16,6 +16,7 @@ from kruise.machinery.apply import Applier
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.controller import Controller
+from kruise.machinery.limiter import Load, WriteLimiter
 from kruise.manager.options import Options
 from kruise.readiness.controller import FEATURE, SPEC, keys_of
 from tests.support.inprocess import InProcess, pod_body
@@ -38,7 +39,8 @@ class NoEvents:
 class Scene(InProcess):
     def __init__(self) -> None:
         super().__init__()
-        applier = Applier(self.client, self.cache, clock=self.clock)
+        self.limiter = WriteLimiter(clock=self.clock, initial=1, maximum=1)
+        applier = Applier(self.client, self.cache, clock=self.clock, limiter=self.limiter)
         self.controller = Controller(SPEC, cache=self.cache, applier=applier, recorder=NoEvents(), clock=self.clock)
 
     @contextlib.asynccontextmanager
@@ -100,6 +102,28 @@ def test_a_pod_of_a_clone_set_is_left_to_it_for_a_second_after_the_binding() -> 
             assert await scene.status_of("late") == "True"
             # The workload was in time, so nobody wrote after it.
             assert (await scene.pod("quick")).metadata.resource_version == written.metadata.resource_version
+
+    run_virtual(main())
+
+
+def test_what_became_needless_while_it_stood_in_line_is_not_written() -> None:
+    async def main() -> None:
+        scene = Scene()
+        async with scene.at_work():
+            slot = await scene.limiter.acquire()
+            assert slot is not None
+            await scene.add("served")
+            await scene.add("other")
+            await asyncio.sleep(1)
+            body = {"status": {"conditions": [CONDITION]}}
+            written = await scene.direct.patch(
+                PODS, "served", body, "default", patch_type=PatchType.STRATEGIC, subresource="status"
+            )
+            await asyncio.sleep(1)
+            scene.limiter.release(slot, Load.FINE)
+            await asyncio.sleep(1)
+            assert await scene.status_of("other") == "True"
+            assert (await scene.pod("served")).metadata.resource_version == written.metadata.resource_version
 
     run_virtual(main())
 

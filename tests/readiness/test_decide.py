@@ -11,7 +11,7 @@ from kruise.api.native.pod import Pod
 from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.machinery.client.requests import PatchType
-from kruise.machinery.plan import Action, Outcomes, Plan
+from kruise.machinery.plan import Action, Outcomes, Plan, Urgency
 from kruise.readiness.decide import Snapshot, conclude, decide, is_concerned
 
 BOUND = datetime(2026, 1, 1, tzinfo=UTC)
@@ -78,7 +78,9 @@ def test_a_clone_set_has_a_second_from_the_binding_to_write_it_itself() -> None:
         assert actions(plan) == []
         (wake,) = plan.wakes
         assert wake.after == pytest.approx(wait)
-    assert len(actions(decided(seen, after=2.0))) == 1
+    late = decided(seen, after=2.0)
+    assert len(actions(late)) == 1
+    assert late.phases[0].urgency is Urgency.LATER
 
 
 def test_an_unbound_pod_of_a_clone_set_waits_for_its_node() -> None:

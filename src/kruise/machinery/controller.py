@@ -176,6 +176,9 @@ class ControllerSpec(Generic[S]):
     snapshot_type: type[S]
     events_of: Callable[[Plan, Phase, tuple[Outcome, ...]], Iterable[EventNote]] | None = None
     """What is said about a chain that ended after its pass (`Phase.lets_go`)."""
+    still_holds: Callable[[Any, Any], bool] = dataclasses.field(default_factory=lambda: same_spec)
+    """Whether what was decided about the subject as it was may begin now that it is so: much may change while writes
+    stand in line."""
     workers: int = 3
     pace: Callable[[S], float] | None = None
     """Seconds to gather changes in before the next pass over an object that was last seen so. Deciding about thousands
@@ -469,11 +472,11 @@ class Controller(Generic[S]):
             self.queue.add(key, reason="the status can be written again")
 
     def is_unchanged(self, subject: _Subject) -> bool:
-        """Whether an object has the spec, and the life, that it had when a pass looked at it."""
+        """Whether what a pass decided about an object may still begin."""
         if subject.object is None:
             return True  # of a kind that is not in the stores; it was decided about for other reasons
         now = self._cache.find(subject.resource, subject.key.namespace, subject.key.name)
-        return now is not None and _identity(now) == _identity(subject.object)
+        return now is not None and self.spec.still_holds(subject.object, now)
 
     def let_go(self, key: Key, phase: Phase, chain: Chain) -> None:
         under_way = self._under_way.setdefault(key, {})
@@ -583,6 +586,11 @@ def _is_status_only(old: Any, new: Any) -> bool:
         return False
     before, after = old.metadata, new.metadata
     return bool(evolve(before, resource_version="") == evolve(after, resource_version=""))
+
+
+def same_spec(before: Any, now: Any) -> bool:
+    """Whether an object has the spec, and the life, that it had."""
+    return _identity(before) == _identity(now)
 
 
 def _identity(obj: Any) -> tuple[str, int, bool]:

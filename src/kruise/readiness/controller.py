@@ -6,7 +6,7 @@ from kruise.admission.chain import PodStep
 from kruise.api.meta import Key, key_of
 from kruise.api.native.pod import PODS, Pod
 from kruise.feature import Feature, PodMutation
-from kruise.machinery.controller import ControllerSpec, Source, View
+from kruise.machinery.controller import ControllerSpec, Source, View, same_spec
 from kruise.readiness.admission import add_gate
 from kruise.readiness.decide import Snapshot, conclude, decide, has_writer, is_concerned
 
@@ -37,6 +37,7 @@ SPEC = ControllerSpec(
     decide=decide,
     conclude=conclude,
     snapshot_type=Snapshot,
+    still_holds=lambda before, now: same_spec(before, now) and is_concerned(now),
 )
 FEATURE = Feature(
     name="readiness",

@@ -17,7 +17,7 @@ from kruise.api.resource import refers_to
 from kruise.inplace import keys, readiness
 from kruise.inplace.edits import writes
 from kruise.machinery.codec import Struct
-from kruise.machinery.plan import Conclusion, Outcomes, Phase, Plan, Wake
+from kruise.machinery.plan import Conclusion, Outcomes, Phase, Plan, Urgency, Wake
 
 PATIENCE = timedelta(seconds=1)
 _ONE_SECOND = timedelta(seconds=1)
@@ -56,7 +56,9 @@ def decide(snapshot: Snapshot) -> Plan:
             after = math.ceil(wait * 1000) / 1000
             return Plan(wakes=(Wake(after=after, reason="KruisePodReady, unless the workload writes it"),))
     chain = writes(pod, edit, reason="it has the readiness gate KruisePodReady but no such condition")
-    return Plan(phases=(Phase(name="ready", chains=(chain,)),))
+    # A workload that is late has most likely its own write in line, which makes this one needless.
+    urgency = Urgency.LATER if has_writer(pod) else Urgency.USUAL
+    return Plan(phases=(Phase(name="ready", chains=(chain,), urgency=urgency),))
 
 
 def _bound(pod: Pod, now: datetime) -> datetime:
