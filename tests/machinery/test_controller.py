@@ -747,6 +747,30 @@ def test_the_next_pass_is_told_of_writes_under_way_and_comes_again_when_they_end
     run_virtual(main())
 
 
+def test_what_the_next_pass_must_know_is_written_before_it_however_much_is_under_way() -> None:
+    async def main() -> None:
+        seen: list[LooseSnapshot] = []
+
+        def remember(snapshot: LooseSnapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
+            toy, number = snapshot.toy, snapshot.toy.status.replicas
+            if number == 3:
+                return Conclusion()
+            target = Target(TOYS, "default", toy.metadata.name)
+            write = status_patch(target, {"replicas": number + 1}, uid=toy.metadata.uid, reason="remember")
+            return Conclusion(status=write, status_is_memory=True)
+
+        spec = dataclasses.replace(loosely(seen), conclude=remember)
+        slow = (Rule(Delay(9.0), verbs={Verb.PATCH}, resource="pods"), Rule(Delay(0.2), resource="toys"))
+        scene = Scene(*slow, spec=spec)
+        await _with_pods(scene, 1)
+        async with scene.at_work():
+            await asyncio.sleep(5)
+            assert [snapshot.toy.status.replicas for snapshot in seen] == [0, 1, 2, 3]
+            assert seen[-1].under_way
+
+    run_virtual(main())
+
+
 def test_a_write_that_fails_after_its_pass_is_told_to_the_next_one_and_tried_again() -> None:
     async def main() -> None:
         seen: list[LooseSnapshot] = []

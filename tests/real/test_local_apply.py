@@ -145,6 +145,9 @@ def outcome(code: int, answer: Any) -> Any:
     ordered = sorted({json.dumps(cause, sort_keys=True) for cause in causes})
     # Go looks at the fields of a custom object in no order.
     message = answer.get("message") if len(ordered) < 2 or answer.get("reason") != "Invalid" else "<several>"
+    if message and "errors:\n" in message:
+        head, _, errors = message.partition("errors:\n")
+        message = f"{head}errors:\n" + "\n".join(sorted(errors.splitlines()))
     return code, answer.get("reason"), message, ordered
 
 

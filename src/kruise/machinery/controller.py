@@ -430,16 +430,15 @@ class Controller(Generic[S]):
         for note in conclusion.events:
             self.say(note, later.subject)
         if conclusion.status is not None:
-            is_news = conclusion.status_is_news
-            progress.status = await self._tell(key, conclusion.status, outcomes, is_news=is_news)
+            progress.status = await self._tell(key, conclusion.status, conclusion, outcomes)
 
     def say(self, note: EventNote, subject: _Subject) -> None:
         self._recorder.record(_regarding(note, subject), note.type.value, note.reason, note.message)
 
-    async def _tell(self, key: Key, status: Action, outcomes: Outcomes, *, is_news: bool) -> Outcome | None:
+    async def _tell(self, key: Key, status: Action, conclusion: Conclusion, outcomes: Outcomes) -> Outcome | None:
         """Write the status. Where other passes follow at once, now and then is enough, and they do not wait for it."""
         before = self._telling.get(key)
-        if key in self._under_way or outcomes.of(Result.DEFERRED):
+        if not conclusion.status_is_memory and (key in self._under_way or outcomes.of(Result.DEFERRED)):
             now = self._clock.monotonic()
             if before is None and now - self._told.get(key, float("-inf")) >= _STATUS_EVERY:
                 self._told[key] = now
@@ -449,7 +448,7 @@ class Controller(Generic[S]):
         if before is not None:
             await asyncio.wait({before})
         self._told.pop(key, None)
-        if is_news:
+        if conclusion.status_is_news:
             return await self._applier.carry_out(status, stopping=self._is_stopping)
         self._quiet.add(key)
         try:

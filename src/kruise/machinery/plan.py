@@ -327,6 +327,8 @@ class Conclusion:
     """Why to try again with back-off; empty where the plan worked out."""
     status_is_news: bool = True
     """False: nothing is decided by what the status changes, so its write is no reason to look at the object again."""
+    status_is_memory: bool = False
+    """The next pass must know of it: it is written before, however much is under way."""
 
 
 def single(phase: str, *actions: Action, on_error: OnError = OnError.STOP_PLAN, slow_start: bool = False) -> Phase:

@@ -203,6 +203,18 @@ def counts_alone_differ(old: CloneSetStatus, new: CloneSetStatus) -> bool:
     return evolve(old, **dict.fromkeys(_COUNTS, 0)) == evolve(new, **dict.fromkeys(_COUNTS, 0))
 
 
+def is_remembered_by(old: CloneSetStatus, new: CloneSetStatus) -> bool:
+    """Whether something differs that cannot be worked out again from the pods: where they go back to, and that too
+    many of them had failed."""
+    if (old.current_revision, old.collision_count) != (new.current_revision, new.collision_count):
+        return True
+    return _budget(old) != _budget(new)
+
+
+def _budget(status: CloneSetStatus) -> set[tuple[str, str, str]]:
+    return _standing(condition for condition in status.conditions if condition.type == BUDGET_CONDITION)
+
+
 def must_write(old: CloneSetStatus, new: CloneSetStatus) -> bool:
     """Whether the difference is worth a write (CS-28, and failures that appear or go).
 
