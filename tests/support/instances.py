@@ -26,7 +26,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support import realnodes_leftovers
@@ -180,15 +180,18 @@ class Instance:
 
     def _kill_recorded(self) -> None:
         deadline = time.monotonic() + _KILL_SECONDS
-        while running := self.running():
+        # A process that ends loses its command line first, and its ports and files later.
+        ending: dict[int, str] = {}
+        while (running := self.running()) or ending:
             for pid in running.values():
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
+                if (started := _start_time(pid)) is not None:
+                    ending[pid] = started
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
             if time.monotonic() > deadline:
-                raise InstanceError(f"processes of cluster {self.name} do not end after SIGKILL: {running}")
+                raise InstanceError(f"processes of cluster {self.name} do not end after SIGKILL: {running or ending}")
             time.sleep(0.02)
+            ending = {pid: started for pid, started in ending.items() if _start_time(pid) == started}
 
     def _is_ours(self, pid: int) -> bool:
         try:
