@@ -163,6 +163,11 @@ class View:
         return self._cache.store(resource)
 
 
+def same_spec(before: Any, now: Any) -> bool:
+    """Whether an object has the spec, and the life, that it had."""
+    return _identity(before) == _identity(now)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ControllerSpec(Generic[S]):
     """A kind's controller. `decide` and `conclude` are pure; `snapshot` only reads its view, None: nothing to do."""
@@ -176,7 +181,7 @@ class ControllerSpec(Generic[S]):
     snapshot_type: type[S]
     events_of: Callable[[Plan, Phase, tuple[Outcome, ...]], Iterable[EventNote]] | None = None
     """What is said about a chain that ended after its pass (`Phase.lets_go`)."""
-    still_holds: Callable[[Any, Any], bool] = dataclasses.field(default_factory=lambda: same_spec)
+    still_holds: Callable[[Any, Any], bool] = same_spec
     """Whether what was decided about the subject as it was may begin now that it is so: much may change while writes
     stand in line."""
     workers: int = 3
@@ -585,11 +590,6 @@ def _is_status_only(old: Any, new: Any) -> bool:
         return False
     before, after = old.metadata, new.metadata
     return bool(evolve(before, resource_version="") == evolve(after, resource_version=""))
-
-
-def same_spec(before: Any, now: Any) -> bool:
-    """Whether an object has the spec, and the life, that it had."""
-    return _identity(before) == _identity(now)
 
 
 def _identity(obj: Any) -> tuple[str, int, bool]:

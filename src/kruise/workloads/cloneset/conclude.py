@@ -28,7 +28,7 @@ from kruise.workloads.cloneset.status import (
     LONGEST_MESSAGE,
     Figures,
     counts_alone_differ,
-    is_remembered_by,
+    memory_differs,
     must_write,
     status_of,
     wire_form,
@@ -70,7 +70,7 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         ),
         wakes=tuple(_wakes(snapshot, counted, status)),
         status_is_news=not counts_alone_differ(cloneset.status, status),
-        status_is_memory=is_remembered_by(cloneset.status, status),
+        status_is_memory=memory_differs(cloneset.status, status),
     )
 
 

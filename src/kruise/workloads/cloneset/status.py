@@ -203,7 +203,7 @@ def counts_alone_differ(old: CloneSetStatus, new: CloneSetStatus) -> bool:
     return evolve(old, **dict.fromkeys(_COUNTS, 0)) == evolve(new, **dict.fromkeys(_COUNTS, 0))
 
 
-def is_remembered_by(old: CloneSetStatus, new: CloneSetStatus) -> bool:
+def memory_differs(old: CloneSetStatus, new: CloneSetStatus) -> bool:
     """Whether something differs that cannot be worked out again from the pods: where they go back to, and that too
     many of them had failed."""
     if (old.current_revision, old.collision_count) != (new.current_revision, new.collision_count):
