@@ -6,187 +6,45 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-import random
-from collections.abc import AsyncGenerator, Callable
-from datetime import datetime
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kruise.api.meta import Key, controller_of
+from kruise.api.meta import Key
 from kruise.api.native.events import ObjectReference
-from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.local.apicore.builtin import custom_kind
-from kruise.machinery.apply import Applier, Later
+from kruise.machinery.apply import Later
 from kruise.machinery.client.faults import Answer, Delay, Rule, storm
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
-from kruise.machinery.codec import Struct
-from kruise.machinery.controller import RECONCILE, Controller, ControllerSpec, Source, View
-from kruise.machinery.journal import Journal, replay
-from kruise.machinery.metrics import Metrics
-from kruise.machinery.names import random_suffix
+from kruise.machinery.controller import RECONCILE, Source, View
+from kruise.machinery.journal import replay
 from kruise.machinery.plan import (
     Conclusion,
     EventNote,
-    EventType,
-    Outcome,
     Outcomes,
-    Phase,
     Plan,
-    Result,
     Target,
     Wake,
-    create,
-    delete,
     patch,
     single,
-    status_patch,
 )
-from tests.support.inprocess import TOYS, InProcess, Toy, pod_body
-
-
-class ToySnapshot(Struct):
-    toy: Toy
-    pods: tuple[Pod, ...]
-    now: datetime
-    seed: int
-
-
-def pod_keys(old: Pod | None, new: Pod | None) -> set[Key]:
-    owners = [(pod, controller_of(pod)) for pod in (old, new) if pod is not None]
-    return {Key(pod.metadata.namespace, owner.name) for pod, owner in owners if owner is not None}
-
-
-def by_owner(pod: Pod) -> tuple[str, ...]:
-    owner = controller_of(pod)
-    return (owner.uid,) if owner is not None else ()
-
-
-def snapshot(view: View, key: Key) -> ToySnapshot | None:
-    toy = view.store(TOYS).get(key.namespace, key.name)
-    if toy is None or toy.metadata.deletion_timestamp is not None:
-        return None
-    pods = view.store(PODS)
-    owned = tuple(pod for pod in pods.by_index("owner", toy.metadata.uid) if not pods.is_terminating(pod))
-    return ToySnapshot(toy=toy, pods=owned, now=view.now, seed=view.seed)
-
-
-def decide(seen: ToySnapshot) -> Plan:
-    toy, missing = seen.toy, seen.toy.spec.replicas - len(seen.pods)
-    rng = random.Random(seen.seed)
-    phases: list[Phase] = []
-    if missing > 0:
-        names = [f"{toy.metadata.name}-{random_suffix(rng)}" for _ in range(missing)]
-        bodies = [pod_body(name, owner_uid=toy.metadata.uid) for name in names]
-        for body in bodies:
-            body["metadata"]["ownerReferences"][0]["name"] = toy.metadata.name
-        creates = [create(PODS, body, reason="scale up", owner_uid=toy.metadata.uid) for body in bodies]
-        phases.append(single("create", *creates, slow_start=True))
-    surplus = seen.pods[toy.spec.replicas :]
-    deletes = [
-        delete(Target(PODS, pod.metadata.namespace, pod.metadata.name), uid=pod.metadata.uid, reason="scale down")
-        for pod in surplus
-    ]
-    if deletes:
-        phases.append(single("delete", *deletes))
-    return Plan(phases=tuple(phases), notes={"missing": missing})
-
-
-def conclude(seen: ToySnapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
-    toy = seen.toy
-    made = sum(1 for outcome in outcomes.of(Result.DONE) if outcome.action.verb is Verb.CREATE)
-    events = tuple(
-        EventNote(reason="FailedCreate", message=outcome.error, type=EventType.WARNING) for outcome in outcomes.failed
-    )
-    if made:
-        events = (EventNote(reason="SuccessfulCreate", message=f"{made} pods"), *events)
-    count = min(len(seen.pods), toy.spec.replicas) + made
-    status = None
-    if toy.status.replicas != count:
-        target = Target(TOYS, toy.metadata.namespace, toy.metadata.name)
-        status = status_patch(target, {"replicas": count}, uid=toy.metadata.uid, reason="replicas")
-    return Conclusion(status=status, events=events)
-
-
-SPEC = ControllerSpec(
-    name="toy",
-    subject=TOYS,
-    sources=(Source(PODS, pod_keys, indexes={"owner": by_owner}),),
-    snapshot=snapshot,
-    decide=decide,
-    conclude=conclude,
-    snapshot_type=ToySnapshot,
+from tests.machinery.toycontroller import (
+    SPEC,
+    Scene,
+    ToySnapshot,
+    changed,
+    decide,
+    idle,
+    nothing,
+    snapshot,
 )
-
-
-class Notes:
-    def __init__(self) -> None:
-        self.taken: list[tuple[ObjectReference, str, str, str]] = []
-
-    def record(self, regarding: ObjectReference, kind: str, reason: str, message: str) -> None:
-        self.taken.append((regarding, kind, reason, message))
-
-
-class Scene(InProcess):
-    def __init__(self, *rules: Rule, spec: ControllerSpec[Any] = SPEC, seed: int = 0, **options: Any) -> None:
-        super().__init__(rules, seed=seed)
-        self.metrics = Metrics()
-        self.journal = Journal()
-        self.notes = Notes()
-        self.applier = Applier(self.client, self.cache, clock=self.clock, metrics=self.metrics)
-        self.controller = Controller(
-            spec,
-            cache=self.cache,
-            applier=self.applier,
-            recorder=self.notes,
-            clock=self.clock,
-            journal=self.journal,
-            metrics=self.metrics,
-            seed=seed,
-            **options,
-        )
-
-    @contextlib.asynccontextmanager
-    async def at_work(self) -> AsyncGenerator[None, None]:
-        async with self.running():
-            task = asyncio.create_task(self.controller.run())
-            try:
-                yield
-            finally:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-
-    async def add_toy(self, name: str = "toy", replicas: int = 3) -> Toy:
-        metadata = {"name": name, "namespace": "default"}
-        body = {"apiVersion": "example.com/v1", "kind": "Toy", "metadata": metadata, "spec": {"replicas": replicas}}
-        return await self.direct.create(TOYS, body, "default")
-
-    async def scale(self, replicas: int, name: str = "toy") -> None:
-        await self.direct.patch(TOYS, name, {"spec": {"replicas": replicas}}, "default")
-
-    def passes(self, result: str) -> float | None:
-        labels = {"controller": "toy", "result": result}
-        return self.metrics.registry.get_sample_value("controller_runtime_reconcile_total", labels)
-
-    def requeues(self, cause: str) -> float | None:
-        return self.metrics.registry.get_sample_value("kruise_requeues_total", {"controller": "toy", "cause": cause})
-
-
-def changed(**parts: Any) -> ControllerSpec[Any]:
-    return dataclasses.replace(SPEC, **parts)
-
-
-def idle(_seen: Any) -> Plan:
-    return Plan()
-
-
-def nothing(_seen: Any, _plan: Plan, _outcomes: Outcomes) -> Conclusion:
-    return Conclusion()
+from tests.support.inprocess import TOYS, Toy
 
 
 def test_it_creates_what_is_missing_writes_the_status_and_says_so() -> None:
@@ -657,234 +515,3 @@ def test_objects_that_are_dear_to_decide_about_have_fewer_passes() -> None:
 
     assert run_virtual(passes(0.0)) >= 20
     assert run_virtual(passes(1.0)) <= 6
-
-
-# Writes that outlast their pass
-
-
-class LooseSnapshot(Struct):
-    toy: Toy
-    pods: tuple[Pod, ...]
-    under_way: dict[str, str]
-    failed_before: dict[str, str]
-
-
-def loosely(seen: list[LooseSnapshot]) -> ControllerSpec[LooseSnapshot]:
-    """Labels every pod of a toy, and lets go of writes that take more than a tenth of a second."""
-
-    def look(view: View, key: Key) -> LooseSnapshot | None:
-        toy = view.store(TOYS).get(key.namespace, key.name)
-        if toy is None:
-            return None
-        names = {target.name: mark for target, mark in view.under_way.items()}
-        found = LooseSnapshot(
-            toy=toy,
-            pods=view.store(PODS).by_index("owner", toy.metadata.uid),
-            under_way=names,
-            failed_before=dict(view.failed_before),
-        )
-        seen.append(found)
-        return found
-
-    def labels(snapshot: LooseSnapshot) -> Plan:
-        chains = tuple(
-            (
-                patch(
-                    Target(PODS, "default", pod.metadata.name),
-                    {"metadata": {"labels": {"seen": "yes"}}},
-                    uid=pod.metadata.uid,
-                    reason="label",
-                ),
-            )
-            for pod in snapshot.pods
-            if "seen" not in pod.metadata.labels and pod.metadata.name not in snapshot.under_way
-        )
-        return Plan(phases=(Phase(name="label", chains=chains, pause_after=0.1, lets_go=True, mark="there"),))
-
-    def ending(snapshot: LooseSnapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
-        count = sum("seen" in pod.metadata.labels for pod in snapshot.pods)
-        if snapshot.toy.status.replicas == count:
-            return Conclusion()
-        toy = snapshot.toy
-        target = Target(TOYS, "default", toy.metadata.name)
-        return Conclusion(status=status_patch(target, {"replicas": count}, uid=toy.metadata.uid, reason="counted"))
-
-    def events(plan: Plan, phase: Phase, outcomes: tuple[Outcome, ...]) -> list[EventNote]:
-        return [EventNote(reason="Labelled", message=outcomes[0].result.value)]
-
-    return dataclasses.replace(
-        SPEC, snapshot=look, decide=labels, conclude=ending, snapshot_type=LooseSnapshot, events_of=events
-    )
-
-
-async def _with_pods(scene: Scene, count: int) -> None:
-    toy = await scene.add_toy(replicas=count)
-    for number in range(count):
-        body = pod_body(f"p{number}", owner_uid=toy.metadata.uid)
-        body["metadata"]["ownerReferences"][0]["name"] = toy.metadata.name
-        await scene.direct.create(PODS, body, "default")
-
-
-def test_the_next_pass_is_told_of_writes_under_way_and_comes_again_when_they_ended() -> None:
-    async def main() -> None:
-        seen: list[LooseSnapshot] = []
-        scene = Scene(Rule(Delay(2.0), verbs={Verb.PATCH}, resource="pods"), spec=loosely(seen))
-        await _with_pods(scene, 2)
-        async with scene.at_work():
-            await asyncio.sleep(1)
-            scene.controller.queue.add(Key("default", "toy"))
-            await asyncio.sleep(0.5)
-            assert seen[-1].under_way == {"p0": "there", "p1": "there"}
-            assert scene.notes.taken == []
-            await asyncio.sleep(3)
-            assert seen[-1].under_way == {}
-            assert [message for _, _, _, message in scene.notes.taken] == ["done", "done"]
-            toy = await scene.direct.get(TOYS, "toy", "default")
-            assert toy.status.replicas == 2
-        patches = [line for line in scene.faults.log if "PATCH" in str(line).upper()]
-        assert len(patches) == 2, "each pod is written to once"
-
-    run_virtual(main())
-
-
-def test_what_the_next_pass_must_know_is_written_before_it_however_much_is_under_way() -> None:
-    async def main() -> None:
-        seen: list[LooseSnapshot] = []
-
-        def remember(snapshot: LooseSnapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
-            toy, number = snapshot.toy, snapshot.toy.status.replicas
-            if number == 3:
-                return Conclusion()
-            target = Target(TOYS, "default", toy.metadata.name)
-            write = status_patch(target, {"replicas": number + 1}, uid=toy.metadata.uid, reason="remember")
-            return Conclusion(status=write, status_is_memory=True)
-
-        spec = dataclasses.replace(loosely(seen), conclude=remember)
-        slow = (Rule(Delay(9.0), verbs={Verb.PATCH}, resource="pods"), Rule(Delay(0.2), resource="toys"))
-        scene = Scene(*slow, spec=spec)
-        await _with_pods(scene, 1)
-        async with scene.at_work():
-            await asyncio.sleep(5)
-            assert [snapshot.toy.status.replicas for snapshot in seen] == [0, 1, 2, 3]
-            assert seen[-1].under_way
-
-    run_virtual(main())
-
-
-def test_a_write_that_fails_after_its_pass_is_told_to_the_next_one_and_tried_again() -> None:
-    async def main() -> None:
-        seen: list[LooseSnapshot] = []
-        refusal = Rule(Answer(403, "Forbidden"), verbs={Verb.PATCH}, resource="pods", times=1)
-        scene = Scene(Rule(Delay(1.0), verbs={Verb.PATCH}, resource="pods"), refusal, spec=loosely(seen))
-        await _with_pods(scene, 1)
-        async with scene.at_work():
-            await asyncio.sleep(10)
-        told = [snapshot.failed_before for snapshot in seen if snapshot.failed_before]
-        assert len(told) == 1
-        assert "injected fault" in told[0]["label"]
-        assert [message for _, _, _, message in scene.notes.taken] == ["failed", "done"]
-        assert scene.controller.queue.retries(Key("default", "toy")) == 0
-
-    run_virtual(main())
-
-
-def test_a_controller_that_ends_waits_for_writes_that_were_let_go() -> None:
-    async def main() -> None:
-        seen: list[LooseSnapshot] = []
-        scene = Scene(Rule(Delay(2.0), verbs={Verb.PATCH}, resource="pods"), spec=loosely(seen))
-        await _with_pods(scene, 1)
-        async with scene.at_work():
-            await asyncio.sleep(1)
-        pod = await scene.direct.get(PODS, "p0", "default")
-        assert pod.metadata.labels["seen"] == "yes"
-
-    run_virtual(main())
-
-
-def test_a_chain_that_was_not_begun_gives_no_reason_to_look_again_at_once() -> None:
-    """Its phase ended with a refusal, which is tried again after a pause."""
-
-    async def main() -> None:
-        seen: list[LooseSnapshot] = []
-        spec = loosely(seen)
-
-        def one_by_one(snapshot: LooseSnapshot) -> Plan:
-            phases = spec.decide(snapshot).phases
-            return Plan(phases=tuple(dataclasses.replace(phase, slow_start=True) for phase in phases))
-
-        refusal = Rule(Answer(403, "Forbidden"), verbs={Verb.PATCH}, resource="pods")
-        slow = Rule(Delay(0.3), verbs={Verb.PATCH}, resource="pods")
-        scene = Scene(slow, refusal, spec=dataclasses.replace(spec, decide=one_by_one))
-        await _with_pods(scene, 5)
-        async with scene.at_work():
-            await asyncio.sleep(20)
-        refused = [entry for entry in scene.faults.log if isinstance(entry.fault, Answer)]
-        assert len(refused) >= 3
-        assert len(seen) <= 4 * len(refused), "passes follow each other without a pause"
-
-    run_virtual(main())
-
-
-# A status that decides nothing
-
-
-def counting(*, is_news: bool, looks: list[int]) -> ControllerSpec[ToySnapshot]:
-    def conclusion(snapshot: ToySnapshot, _plan: Plan, _outcomes: Outcomes) -> Conclusion:
-        looks.append(snapshot.toy.status.replicas)
-        toy, count = snapshot.toy, len(snapshot.pods)
-        if toy.status.replicas == count:
-            return Conclusion()
-        target = Target(TOYS, "default", toy.metadata.name)
-        write = status_patch(target, {"replicas": count}, uid=toy.metadata.uid, reason="counted")
-        return Conclusion(status=write, status_is_news=is_news)
-
-    return changed(decide=idle, conclude=conclusion)
-
-
-@pytest.mark.parametrize(("is_news", "passes"), [(True, [0, 2]), (False, [0])])
-def test_a_status_without_news_is_no_reason_to_look_again(is_news: bool, passes: list[int]) -> None:
-    async def main() -> None:
-        looks: list[int] = []
-        scene = Scene(spec=counting(is_news=is_news, looks=looks))
-        await _with_pods(scene, 2)
-        async with scene.at_work():
-            await asyncio.sleep(5)
-            assert looks == passes
-            assert (await scene.direct.get(TOYS, "toy", "default")).status.replicas == 2
-            await scene.direct.patch(TOYS, "toy", {"status": {"replicas": 7}}, "default", subresource="status")
-            await asyncio.sleep(5)
-            assert looks[len(passes)] == 7, "what somebody else writes is looked at"
-            assert (await scene.direct.get(TOYS, "toy", "default")).status.replicas == 2
-
-    run_virtual(main())
-
-
-@pytest.mark.parametrize("delay", [0.2, 0.8])
-def test_whoever_writes_beside_a_status_without_news_is_heard(delay: float) -> None:
-    """Before our own write is done, or before its answer has come."""
-
-    async def main() -> None:
-        looks: list[int] = []
-        slow = Rule(Delay(0.5), verbs={Verb.PATCH}, resource="toys", times=1)
-        scene = Scene(slow, spec=counting(is_news=False, looks=looks))
-        await _with_pods(scene, 2)
-        async with scene.at_work():
-            await asyncio.sleep(delay)
-            await scene.direct.patch(TOYS, "toy", {"status": {"replicas": 7}}, "default", subresource="status")
-            await asyncio.sleep(5)
-            assert (await scene.direct.get(TOYS, "toy", "default")).status.replicas == 2
-
-    run_virtual(main())
-
-
-def test_a_status_without_news_that_is_refused_is_tried_less_and_less() -> None:
-    async def main() -> None:
-        looks: list[int] = []
-        refusal = Rule(Answer(403, "Forbidden"), verbs={Verb.PATCH}, resource="toys")
-        scene = Scene(refusal, spec=counting(is_news=False, looks=looks))
-        await _with_pods(scene, 2)
-        async with scene.at_work():
-            await asyncio.sleep(20)
-        assert 5 <= len(looks) <= 20
-
-    run_virtual(main())
