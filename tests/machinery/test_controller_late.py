@@ -22,6 +22,7 @@ from kruise.machinery.plan import (
     Phase,
     Plan,
     Target,
+    Weight,
     patch,
     status_patch,
 )
@@ -132,7 +133,7 @@ def test_what_the_next_pass_must_know_is_written_before_it_however_much_is_under
                 return Conclusion()
             target = Target(TOYS, "default", toy.metadata.name)
             write = status_patch(target, {"replicas": number + 1}, uid=toy.metadata.uid, reason="remember")
-            return Conclusion(status=write, status_is_memory=True)
+            return Conclusion(status=write, weight=Weight.MEMORY)
 
         spec = dataclasses.replace(loosely(seen), conclude=remember)
         slow = (Rule(Delay(9.0), verbs={Verb.PATCH}, resource="pods"), Rule(Delay(0.2), resource="toys"))
@@ -203,7 +204,7 @@ def test_a_chain_that_was_not_begun_gives_no_reason_to_look_again_at_once() -> N
 # A status that decides nothing
 
 
-def counting(*, is_news: bool, looks: list[int]) -> ControllerSpec[ToySnapshot]:
+def counting(weight: Weight, looks: list[int]) -> ControllerSpec[ToySnapshot]:
     def conclusion(snapshot: ToySnapshot, _plan: Plan, _outcomes: Outcomes) -> Conclusion:
         looks.append(snapshot.toy.status.replicas)
         toy, count = snapshot.toy, len(snapshot.pods)
@@ -211,16 +212,16 @@ def counting(*, is_news: bool, looks: list[int]) -> ControllerSpec[ToySnapshot]:
             return Conclusion()
         target = Target(TOYS, "default", toy.metadata.name)
         write = status_patch(target, {"replicas": count}, uid=toy.metadata.uid, reason="counted")
-        return Conclusion(status=write, status_is_news=is_news)
+        return Conclusion(status=write, weight=weight)
 
     return changed(decide=idle, conclude=conclusion)
 
 
-@pytest.mark.parametrize(("is_news", "passes"), [(True, [0, 2]), (False, [0])])
-def test_a_status_without_news_is_no_reason_to_look_again(is_news: bool, passes: list[int]) -> None:
+@pytest.mark.parametrize(("weight", "passes"), [(Weight.NEWS, [0, 2]), (Weight.TOLD, [0])])
+def test_a_status_without_news_is_no_reason_to_look_again(weight: Weight, passes: list[int]) -> None:
     async def main() -> None:
         looks: list[int] = []
-        scene = Scene(spec=counting(is_news=is_news, looks=looks))
+        scene = Scene(spec=counting(weight, looks))
         await _with_pods(scene, 2)
         async with scene.at_work():
             await asyncio.sleep(5)
@@ -241,7 +242,7 @@ def test_whoever_writes_beside_a_status_without_news_is_heard(delay: float) -> N
     async def main() -> None:
         looks: list[int] = []
         slow = Rule(Delay(0.5), verbs={Verb.PATCH}, resource="toys", times=1)
-        scene = Scene(slow, spec=counting(is_news=False, looks=looks))
+        scene = Scene(slow, spec=counting(Weight.TOLD, looks))
         await _with_pods(scene, 2)
         async with scene.at_work():
             await asyncio.sleep(delay)
@@ -256,7 +257,7 @@ def test_a_status_without_news_that_is_refused_is_tried_less_and_less() -> None:
     async def main() -> None:
         looks: list[int] = []
         refusal = Rule(Answer(403, "Forbidden"), verbs={Verb.PATCH}, resource="toys")
-        scene = Scene(refusal, spec=counting(is_news=False, looks=looks))
+        scene = Scene(refusal, spec=counting(Weight.TOLD, looks))
         await _with_pods(scene, 2)
         async with scene.at_work():
             await asyncio.sleep(20)

@@ -38,6 +38,7 @@ from kruise.machinery.plan import (
     Result,
     Target,
     Wake,
+    Weight,
 )
 from kruise.machinery.queue import Backoff, Queue, QueueShutDown
 from kruise.machinery.store import Store
@@ -282,7 +283,7 @@ class Controller(Generic[S]):
         """When the status of an object was written last, for those that have much going on."""
         self._telling: dict[Key, asyncio.Task[Outcome]] = {}
         self._quiet: set[Key] = set()
-        """Objects whose status is being written without news in it (`Conclusion.status_is_news`)."""
+        """Objects whose status is being written that nothing is decided by (`Weight.TOLD`)."""
         self._stopping = False
         self._metrics.workers.set(self._workers)
         self.resources = tuple(self._watch())
@@ -443,7 +444,7 @@ class Controller(Generic[S]):
     async def _tell(self, key: Key, status: Action, conclusion: Conclusion, outcomes: Outcomes) -> Outcome | None:
         """Write the status. Where other passes follow at once, now and then is enough, and they do not wait for it."""
         before = self._telling.get(key)
-        if not conclusion.status_is_memory and (key in self._under_way or outcomes.of(Result.DEFERRED)):
+        if conclusion.weight is not Weight.MEMORY and (key in self._under_way or outcomes.of(Result.DEFERRED)):
             now = self._clock.monotonic()
             if before is None and now - self._told.get(key, float("-inf")) >= _STATUS_EVERY:
                 self._told[key] = now
@@ -453,7 +454,7 @@ class Controller(Generic[S]):
         if before is not None:
             await asyncio.wait({before})
         self._told.pop(key, None)
-        if conclusion.status_is_news:
+        if conclusion.weight is not Weight.TOLD:
             return await self._applier.carry_out(status, stopping=self._is_stopping)
         self._quiet.add(key)
         try:

@@ -316,6 +316,17 @@ class EventNote:
     uid: str = ""
 
 
+class Weight(enum.Enum):
+    """What a change of a status means for the passes to come."""
+
+    TOLD = "told"
+    """For those who look on. Nothing is decided by it, so its write is no reason to look at the object again."""
+    NEWS = "news"
+    """Something is decided by it: the object is looked at again when it is written."""
+    MEMORY = "memory"
+    """The next pass must know of it: it is written before, however much is under way."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
     """What is left to do after the plan was carried out."""
@@ -325,10 +336,8 @@ class Conclusion:
     wakes: tuple[Wake, ...] = ()
     retry: str = ""
     """Why to try again with back-off; empty where the plan worked out."""
-    status_is_news: bool = True
-    """False: nothing is decided by what the status changes, so its write is no reason to look at the object again."""
-    status_is_memory: bool = False
-    """The next pass must know of it: it is written before, however much is under way."""
+    weight: Weight = Weight.NEWS
+    """Of the status."""
 
 
 def single(phase: str, *actions: Action, on_error: OnError = OnError.STOP_PLAN, slow_start: bool = False) -> Phase:

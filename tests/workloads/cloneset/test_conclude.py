@@ -30,6 +30,7 @@ from kruise.machinery.plan import (
     Plan,
     Result,
     Target,
+    Weight,
 )
 from kruise.workloads.cloneset.conclude import conclude, events_of_chain, failure_of, outcomes_by_phase
 from kruise.workloads.cloneset.situation import Snapshot, situation_of
@@ -388,5 +389,5 @@ class TestLate:
 
     def test_counts_are_no_news_but_conditions_are(self) -> None:
         settled = cloneset(status=written(concluded({}, [])))
-        assert not concluded({}, [], subject=settled, pods=(pod("a"),)).status_is_news
-        assert concluded({}, [], subject=settled, scale_failed_before="exceeded quota").status_is_news
+        assert concluded({}, [], subject=settled, pods=(pod("a"),)).weight is Weight.TOLD
+        assert concluded({}, [], subject=settled, scale_failed_before="exceeded quota").weight is Weight.NEWS

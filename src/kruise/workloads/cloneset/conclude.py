@@ -27,10 +27,9 @@ from kruise.workloads.cloneset.situation import Snapshot
 from kruise.workloads.cloneset.status import (
     LONGEST_MESSAGE,
     Figures,
-    counts_alone_differ,
-    memory_differs,
     must_write,
     status_of,
+    weight_of,
     wire_form,
 )
 from kruise.workloads.cloneset.update import IN_PLACE, RECREATE, REFRESH, UPDATE
@@ -69,8 +68,7 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
             *_events(by_phase, plan.notes.get("moves", {}), _target_revision(plan)),
         ),
         wakes=tuple(_wakes(snapshot, counted, status)),
-        status_is_news=not counts_alone_differ(cloneset.status, status),
-        status_is_memory=memory_differs(cloneset.status, status),
+        weight=weight_of(cloneset.status, status),
     )
 
 

@@ -11,6 +11,7 @@ from kruise.api.apps.cloneset import CloneSet, CloneSetStatus
 from kruise.api.meta import Condition
 from kruise.inplace.availability import seconds_until_available
 from kruise.machinery.codec import evolve
+from kruise.machinery.plan import Weight
 from kruise.machinery.selectors import from_label_selector
 from kruise.machinery.times import format_time
 from kruise.machinery.wording import shortened
@@ -198,21 +199,18 @@ _COUNTS = (
 )
 
 
-def counts_alone_differ(old: CloneSetStatus, new: CloneSetStatus) -> bool:
-    """Whether nothing differs that is ever decided by: pods are counted anew at every pass."""
-    return evolve(old, **dict.fromkeys(_COUNTS, 0)) == evolve(new, **dict.fromkeys(_COUNTS, 0))
+def weight_of(old: CloneSetStatus, new: CloneSetStatus) -> Weight:
+    """Pods are counted anew at every pass, so counts decide nothing. Where they go back to, and that too many of them
+    had failed, cannot be worked out again from them."""
+    if _remembered(old) != _remembered(new):
+        return Weight.MEMORY
+    counts_alone_differ = evolve(old, **dict.fromkeys(_COUNTS, 0)) == evolve(new, **dict.fromkeys(_COUNTS, 0))
+    return Weight.TOLD if counts_alone_differ else Weight.NEWS
 
 
-def memory_differs(old: CloneSetStatus, new: CloneSetStatus) -> bool:
-    """Whether something differs that cannot be worked out again from the pods: where they go back to, and that too
-    many of them had failed."""
-    if (old.current_revision, old.collision_count) != (new.current_revision, new.collision_count):
-        return True
-    return _budget(old) != _budget(new)
-
-
-def _budget(status: CloneSetStatus) -> set[tuple[str, str, str]]:
-    return _standing(condition for condition in status.conditions if condition.type == BUDGET_CONDITION)
+def _remembered(status: CloneSetStatus) -> tuple[Any, ...]:
+    budget = _standing(condition for condition in status.conditions if condition.type == BUDGET_CONDITION)
+    return status.current_revision, status.collision_count, budget
 
 
 def must_write(old: CloneSetStatus, new: CloneSetStatus) -> bool:
