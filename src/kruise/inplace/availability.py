@@ -8,9 +8,11 @@ is ever early, and nothing is later than one second.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
+from kruise.machinery.remembered import once_per_object
 
 _SECOND = timedelta(seconds=1)
 _AVAILABLE_STATES = frozenset({"", "Normal"})
@@ -21,14 +23,45 @@ def latest_meaning(time: datetime) -> datetime:
     return time if time.microsecond else time + _SECOND
 
 
+class Readiness(NamedTuple):
+    """What the conditions of a pod tell; time is left out of it."""
+
+    is_ready: bool
+    """Running, Ready, and not in the middle of an in-place update."""
+    since: datetime | None
+    """When it became Ready."""
+    is_marked: bool
+    """Both conditions of ours are written, and neither says that an update is under way."""
+
+
+@once_per_object
+def readiness_of(pod: Pod) -> Readiness:
+    status = pod.status
+    is_ready = is_updating = in_place = kruise = False
+    since = None
+    for condition in status.conditions:
+        kind = condition.type
+        if kind == "Ready":
+            is_ready, since = condition.status == "True", condition.last_transition_time
+        elif kind == keys.IN_PLACE_READY:
+            in_place = condition.status == "True"
+            is_updating = not in_place
+        elif kind == keys.KRUISE_POD_READY:
+            kruise = True
+    return Readiness(is_ready and not is_updating and status.phase == "Running", since, in_place and kruise)
+
+
+def is_ready_for(readiness: Readiness, seconds: int, now: datetime) -> bool:
+    """Whether a pod has been ready for so long."""
+    if not readiness.is_ready or seconds <= 0:
+        return readiness.is_ready
+    since = readiness.since
+    return since is not None and now >= latest_meaning(since) + timedelta(seconds=seconds)
+
+
 def is_update_ready(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
     """Running, Ready for long enough, and not in the middle of an in-place update (IPU-111)."""
-    is_ready, since = _readiness(pod)
-    if not is_ready:
-        return False
-    if min_ready_seconds <= 0:
-        return True
-    return since is not None and now >= latest_meaning(since) + timedelta(seconds=min_ready_seconds)
+    return is_ready_for(readiness_of(pod), min_ready_seconds, now)
 
 
 def serves(state: str) -> bool:
@@ -48,21 +81,8 @@ def seconds_until_available(pod: Pod, min_ready_seconds: int, now: datetime) -> 
     for something else."""
     if min_ready_seconds <= 0 or not serves(pod.metadata.labels.get(keys.STATE_LABEL, "")):
         return None
-    is_ready, since = _readiness(pod)
-    if not is_ready or since is None:
+    readiness = readiness_of(pod)
+    if not readiness.is_ready or readiness.since is None:
         return None
-    missing = (latest_meaning(since) + timedelta(seconds=min_ready_seconds) - now).total_seconds()
+    missing = (latest_meaning(readiness.since) + timedelta(seconds=min_ready_seconds) - now).total_seconds()
     return missing if missing > 0 else None
-
-
-def _readiness(pod: Pod) -> tuple[bool, datetime | None]:
-    """Whether the pod is update-ready but for the time, and since when it is Ready."""
-    if pod.status.phase != "Running":
-        return False, None
-    is_ready, since = False, None
-    for condition in pod.status.conditions:
-        if condition.type == "Ready":
-            is_ready, since = condition.status == "True", condition.last_transition_time
-        elif condition.type == keys.IN_PLACE_READY and condition.status != "True":
-            return False, None
-    return is_ready, since

@@ -18,11 +18,13 @@ from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Pod
 from kruise.inplace import batches, completion, keys, lifecycle, readiness
 from kruise.inplace import state as states
+from kruise.inplace.availability import readiness_of
 from kruise.inplace.difference import Options
 from kruise.inplace.edits import NO_EDIT, PodEdit, writes
 from kruise.inplace.lifecycle import State
 from kruise.inplace.state import BrokenAnnotation, UpdateSpec, UpdateState
 from kruise.machinery.plan import Chain
+from kruise.machinery.remembered import once_per_object
 from kruise.machinery.revisions import is_revision
 
 
@@ -104,19 +106,17 @@ def refresh(pod: Pod, *, options: Options, now: datetime) -> Refreshed:
     return Refreshed(edit=_ready(pod, now))
 
 
+@once_per_object
 def is_settled(pod: Pod) -> bool:
     """Whether a look would find nothing to do: the pod is Normal, has both conditions and its labels, and no update is
     under way. A quick answer for the many pods of a workload that rest; False says nothing."""
     labels = pod.metadata.labels
-    if labels.get(keys.STATE_LABEL) != State.NORMAL or keys.TEMPLATE_HASH_LABEL not in labels or states.in_grace(pod):
-        return False
-    in_place = kruise = False
-    for condition in pod.status.conditions:
-        if condition.type == keys.IN_PLACE_READY:
-            in_place = condition.status == readiness.TRUE
-        elif condition.type == keys.KRUISE_POD_READY:
-            kruise = True
-    return in_place and kruise
+    return (
+        readiness_of(pod).is_marked
+        and labels.get(keys.STATE_LABEL) == State.NORMAL
+        and keys.TEMPLATE_HASH_LABEL in labels
+        and not states.in_grace(pod)
+    )
 
 
 def _in_grace(pod: Pod, state: UpdateState | None, now: datetime) -> Refreshed:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from kruise.api.apps.shared import UpdatePriorityOrderTerm, UpdatePriorityStrategy, UpdateScatterTerm
 from kruise.api.apps.shared import UpdatePriorityWeightTerm as WeightTerm
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
+from kruise.machinery.remembered import once_per_object
 from kruise.machinery.selectors import Selector, SelectorError, from_label_selector
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
@@ -49,9 +51,11 @@ def by_importance(pods: Iterable[Pod]) -> list[Pod]:
     return sorted(pods, key=_importance)
 
 
-def _importance(pod: Pod) -> tuple[Placing, bool, Standing]:
+@once_per_object
+def _importance(pod: Pod) -> tuple[Any, ...]:
     is_ready, since = ready_since(pod)
-    return placing(pod), is_ready, standing(pod, is_ready=is_ready, since=since)
+    # One flat tuple: nested ones are slow to compare.
+    return (*placing(pod), is_ready, *standing(pod, is_ready=is_ready, since=since))
 
 
 def ready_since(pod: Pod) -> tuple[bool, datetime | None]:

@@ -285,7 +285,7 @@ def truncate(
     `keep` names the current and the update revision; `pod_labels` are the revision labels of the pods, in full or
     short. Revisions that are being deleted already count as gone.
     """
-    carried = {short_hash(label) for label in pod_labels if label}
+    carried = {short_hash(label) for label in set(pod_labels) if label}
     idle = [
         revision
         for revision in in_order(revisions)

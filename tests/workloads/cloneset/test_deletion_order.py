@@ -47,6 +47,7 @@ def fact(
         is_available=state in ("", "Normal") and is_available(built, min_ready, NOW),
         is_ready=is_update_ready(built, 0, NOW),
         is_specified=False,
+        is_preparing_delete=state == "PreparingDelete",
     )
 
 

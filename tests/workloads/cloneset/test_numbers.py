@@ -59,6 +59,7 @@ def facts(kinds: str, *, state: str = "") -> list[PodFacts]:
             is_available=not set(mark) & set("-~^"),
             is_ready="-" not in mark,
             is_specified="!" in mark,
+            is_preparing_delete="~" in mark,
         )
         for number, mark in enumerate(marks)
     ]

@@ -211,7 +211,9 @@ class PodStatus(Struct):
     ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Pod(Struct):
+class Pod(Struct, dict=True, gc=True):
+    """With room for what was found out about it (`kruise.machinery.remembered`)."""
+
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()

@@ -156,6 +156,8 @@ def clean_claims(situation: Situation) -> Phase:
 
 
 def _unused(situation: Situation) -> list[Chain]:
+    if not situation.snapshot.claims:
+        return []
     active = {id_of(pod) for pod in _active(situation)}
     idle = [
         (instance_id, claim)

@@ -18,7 +18,7 @@ from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Pod, is_active
 from kruise.api.native.storage import PersistentVolumeClaim
 from kruise.inplace import keys
-from kruise.inplace.availability import is_update_ready, serves
+from kruise.inplace.availability import is_ready_for, readiness_of, serves
 from kruise.inplace.engine import is_settled
 from kruise.machinery import codec, revisions
 from kruise.machinery.codec import Struct, field
@@ -80,10 +80,7 @@ class PodFacts(Struct):
     """In state Normal, with both conditions written and no update under way: a refresh would change nothing."""
     is_under_way: bool = False
     """An earlier pass still writes to it. One that moves counts as there already, and as down."""
-
-    @property
-    def is_preparing_delete(self) -> bool:
-        return self.state == "PreparingDelete"
+    is_preparing_delete: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,18 +129,18 @@ def facts_of(pod: Pod, *, update: str, min_ready_seconds: int, to_delete: frozen
     metadata = pod.metadata
     labels = metadata.labels
     state = labels.get(keys.STATE_LABEL, "")
-    is_ready = is_update_ready(pod, 0, now)
+    seen = readiness_of(pod)
     return PodFacts(
         pod=pod,
         name=metadata.name,
         instance_id=labels.get(INSTANCE_ID_LABEL, ""),
         state=state,
         is_new=revisions.is_revision(labels.get(keys.REVISION_LABEL, ""), update),
-        is_available=serves(state)
-        and (is_update_ready(pod, min_ready_seconds, now) if min_ready_seconds > 0 else is_ready),
-        is_ready=is_ready,
+        is_available=serves(state) and is_ready_for(seen, min_ready_seconds, now),
+        is_ready=seen.is_ready,
         is_specified=keys.SPECIFIED_DELETE_LABEL in labels or metadata.name in to_delete,
         is_settled=is_settled(pod),
+        is_preparing_delete=state == "PreparingDelete",
     )
 
 
