@@ -185,9 +185,9 @@ def test_every_line_gets_its_share() -> None:
     waiting = [(urgency.name, urgency) for urgency in Urgency for _ in range(80)]
     first = order_of(*waiting)[:80]
     assert {urgency.name: first.count(urgency.name) for urgency in Urgency} == {
-        "NOW": 52,
-        "SOON": 9,
-        "USUAL": 9,
+        "NOW": 32,
+        "SOON": 19,
+        "USUAL": 19,
         "LATER": 10,
     }
 

@@ -56,8 +56,10 @@ class Load(enum.Enum):
 
 Waiters = deque[asyncio.Future[bool]]
 
-_LEFT_BEHIND = 7
-"""How often others may go before a line that has somebody in it."""
+_PATIENCE = {Urgency.SOON: 3, Urgency.USUAL: 3, Urgency.LATER: 7}
+"""How often others may go before a line that has somebody in it. What was begun (`NOW`) goes before all others: with more
+patience of theirs, a pod that makes room for the next one would wait for a dozen writes; with less, pods would be out of
+service for longer."""
 
 
 class WriteLimiter:
@@ -179,7 +181,7 @@ class WriteLimiter:
         chosen = waiting[0]
         for urgency in waiting[1:]:
             self._left_behind[urgency] += 1
-            if self._left_behind[urgency] > _LEFT_BEHIND:
+            if self._left_behind[urgency] > _PATIENCE[urgency]:
                 chosen = urgency
         self._left_behind[chosen] = 0
         return self._lines[chosen]

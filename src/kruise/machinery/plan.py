@@ -172,7 +172,7 @@ class OnError(enum.Enum):
 
 class Urgency(enum.IntEnum):
     """Whose writes begin first when there are more than the server takes at once. Nobody starves: while others go
-    first, every eighth slot is for those who are behind."""
+    first, every fourth slot is for those who are behind, every eighth for `LATER`."""
 
     NOW = 0
     """The later writes of a chain: what was begun should end before more is begun."""
