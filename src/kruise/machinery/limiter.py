@@ -57,9 +57,9 @@ class Load(enum.Enum):
 Waiters = deque[asyncio.Future[bool]]
 
 _PATIENCE = {Urgency.SOON: 3, Urgency.USUAL: 3, Urgency.LATER: 7}
-"""How often others may go before a line that has somebody in it. What was begun (`NOW`) goes before all others: with more
-patience of theirs, a pod that makes room for the next one would wait for a dozen writes; with less, pods would be out of
-service for longer."""
+"""How often others may go before a line that has somebody in it. What was begun (`NOW`) goes before all. With more
+patience, the room that a ready pod makes would be used a dozen writes later; with less, pods would be out of service
+for longer."""
 
 
 class WriteLimiter:
