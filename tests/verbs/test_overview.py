@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from kruise.verbs import ages, history, overview, podstates, waves
+from kruise.verbs import history, overview, podstates, waves
 from kruise.verbs.errors import VerbError
 from kruise.verbs.kinds import CLONE_SET, DAEMON_SET, DEPLOYMENT, SERVICE, STATEFUL_SET
 from kruise.verbs.podstates import PodState, Side
@@ -167,28 +167,3 @@ def test_limits_of_native_kinds(kind: Any, spec: dict[str, Any], expected: dict[
 def test_what_does_not_roll_out_has_no_overview() -> None:
     with pytest.raises(VerbError, match="service/web has no rollout"):
         overview.overview(SERVICE, native("Service"), [], [])
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (0, "0s"),
-        (119, "119s"),
-        (120, "2m"),
-        (200, "3m20s"),
-        (599, "9m59s"),
-        (601, "10m"),
-        (7200, "120m"),
-        (3 * 3600, "3h"),
-        (5 * 3600 + 60, "5h1m"),
-        (9 * 3600 + 60, "9h"),
-        (49 * 3600, "2d1h"),
-        (30 * 86400, "30d"),
-    ],
-)
-def test_ages(seconds: int, text: str) -> None:
-    assert ages.age(NOW - timedelta(seconds=seconds), NOW) == text
-
-
-def test_an_age_that_nobody_knows() -> None:
-    assert ages.age(None, NOW) == "<unknown>"

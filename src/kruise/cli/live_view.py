@@ -9,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from kruise.cli.following import Seen
+from kruise.machinery.ages import age
 from kruise.machinery.clock import Clock
 from kruise.verbs import waves
-from kruise.verbs.ages import age
 from kruise.verbs.overview import Overview
 from kruise.verbs.podstates import PodState, Side
 from kruise.verbs.rollout_status import Phase

@@ -19,10 +19,10 @@ from kruise.inplace import keys
 from kruise.inplace.availability import is_available, is_update_ready, seconds_until_available
 from kruise.inplace.readiness import writers_of
 from kruise.inplace.state import BrokenAnnotation, state_of
+from kruise.machinery.ages import age
 from kruise.machinery.wording import shortened
 from kruise.reasons.codes import CODES
 from kruise.reasons.links import Act, Link
-from kruise.verbs.ages import age
 
 _PATIENCE = 60.0
 """Seconds that a container may run without being ready before that is called a trouble."""

@@ -6,7 +6,7 @@ import dataclasses
 from datetime import datetime, timedelta
 
 from kruise.api.native.events import Lease
-from kruise.verbs.ages import age
+from kruise.machinery.ages import age
 
 _SLACK = timedelta(seconds=30)
 """Clocks of two machines may differ by this much before a lease is called stale."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
+from kruise.machinery.ages import age
 from kruise.machinery.wording import listed
 from kruise.reasons.links import OBJECT, Act, Answer, Link, PodPlace, Source
-from kruise.verbs.ages import age
 
 GROUPS = 8
 """How many paragraphs are told."""

@@ -10,9 +10,9 @@ from typing import Any
 from kruise.api.apps.cloneset import CloneSetSpec
 from kruise.api.native.pod import Pod
 from kruise.machinery import codec
+from kruise.machinery.ages import age
 from kruise.machinery.intorpercent import IntOrPercentError, scaled
 from kruise.verbs import containers, kinds, podstates
-from kruise.verbs.ages import age
 from kruise.verbs.documents import Json, name_of, namespace_of, value_at
 from kruise.verbs.errors import VerbError
 from kruise.verbs.history import Revision

@@ -11,7 +11,7 @@ from kruise.local.apicore.errors import Json
 from kruise.local.apicore.kinds import CREATED_DESCRIPTION, Column
 from kruise.local.crds import jsonpath
 from kruise.local.crds.numbers import go_number
-from kruise.local.kinds.columns.durations import human_duration
+from kruise.machinery.ages import human_duration
 from kruise.machinery.times import parse_time
 
 Cell = Callable[[Json, datetime], Any]

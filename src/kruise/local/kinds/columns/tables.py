@@ -13,7 +13,8 @@ from kruise.api.core import quantities
 from kruise.local.apicore.errors import Json
 from kruise.local.apicore.kinds import CREATED_COLUMN, CREATED_DESCRIPTION, NAME_COLUMN, Column
 from kruise.local.kinds.columns import pods
-from kruise.local.kinds.columns.durations import UNKNOWN, age, human_duration, since
+from kruise.local.kinds.columns.durations import age, since
+from kruise.machinery.ages import UNKNOWN, human_duration
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.times import parse_time
 
