@@ -21,6 +21,7 @@ _VARYING = (
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
     (re.compile(rf"(?<=[a-z]-){_ID}\b"), "ID"),
     (re.compile(rf"(?<=instance-id=){_ID}\b"), "ID"),
+    (re.compile(r"(?<=, on )node-\d+\b"), "NODE"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
     (re.compile(r"\b[0-9a-f]{32}\b"), "DIGEST"),
     (re.compile(r"(?<=TIME )( +)[0-9a-f]{8}\b"), "DIGEST"),

@@ -29,6 +29,7 @@ from kruise.machinery.client.errors import (
 )
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.clock import RealClock
 from tests.support.stub_api import answers, pem_of, raw_server, server_context, stub_api
 
 POD = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a", "namespace": "n", "uid": "1"}}
@@ -80,6 +81,23 @@ class TestPlain:
         assert asked.headers["Content-Type"] == "application/merge-patch+json"
         assert asked.headers["User-Agent"] == "me/1"
         assert "Authorization" not in asked.headers
+
+    async def test_what_was_held_up_does_not_leave_after_its_time(self) -> None:
+        """A process that was frozen may find its connection ready before it looks at any timer."""
+
+        class Frozen(RealClock):
+            looks = 0
+
+            def monotonic(self) -> float:
+                self.looks += 1
+                return self.looks * 100.0
+
+        async with stub_api(answers(POD)) as api:
+            late = HttpTransport(ClusterConfig(server=api.url), clock=Frozen(), timeout=5.0)
+            with pytest.raises(RequestTimeoutError, match="before it could be sent") as caught:
+                await one(late, Request(Verb.PATCH, PODS, "n", "a", body=b"{}"))
+            assert caught.value.sent is False
+            assert api.asked == []
 
     async def test_connections_are_kept(self) -> None:
         """One after the other needs one connection, many at once need more."""

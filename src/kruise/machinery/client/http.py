@@ -18,6 +18,7 @@ from typing import NoReturn, TypeVar
 from urllib.parse import quote, urlencode
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -111,7 +112,7 @@ class HttpTransport:
             async with self._connected().request(
                 request.method,
                 self._url(request),
-                data=request.body,
+                data=None if request.body is None else _Body(request.body, self._clock, within=timeout),
                 headers=self._headers_for(request, identity),
                 timeout=_timeouts(timeout, self._connect_timeout),
                 ssl=identity.tls or True,
@@ -240,6 +241,8 @@ class HttpTransport:
         distrust = _distrust(error)
         if distrust:
             raise CertificateError(f"{where}: {distrust} {self._expired(identity)}".rstrip()) from error
+        if isinstance(error, _TooLateError):
+            raise RequestTimeoutError(f"{where}: its time was over before it could be sent", sent=False) from error
         if isinstance(error, aiohttp.ConnectionTimeoutError):
             raise RequestTimeoutError(f"{where}: no connection could be made in time", sent=False) from error
         if isinstance(error, TimeoutError):
@@ -273,6 +276,28 @@ class HttpTransport:
                 return await work
         except TimeoutError as error:
             raise RequestTimeoutError(f"{request} at {self._base}: not ready in time", sent=False) from error
+
+
+class _TooLateError(TimeoutError):
+    pass
+
+
+class _Body(aiohttp.BytesPayload):
+    """A body that does not leave after its time.
+
+    A process may be frozen while a connection is made. When it goes on, the connection may be ready before any timer is
+    looked at, and a leader of old would write after another one took over.
+    """
+
+    def __init__(self, value: bytes, clock: Clock, *, within: float) -> None:
+        super().__init__(value)
+        self._clock = clock
+        self._until = clock.monotonic() + within
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        if self._clock.monotonic() >= self._until:
+            raise _TooLateError
+        await super().write_with_length(writer, content_length)
 
 
 @functools.lru_cache(maxsize=256)
