@@ -27,6 +27,7 @@ from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.codec import evolve
+from tests.support.background import in_background
 from tests.support.inprocess import TOYS, InProcess
 from tests.support.scripted import ScriptedTransport, listing, refusal, thing
 from tests.support.store_model import config_map
@@ -44,13 +45,8 @@ def by_name(obj: Any) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def running(cache: Cache) -> AsyncGenerator[None, None]:
-    task = asyncio.create_task(cache.run())
-    try:
+    async with in_background(cache.run()):
         yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 def cache_over(transport: Any, **options: Any) -> Cache:

@@ -30,6 +30,7 @@ from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.store import Store
 from kruise.machinery.watch import Watcher
 from kruise.machinery.watch_states import Cause, Task
+from tests.support.background import in_background
 from tests.support.inprocess import InProcess
 from tests.support.scripted import Line, ScriptedTransport, event, listing, refusal, status, thing
 
@@ -71,13 +72,8 @@ class Watched:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
-        task = asyncio.create_task(self.watcher.run())
-        try:
+        async with in_background(self.watcher.run()):
             yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
 
 def follow(

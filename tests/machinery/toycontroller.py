@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import dataclasses
 import random
@@ -35,6 +34,7 @@ from kruise.machinery.plan import (
     single,
     status_patch,
 )
+from tests.support.background import in_background
 from tests.support.inprocess import TOYS, InProcess, Toy, pod_body
 
 
@@ -141,14 +141,8 @@ class Scene(InProcess):
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncGenerator[None, None]:
-        async with self.running():
-            task = asyncio.create_task(self.controller.run())
-            try:
-                yield
-            finally:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        async with self.running(), in_background(self.controller.run()):
+            yield
 
     async def add_toy(self, name: str = "toy", replicas: int = 3) -> Toy:
         metadata = {"name": name, "namespace": "default"}

@@ -19,6 +19,7 @@ from kruise.machinery.controller import Controller
 from kruise.machinery.limiter import Load, WriteLimiter
 from kruise.manager.options import Options
 from kruise.readiness.controller import FEATURE, SPEC, keys_of
+from tests.support.background import in_background
 from tests.support.inprocess import InProcess, pod_body
 
 CLONE_SET = {
@@ -45,14 +46,8 @@ class Scene(InProcess):
 
     @contextlib.asynccontextmanager
     async def at_work(self) -> AsyncGenerator[None, None]:
-        async with self.running():
-            task = asyncio.create_task(self.controller.run())
-            try:
-                yield
-            finally:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        async with self.running(), in_background(self.controller.run()):
+            yield
 
     async def add(self, name: str, *, gate: bool = True, node: str = "", **metadata: Any) -> None:
         body = pod_body(name, node=node, **metadata)

@@ -8,10 +8,9 @@ drawn and hashes that differ by design are replaced by what they stand for.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -31,6 +30,7 @@ from kruise.machinery.clock import RealClock, run_virtual
 from kruise.machinery.codec import to_builtins
 from tests.local.workloads import bodies
 from tests.local.workloads.world import Controllers, Habits, Kubelet, World, node
+from tests.support.background import in_background
 from tests.support.realcluster import ControlPlane
 
 NODE_COUNT = 3
@@ -176,7 +176,7 @@ async def _real(plane: ControlPlane, scenario: Scenario, habits: Habits) -> Fact
     try:
         await _heartbeat(client)
         kubelet = Kubelet(client, RealClock(), habits, namespace=namespace)
-        async with _running(kubelet):
+        async with in_background(kubelet.run()):
             side = Side(client, namespace, kubelet)
             await scenario(side)
             return await side.facts()
@@ -195,17 +195,6 @@ async def _heartbeat(client: Client) -> None:
     async with asyncio.timeout(20):
         while any(item.spec.taints for item in (await client.list(NODES)).items):  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.1)
-
-
-@contextlib.asynccontextmanager
-async def _running(kubelet: Kubelet) -> AsyncGenerator[None]:
-    task = asyncio.create_task(kubelet.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 async def _local(scenario: Scenario, habits: Habits) -> Facts:

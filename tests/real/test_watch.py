@@ -26,6 +26,7 @@ from kruise.machinery.clock import RealClock
 from kruise.machinery.store import Store
 from kruise.machinery.watch import Scope, Watcher
 from kruise.machinery.watch_states import Cause, State, Task
+from tests.support.background import in_background
 from tests.support.realcluster import ControlPlane
 
 
@@ -45,17 +46,6 @@ def connect(cluster: ControlPlane) -> Client:
 async def client(control_plane: ControlPlane) -> AsyncIterator[Client]:
     async with connect(control_plane) as made:
         yield made
-
-
-@contextlib.asynccontextmanager
-async def running(runner: Any) -> AsyncGenerator[None, None]:
-    task = asyncio.create_task(runner.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
 
 
 async def until(check: Callable[[], bool], seconds: float = 30) -> None:
@@ -141,7 +131,7 @@ async def test_list_watch_and_index_300_objects(client: Client, namespace: str) 
     await make_many(client, namespace, range(150))
     cache = Cache(client, clock=RealClock(), namespace=namespace, page_size=40)
     store = cache.add(CONFIG_MAPS, indexes={"group": by_group})
-    async with running(cache):
+    async with in_background(cache.run()):
         await cache.wait_synced(20)
         assert len(store) >= 150
         await make_many(client, namespace, range(150, 300))
@@ -165,7 +155,7 @@ async def test_own_writes_are_visible_at_once_and_echoes_are_silent(client: Clie
         if new is not None:
             changes.setdefault(new.metadata.name, []).append(new.metadata.resource_version)
 
-    async with running(cache):
+    async with in_background(cache.run()):
         await cache.wait_synced(20)
         store.subscribe(handle)
         changes.clear()
@@ -207,7 +197,7 @@ async def test_versions_of_deletes_are_as_the_store_takes_them(client: Client, n
     reader = asyncio.create_task(read())
     watcher = Watcher(client, store, clock=RealClock(), random=Random(1), scope=scope)
     try:
-        async with running(watcher):
+        async with in_background(watcher.run()):
             await watcher.synced.wait()
 
             # Nothing keeps it: it goes at once.
@@ -254,7 +244,7 @@ async def test_a_version_that_is_too_old_leads_to_a_list(client: Client, namespa
         store: Store[PartialObject] = Store(gadgets)
         observer = Observer()
         watcher = Watcher(client, store, clock=RealClock(), random=Random(1), scope=Scope(namespace), observer=observer)
-        async with running(watcher):
+        async with in_background(watcher.run()):
             await watcher.synced.wait()
         await client.create(gadgets, gadget(gadgets), namespace)
         store = Store(gadgets)
@@ -262,7 +252,7 @@ async def test_a_version_that_is_too_old_leads_to_a_list(client: Client, namespa
         watcher = Watcher(client, store, clock=RealClock(), random=Random(1), scope=Scope(namespace), observer=observer)
         watcher._state = State(Task.WATCH)
         observer.ended.clear()
-        async with running(watcher):
+        async with in_background(watcher.run()):
             await until(lambda: store.get(namespace, "g") is not None)
             await until(lambda: len(observer.ended) >= 2)
     assert observer.ended[:2] == [("watch", "expired"), ("list", "listed")]
@@ -273,7 +263,7 @@ async def test_bookmarks_move_the_watermark(client: Client, namespace: str, monk
     monkeypatch.setattr(watch_module, "WATCH_SECONDS", (5, 5))
     cache = Cache(client, clock=RealClock(), namespace=namespace)
     store = cache.add(CONFIG_MAPS)
-    async with running(cache):
+    async with in_background(cache.run()):
         await cache.wait_synced(20)
         before = store.watermark
         name = f"bookmark-{uuid.uuid4().hex[:8]}"
@@ -291,7 +281,7 @@ async def test_a_kind_that_is_installed_later(client: Client, namespace: str) ->
     cache = Cache(client, clock=RealClock(), namespace=namespace)
     store = cache.add(gadgets)
     cache.add(CONFIG_MAPS)
-    async with running(cache):
+    async with in_background(cache.run()):
         await cache.wait_synced(20, resources=[CONFIG_MAPS])
         await until(lambda: "is not installed" in str(cache.waiting_for))
         async with installed(client, gadgets):
@@ -307,7 +297,7 @@ async def test_a_fresh_list_shows_everything_written_before_it(client: Client, n
     """What a new leader relies on: writes of another client are there, whatever the watch has delivered."""
     cache = Cache(client, clock=RealClock(), namespace=namespace)
     store = cache.add(CONFIG_MAPS)
-    async with running(cache):
+    async with in_background(cache.run()):
         await cache.wait_synced(20)
         for number in range(30):
             made = await client.create(CONFIG_MAPS, config_map(number), namespace)
@@ -324,7 +314,7 @@ async def test_an_api_server_that_is_killed_and_started_again(
         observer = Observer()
         cache = Cache(client, clock=RealClock(), namespace="default", observer=observer)
         store = cache.add(CONFIG_MAPS, indexes={"group": by_group})
-        async with running(cache):
+        async with in_background(cache.run()):
             await cache.wait_synced(30)
             for made in await make_many(client, "default", range(100)):
                 cache.written(CONFIG_MAPS, made)

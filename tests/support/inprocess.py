@@ -20,6 +20,7 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.faults import FaultyTransport, Rule
 from kruise.machinery.clock import VirtualClock
 from kruise.machinery.codec import Struct
+from tests.support.background import in_background
 
 OWNER_UID = "00000000-0000-4000-8000-00000000abcd"
 
@@ -68,14 +69,9 @@ class InProcess:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncGenerator[None, None]:
         """With the cache in step."""
-        task = asyncio.create_task(self.cache.run())
-        try:
+        async with in_background(self.cache.run()):
             await self.cache.wait_synced(600)
             yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
     async def pods(self) -> list[str]:
         return [pod.metadata.name for pod in (await self.direct.list(PODS, "default")).items]

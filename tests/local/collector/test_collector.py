@@ -20,6 +20,7 @@ from kruise.machinery.client.errors import NotFoundError
 from kruise.machinery.client.faults import FaultyTransport, Rule, storm
 from kruise.machinery.clock import VirtualClock, run_virtual
 from tests.local.harness import Api
+from tests.support.background import in_background
 
 DOLLS = Resource("toys.kruise.io", "v1", "dolls", "Doll", True, PartialObject)
 
@@ -37,14 +38,9 @@ class World:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.collector.run())
-        await asyncio.sleep(1)
-        try:
+        async with in_background(self.collector.run()):
+            await asyncio.sleep(1)
             yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
     async def make(self, name: str, *owners: Any, resource: Resource[Any] = CONFIG_MAPS, **metadata: Any) -> Any:
         about = {"name": name, **metadata}

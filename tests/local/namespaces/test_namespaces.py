@@ -32,6 +32,7 @@ from kruise.machinery.client.errors import Status as ApiStatus
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.codec import decode
+from tests.support.background import in_background
 
 WIDGETS = Resource("toys.kruise.io", "v1", "widgets", "Widget", True, PartialObject)
 BUNDLE = "-----BEGIN CERTIFICATE-----\n"
@@ -54,14 +55,9 @@ class World:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         service = Namespaces(self.client, clock=self.clock, discover=self.kinds, bundle=BUNDLE)
-        task = asyncio.create_task(service.run())
-        await asyncio.sleep(1)
-        try:
+        async with in_background(service.run()):
+            await asyncio.sleep(1)
             yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
 
     async def namespace(self, name: str = "ns") -> None:
         await self.client.create(NAMESPACES, {"metadata": {"name": name}})
