@@ -31,7 +31,7 @@ class Readiness(NamedTuple):
     since: datetime | None
     """When it became Ready."""
     is_marked: bool
-    """Both conditions of ours are written, and neither says that an update is under way."""
+    """Both conditions of ours are written, and no update is under way."""
 
 
 @once_per_object

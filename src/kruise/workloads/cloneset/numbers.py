@@ -142,7 +142,7 @@ def counts_of(pods: Iterable[PodFacts], *, scaling: bool, preparing_as_new: bool
     as_new = scaling and preparing_as_new
     tallies = ([0, 0, 0, 0], [0, 0, 0, 0])
     for facts in pods:
-        tally = tallies[facts.is_new or (as_new and facts.state == "PreparingUpdate")]
+        tally = tallies[counts_as_new(facts, preparing_as_new=as_new)]
         tally[0] += 1
         if facts.is_preparing_delete:
             tally[1] += 1

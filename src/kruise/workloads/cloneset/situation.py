@@ -76,11 +76,11 @@ class PodFacts(Struct):
     """Update-ready without minReadySeconds, whatever its lifecycle state."""
     is_specified: bool
     """Somebody asked for its deletion: by label, or by name in podsToDelete."""
+    is_preparing_delete: bool
     is_settled: bool = False
     """In state Normal, with both conditions written and no update under way: a refresh would change nothing."""
     is_under_way: bool = False
     """An earlier pass still writes to it. One that moves counts as there already, and as down."""
-    is_preparing_delete: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
