@@ -12,6 +12,7 @@ import aiohttp
 
 from kruise.api.core.field_errors import go_quote
 from kruise.local.webhooks.calling import DEADLINE, CallError, Target, failed_to_call, refused
+from kruise.machinery.client.sockets import Sockets
 
 MAX_ANSWER: Final = 256 * 1024 * 1024
 _KEEP_ALIVE: Final = 90.0
@@ -28,6 +29,7 @@ class HttpsCaller:
         self._services: Addresses = services if services is not None else {}
         self._contexts: dict[bytes, ssl.SSLContext] = {}
         self._session: aiohttp.ClientSession | None = None
+        self._sockets = Sockets()
 
     async def post(self, target: Target, body: bytes, timeout: float | None) -> bytes:
         address = self._address(target, timeout)
@@ -61,10 +63,11 @@ class HttpsCaller:
         if self._session is not None:
             session, self._session = self._session, None
             await session.close()
+            await self._sockets.close()
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE)
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE, socket_factory=self._sockets.make)
             self._session = aiohttp.ClientSession(
                 connector=connector, timeout=aiohttp.ClientTimeout(total=None), auto_decompress=True
             )

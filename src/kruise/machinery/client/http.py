@@ -11,7 +11,6 @@ import contextlib
 import functools
 import platform
 import re
-import socket
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
 from typing import NoReturn, TypeVar
@@ -28,6 +27,7 @@ from kruise.machinery.client.credentials import Credentials, Identity
 from kruise.machinery.client.errors import BadAnswerError, RequestTimeoutError, TransportError, from_response
 from kruise.machinery.client.lines import LineSplitter
 from kruise.machinery.client.requests import Query, Request, Verb
+from kruise.machinery.client.sockets import Sockets
 from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import Clock, RealClock
 
@@ -69,6 +69,7 @@ class HttpTransport:
         self._proxy = URL(config.proxy_url) if config.proxy_url else None
         self._server_hostname = config.tls_server_name or None
         self._session: aiohttp.ClientSession | None = None
+        self._sockets = Sockets()
         self._headers: dict[tuple[str, str, str], CIMultiDict[str]] = {}
         self._headers_of: Identity | None = None
 
@@ -106,6 +107,7 @@ class HttpTransport:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+            await self._sockets.close()
 
     async def _exchange(self, request: Request, identity: Identity, timeout: float) -> Response:
         try:
@@ -188,7 +190,9 @@ class HttpTransport:
             if self.config.unix_socket:
                 connector = aiohttp.UnixConnector(self.config.unix_socket, limit=0, keepalive_timeout=KEEP_ALIVE)
             else:
-                connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE, socket_factory=_socket)
+                connector = aiohttp.TCPConnector(
+                    limit=0, keepalive_timeout=KEEP_ALIVE, socket_factory=self._sockets.make
+                )
             self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
             # aiohttp repeats PUT and DELETE by itself on a torn kept-alive connection. That would hide from the
             # caller that the first one may have been carried out.
@@ -315,17 +319,6 @@ def _timeouts(total: float, connect: float) -> aiohttp.ClientTimeout:
 
 def _remaining(deadline: float) -> float:
     return max(deadline - asyncio.get_running_loop().time(), 0.001)
-
-
-def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """A socket that finds out within a minute that the other side is gone: a quiet watch would wait for ever."""
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3)):
-        if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return made
 
 
 def _distrust(error: BaseException | None) -> str:
