@@ -45,7 +45,7 @@ _PLACEHOLDERS: Sequence[tuple[str, str]] = (
     (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\b", "TIME"),
     (r"\b\d+(\.\d+){3}\b", "ADDRESS"),
     (r"\bnode-\d\b", "NODE"),
-    (r"\bmodel(-[a-z]+)+-\d/", "NAMESPACE/"),
+    (r"model(-[a-z]+)+-\d\b", "NAMESPACE"),
     (r"in [\d.]+m?s \([\d.]+m?s including waiting\). Image size: \d+ bytes", "in TIME. Image size: SIZE"),
 )
 
