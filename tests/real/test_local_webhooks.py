@@ -145,8 +145,9 @@ async def serving(directory: Path) -> AsyncIterator[Webhook]:
         yield webhook
     finally:
         for connection in webhook.connections:
-            # The API server keeps its side open: nobody waits for its farewell.
-            if isinstance(connection, asyncio.WriteTransport):
+            # The API server keeps its side open: nobody waits for its farewell. One that is closed already cannot be
+            # aborted in every Python.
+            if isinstance(connection, asyncio.WriteTransport) and not connection.is_closing():
                 connection.abort()
         await runner.cleanup()
         await asyncio.sleep(0.05)
