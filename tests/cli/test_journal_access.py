@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from aiohttp import web
 
 from kruise.api.meta import Key
-from kruise.cli.journal_access import ENVIRONMENT, JournalUnavailable, NotKeptError, entries, latest_dump
+from kruise.cli.journal_access import (
+    ENVIRONMENT,
+    JournalUnavailable,
+    NotKeptError,
+    entries,
+    latest_decision,
+    latest_dump,
+)
 from kruise.cli.session import Session
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import TransportError
@@ -55,12 +63,25 @@ async def test_the_pod_of_the_leader_is_asked_through_the_api_server() -> None:
 
 
 async def test_a_dump_of_a_manager_in_another_namespace() -> None:
-    asking, transport = session(NO_LEASE, leases("manager-1_00", "pykruise"), answer({"plan": {}}))
+    told = {"time": "2026-01-01T00:00:00Z", "plan": {}}
+    asking, transport = session(NO_LEASE, leases("manager-1_00", "pykruise"), answer(told))
     dump = await latest_dump(asking, CONTROLLER, KEY)
-    assert dump.document == {"plan": {}}
-    assert (dump.body, dump.source) == (b'{"plan":{}}', "the manager in pod pykruise/manager-1")
+    assert (dump.time, json.loads(dump.body)) == ("2026-01-01T00:00:00Z", told)
+    assert dump.source == "the manager in pod pykruise/manager-1"
     path = "/api/v1/namespaces/pykruise/pods/http:manager-1:8080/proxy/journal/cloneset-controller/default/web"
     assert transport.requests[-1].url == path
+
+
+async def test_a_decision_is_asked_for_in_the_short_form() -> None:
+    plan = {"causes": [{"code": "x"}], "held": [{"target": {"plural": "pods", "name": "a"}, "causes": [0]}]}
+    asking, transport = session(answer(lease("m_0")), answer({"time": "2026-01-01T00:00:00Z", "plan": plan}))
+    found, source = await latest_decision(asking, CONTROLLER, KEY)
+    assert source == "the manager in pod kruise-system/m"
+    assert [(about.name, causes[0].code) for about, causes in found.decision.held] == [("a", "x")]
+    assert transport.requests[-1].url.endswith("/journal/cloneset-controller/default/web?causes=once")
+    asking, _ = session(answer(lease("m_0")), answer({"plan": 7}))
+    with pytest.raises(JournalUnavailable, match="is it a manager of this version"):
+        await latest_decision(asking, CONTROLLER, KEY)
 
 
 NOWHERE = failure(404, "NotFound", 'services "kruise-manager" not found')
@@ -161,7 +182,7 @@ def test_the_manager_of_a_local_cluster_without_sockets() -> None:
         assert found.source == "the manager of the local cluster"
         assert found.items[-1]["plan"]["counts"]["create pods"] == 1
         dump = await latest_dump(asking, CONTROLLER, KEY)
-        assert dump.document["digest"] == found.items[0]["digest"]
+        assert json.loads(dump.body)["digest"] == found.items[0]["digest"]
         await world.stop_manager()
         with pytest.raises(JournalUnavailable, match="Is PyKruise installed and running"):
             await entries(asking)

@@ -104,6 +104,8 @@ async def test_metrics_and_journal(served: Endpoints) -> None:
     code, text = await get(port, "/journal/toy-controller/show/a")
     assert code == 200
     assert decode(text, dict)["snapshot"]["troupe"]["metadata"]["name"] == "a"
+    assert "causes" not in decode(text, dict)["plan"]
+    assert "causes" in decode((await get(port, "/journal/toy-controller/show/a?causes=once"))[1], dict)["plan"]
     code, text = await get(port, "/journal/toy-controller/show/b")
     assert (code, decode(text, dict)["reason"]) == (404, NOT_KEPT)
     assert "no snapshot of show/b is kept" in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from kruise.api.meta import Key
 from kruise.cli import journal_access
 from kruise.cli.deciding import Asking, explain, lone_pod, owner_of
 from kruise.cli.session import Session
+from kruise.reasons import dump
 from kruise.reasons.links import Act, Answer, Link
 from kruise.verbs.kinds import POD, find
 from kruise.verbs.targets import Target
@@ -44,11 +44,12 @@ async def ask_journal(stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str =
     world = stage.world
     assert isinstance(world, LocalWorld)
 
-    async def latest_dump(session: Session, controller: str, key: Key, *, manager_url: str = "") -> journal_access.Dump:
-        body = world.journal.dump(controller, key)
-        return journal_access.Dump(document=json.loads(body), body=body, source="the manager of the test")
+    async def latest_decision(
+        session: Session, controller: str, key: Key, *, manager_url: str = ""
+    ) -> tuple[dump.Dumped, str]:
+        return dump.read(world.journal.dump(controller, key, causes_once=True)), "the manager of the test"
 
-    monkeypatch.setattr(journal_access, "latest_dump", latest_dump)
+    monkeypatch.setattr(journal_access, "latest_decision", latest_decision)
     return await ask(stage, name, asking=Asking())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,14 +11,15 @@ import pytest
 from kruise.api.meta import Condition
 from kruise.api.native.events import Event, Lease
 from kruise.api.native.nodes import Node
-from kruise.api.native.pod import Pod
+from kruise.api.native.pod import PODS, Pod
 from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.machinery.digest import plan_to_data
-from kruise.machinery.plan import Cause
+from kruise.machinery.plan import Cause, Held, Plan, Target
+from kruise.reasons import dump
 from kruise.reasons.assembling import Facts, assemble
 from kruise.reasons.data import as_data
-from kruise.reasons.decision import About, Decision, Step, generation_seen, of_dump, of_plan
+from kruise.reasons.decision import About, Decision, Step, of_plan
 from kruise.reasons.diagnosis import Place, Surroundings, diagnose
 from kruise.reasons.links import OBJECT, Act, Answer, Source
 from kruise.reasons.manager import manager_by
@@ -211,7 +211,8 @@ def test_the_generation_that_a_journal_saw_counts() -> None:
     assert OBJECT not in answer_of([make_pod("a")], Decision(), doc, generation_seen=1).waiting
 
 
-def test_a_dump_tells_what_its_plan_did() -> None:
+@pytest.mark.parametrize("causes_once", [False, True])
+def test_a_dump_tells_what_its_plan_did(causes_once: bool) -> None:
     snapshot = Snapshot(
         cloneset=make_cloneset(rolling={"maxUnavailable": 1, "podUpdatePolicy": "InPlaceIfPossible"}),
         now=NOW,
@@ -219,24 +220,52 @@ def test_a_dump_tells_what_its_plan_did() -> None:
         revisions=(OLD, NEW),
     )
     plan = decide(snapshot)
-    dump = json.loads(codec.encode({"snapshot": snapshot, "plan": plan_to_data(plan)}))
-    read = of_dump(dump)
-    made = of_plan(plan)
+    data = plan_to_data(plan, causes_once=causes_once)
+    found = dump.read(codec.encode({"time": NOW, "snapshot": snapshot, "plan": data}))
+    assert (found.time, found.pods) == (NOW, snapshot.pods)
+    assert found.generations[snapshot.cloneset.metadata.uid] == 1
+    read, made = found.decision, of_plan(plan)
     assert (read.held, read.steps, read.revision, read.told_error) == (
         made.held,
         made.steps,
         made.revision,
         made.told_error,
     )
+    assert len(read.held) == 2
     assert read.seen is not None
     assert read.seen["uid-a"] == "7"
-    assert generation_seen(dump, snapshot.cloneset.metadata.uid) == 1
 
 
-@pytest.mark.parametrize("document", [{}, {"plan": None}, {"plan": {"held": [{}], "phases": [{}]}, "snapshot": []}])
+def test_one_cause_of_many_is_told_once() -> None:
+    cause = Cause(code="max-unavailable", message="used up", details={"unavailable": ["x"]}, remedy="wait")
+    held = tuple(Held(target=Target(PODS, "demo", name), causes=(cause,)) for name in "abc")
+    data = plan_to_data(Plan(held=held), causes_once=True)
+    assert [told["code"] for told in data["causes"]] == ["max-unavailable"]
+    assert [told["causes"] for told in data["held"]] == [[0]] * 3
+    read = dump.read(codec.encode({"plan": data})).decision
+    assert [(about.name, causes) for about, causes in read.held] == [(name, (cause,)) for name in "abc"]
+    assert len({id(one) for _, causes in read.held for one in causes}) == 1
+
+
+@pytest.mark.parametrize(
+    "document", [{}, {"plan": {"held": [{}], "phases": [{}]}}, {"snapshot": {"pods": [1], "x": [{}], "y": {}, "z": 1}}]
+)
 def test_a_dump_of_another_version_is_read_as_far_as_it_goes(document: Json) -> None:
-    assert of_dump(document).steps == ()
-    assert generation_seen(document, "x") == 0
+    found = dump.read(codec.encode(document))
+    assert (found.decision.steps, found.decision.seen, found.pods, found.generations) == ((), {}, None, {})
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"<html>", "malformed"),
+        (b'{"plan": 1}', r"Expected `object`, got `int` - at `\$.plan`"),
+        (b'{"plan": {"causes": [{}], "held": [{"causes": [1]}]}}', "names a cause beyond the 1 that it tells"),
+    ],
+)
+def test_what_is_no_dump(body: bytes, said: str) -> None:
+    with pytest.raises(codec.DecodeError, match=said):
+        dump.read(body)
 
 
 # Kubernetes' own kinds

@@ -488,6 +488,10 @@ async def warn(stage: Stage, pod: Json, reason: str, message: str) -> None:
 
 
 async def play_kubelet(stage: Stage, pod: str, ready: str, **status: Any) -> None:
+    """The kubelet of its node falls silent: it would set the status right at once."""
+    node = (await stage.pod(pod))["spec"]["nodeName"]
+    await stage.client.patch(NODES, node, {"metadata": {"annotations": {"kruise.io/sim-node": "down"}}})
+    await stage.world.sleep(1)
     conditions = [{"type": "Ready", "status": ready, "reason": "Unlucky"}]
     body = {"status": {"conditions": conditions, **status}}
     await stage.world.patch(PODS, pod, body, subresource="status", patch_type=PatchType.STRATEGIC)

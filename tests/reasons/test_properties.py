@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +17,8 @@ from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Plan
 from kruise.reasons.assembling import Facts, assemble
 from kruise.reasons.data import as_data
-from kruise.reasons.decision import Decision, generation_seen, of_dump, of_plan
+from kruise.reasons.decision import Decision, of_plan
+from kruise.reasons.dump import Dumped, read
 from kruise.reasons.links import OBJECT, Act, Answer, Source
 from kruise.reasons.words import GROUPS, groups, told, told_of_pod
 from kruise.verbs.kinds import CLONE_SET
@@ -47,10 +47,9 @@ def ask(model: Model, decision: Decision, seen: int = 0) -> Answer:
     )
 
 
-def dumped(snapshot: Snapshot, plan: Plan) -> dict[str, Any]:
+def dumped(snapshot: Snapshot, plan: Plan) -> Dumped:
     """As the journal of a manager tells it."""
-    found: dict[str, Any] = decode(encode({"snapshot": snapshot, "plan": plan_to_data(plan)}), dict)
-    return found
+    return read(encode({"snapshot": snapshot, "plan": plan_to_data(plan, causes_once=True)}))
 
 
 def check_answer(checked: Checked, answer: Answer) -> None:
@@ -98,10 +97,10 @@ def check_story(model: Model, established: bool, story: list[tuple[str, int]]) -
         plan = decide(snapshot)
         answer = ask(model, of_plan(plan))
         check_answer(checked, answer)
-        document = dumped(snapshot, plan)
-        seen = generation_seen(document, model.cloneset.metadata.uid)
-        assert seen == model.cloneset.metadata.generation
-        from_journal = ask(model, of_dump(document))
+        told = dumped(snapshot, plan)
+        assert told.generations[model.cloneset.metadata.uid] == model.cloneset.metadata.generation
+        assert told.pods == snapshot.pods
+        from_journal = ask(model, told.decision)
         assert from_journal.waiting == answer.waiting, "the journal tells another story"
 
 

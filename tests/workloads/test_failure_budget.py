@@ -29,9 +29,9 @@ from kruise.workloads.cloneset.numbers import Limits
 from kruise.workloads.cloneset.situation import Snapshot
 from kruise.workloads.cloneset.validation import Candidate, problems
 from kruise.workloads.cloneset.wire import read
+from kruise.workloads.conditions import FAILURE_BUDGET
 from kruise.workloads.failure_budget import (
     ANNOTATION,
-    CONDITION,
     Budget,
     BudgetError,
     Reaction,
@@ -297,7 +297,7 @@ def test_a_new_revision_that_fails_at_once_is_a_new_stop() -> None:
 
 
 def test_a_condition_that_somebody_wrote_is_judged_anew() -> None:
-    strange = Condition(type=CONDITION, status="True", reason="Paused", message="whatever")
+    strange = Condition(type=FAILURE_BUDGET, status="True", reason="Paused", message="whatever")
     assert judge(Budget(1), rollout(0), strange) == failure_budget.UNJUDGED
 
 
@@ -406,7 +406,7 @@ class Watched:
             [image_of(found) for found in pods] == [image] * (self.model.cloneset.spec.replicas or 0)
             and status.available_replicas == status.updated_available_replicas == len(pods)
             and status.current_revision == status.update_revision
-            and CONDITION not in conditions(self.model)
+            and FAILURE_BUDGET not in conditions(self.model)
         )
 
 
@@ -440,9 +440,9 @@ def test_a_stopped_rollout_stays_and_a_newer_template_repairs_it(found: Watched,
         model.cloneset.spec.replicas or 0
     )
     # A surplus pod that failed goes when the rollout stops, so fewer may be left than have failed.
-    assert CONDITION in conditions(model) or len(broken) <= allowed
-    if CONDITION in conditions(model):
-        assert int(conditions(model)[CONDITION].message.partition(" ")[0]) > allowed
+    assert FAILURE_BUDGET in conditions(model) or len(broken) <= allowed
+    if FAILURE_BUDGET in conditions(model):
+        assert int(conditions(model)[FAILURE_BUDGET].message.partition(" ")[0]) > allowed
         names = {item.metadata.name for item in broken}
         model.edit_spec(lambda spec: spec.update(replicas=max(scaled, 1)))
         model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update(maxUnavailable="100%"))
@@ -460,7 +460,7 @@ def test_a_rollout_that_goes_back_ends_where_it_began(found: Watched) -> None:
     revision = model.cloneset.status.current_revision
     set_image(model, BROKEN)
     found.rest()
-    condition = conditions(model).get(CONDITION)
+    condition = conditions(model).get(FAILURE_BUDGET)
     if condition is not None:
         assert condition.reason == "RolledBack"
         assert {image_of(item) for item in kept(model)} == {"nginx:1"}
@@ -478,11 +478,11 @@ def test_a_stop_ends_with_the_annotation(found: Watched, budget: str | None) -> 
     model = found.model
     set_image(model, BROKEN)
     found.rest()
-    assert CONDITION in conditions(model)
+    assert FAILURE_BUDGET in conditions(model)
     ask(model, budget)
     model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update(maxUnavailable="100%"))
     found.rest()
-    assert CONDITION not in conditions(model)
+    assert FAILURE_BUDGET not in conditions(model)
     assert {image_of(item) for item in kept(model)} == {BROKEN}
 
 
@@ -556,7 +556,7 @@ def test_one_event_when_it_stops_and_one_when_it_ends() -> None:
     snapshot = model.snapshot()
     plan = decide(snapshot)
     [event] = conclude(snapshot, Plan(notes={**plan.notes, "moves": {}}), Outcomes()).events
-    assert (event.type, event.reason) == ("Warning", CONDITION)
+    assert (event.type, event.reason) == ("Warning", FAILURE_BUDGET)
     assert all(found.metadata.name in event.message for found in kept(model) if image_of(found) == BROKEN)
 
 
@@ -616,10 +616,10 @@ def test_promises_hold_for_random_stories(
     if BROKEN.encode() in bytes(model.cloneset.spec.template):
         set_image(model, "nginx:4")
     come_to_rest(checked)
-    if CONDITION in conditions(model):
+    if FAILURE_BUDGET in conditions(model):
         ask(model, None)  # pods that waited too long for somebody's hook count as failed, too
         come_to_rest(checked)
-    assert CONDITION not in conditions(model)
+    assert FAILURE_BUDGET not in conditions(model)
     is_where_it_should_be(checked)
 
 

@@ -18,10 +18,11 @@ from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
 from kruise.cli.session import Session, selector_text
 from kruise.inplace.availability import is_available
+from kruise.machinery import collection
 from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
-from kruise.machinery.codec import DecodeError, convert
+from kruise.machinery.codec import convert
 from kruise.reasons.assembling import Facts, assemble, standalone
-from kruise.reasons.decision import Decision, generation_seen, of_dump, of_plan
+from kruise.reasons.decision import Decision, of_plan
 from kruise.reasons.diagnosis import Surroundings, needs_events
 from kruise.reasons.links import Answer, Link, Source
 from kruise.reasons.manager import UNKNOWN, Manager, manager_by
@@ -34,6 +35,9 @@ from kruise.verbs.targets import Target
 ANEW = "a decision made anew from the live objects"
 PODS_ALONE = "the live pods; Kubernetes' own controllers leave no plan"
 _NODES = 10
+_AT_ONCE = 3
+"""Requests about nodes and events that are under way together. Each needs a connection, and making one takes longer
+than waiting for a turn."""
 _SILENT = 3
 """Pods whose events are read, since they do not say themselves what is wrong: mostly it is the same for all."""
 _GENERATIONS = 3
@@ -64,6 +68,11 @@ class _Decided:
 
 async def explain(session: Session, target: Target, document: Json, asking: Asking) -> Answer:
     """Everything about a workload that waits."""
+    with collection.at_rest():
+        return await _explained(session, target, document, asking)
+
+
+async def _explained(session: Session, target: Target, document: Json, asking: Asking) -> Answer:
     kind = target.kind
     if kind.selector is None or kind.progress is None:
         raise VerbError(f"{target} has no pods of its own that could wait; ask about a workload or a pod")
@@ -121,23 +130,25 @@ async def _decide(session: Session, kind: Kind, document: Json, asking: Asking) 
         return _Decided(source=Source(words=PODS_ALONE))
     reason = ""
     if asking.journal:
-        from kruise.cli.journal_access import JournalUnavailable, latest_dump
+        from kruise.cli import journal_access
 
         key = Key(namespace_of(document), name_of(document))
         try:
-            dump = await latest_dump(session, controller_name(kind), key, manager_url=asking.manager_url)
-        except JournalUnavailable as error:
+            dump, source = await journal_access.latest_decision(
+                session, controller_name(kind), key, manager_url=asking.manager_url
+            )
+        except journal_access.JournalUnavailable as error:
             reason = str(error)
         else:
-            time = _time(dump.document.get("time"))
             return _Decided(
-                source=Source(words=f"the last decision of {dump.source}", is_journal=True, time=time),
-                decision=of_dump(dump.document),
-                pods=_pods_seen(dump.document),
-                generation_seen=generation_seen(dump.document, uid_of(document)),
+                source=Source(words=f"the last decision of {source}", is_journal=True, time=dump.time),
+                decision=dump.decision,
+                pods=dump.pods,
+                generation_seen=dump.generations.get(uid_of(document), 0),
             )
-    pods, manager = await asyncio.gather(_pods(session, kind, document), _manager(session))
-    decision, unreadable = await decide_anew(session, kind, document, pods, asking.gates)
+    (decision, pods, unreadable), manager = await asyncio.gather(
+        decide_anew(session, kind, document, asking.gates), _manager(session)
+    )
     return _Decided(
         source=Source(words=ANEW, reason=reason),
         decision=decision,
@@ -147,28 +158,9 @@ async def _decide(session: Session, kind: Kind, document: Json, asking: Asking) 
     )
 
 
-def _pods_seen(dump: Mapping[str, Any]) -> tuple[Pod, ...] | None:
-    """The pods of the snapshot that the manager decided over. It is as new as the last change of any of them, and
-    reading thousands of pods a second time would take longer than all the rest."""
-    found = value_at(dump, ("snapshot", "pods"))
-    try:
-        return convert(found, tuple[Pod, ...]) if isinstance(found, list) else None
-    except DecodeError:
-        return None  # a manager of another version
-
-
 def controller_name(kind: Kind) -> str:
     """Controllers are called after the kind that they are about; so the code of all kinds need not be loaded."""
     return f"{kind.singular}-controller"
-
-
-def _time(value: Any) -> datetime | None:
-    from kruise.machinery.times import TimeError, parse_time
-
-    try:
-        return parse_time(str(value))
-    except TimeError:
-        return None
 
 
 async def _manager(session: Session) -> Manager:
@@ -182,9 +174,9 @@ async def _manager(session: Session) -> Manager:
 
 
 async def decide_anew(
-    session: Session, kind: Kind, document: Json, pods: tuple[Pod, ...], gates: Mapping[str, bool] | None
-) -> tuple[Decision, tuple[str, ...]]:
-    """What the kind's own code decides about the live objects, and what of these could not be read."""
+    session: Session, kind: Kind, document: Json, gates: Mapping[str, bool] | None
+) -> tuple[Decision, tuple[Pod, ...], tuple[str, ...]]:
+    """What the kind's own code decides about the live objects, their pods, and what could not be read."""
     from kruise.kinds import FEATURES
     from kruise.machinery.offline import view_of
     from kruise.manager import gates as feature_gates
@@ -196,12 +188,15 @@ async def decide_anew(
         for spec in feature.controllers(Options(gates=chosen)):
             if (spec.subject.group, spec.subject.plural) != (subject.group, subject.plural):
                 continue
-            objects, unreadable = await _sources(session, spec, kind, document)
+            pods, (objects, unreadable) = await asyncio.gather(
+                _pods(session, kind, document), _sources(session, spec, kind, document)
+            )
             objects[PODS] = pods
             objects[spec.subject] = (convert(document, spec.subject.type),)
             view = view_of(spec, objects, now=session.clock.now(), gates=chosen)
             snapshot = spec.snapshot(view, Key(namespace_of(document), name_of(document)))
-            return (of_plan(spec.decide(snapshot)) if snapshot is not None else Decision()), unreadable
+            decision = of_plan(spec.decide(snapshot)) if snapshot is not None else Decision()
+            return decision, pods, unreadable
     raise VerbError(f"nobody here decides about {kind}s: this version of kruise does not know their controller")
 
 
@@ -245,9 +240,11 @@ async def surroundings(session: Session, pods: Sequence[Pod], now: datetime) -> 
         return {}
     names = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})[:_NODES]
     silent = list(islice((pod for pod in pods if needs_events(pod, now)), _SILENT))
-    nodes, events = await asyncio.gather(
-        asyncio.gather(*(_node(session, name) for name in names)),
-        asyncio.gather(*(_warnings(session, pod) for pod in silent)),
+    turns = asyncio.Semaphore(_AT_ONCE)
+    # Events first: they take a server longest, as it looks through all of a namespace.
+    events, nodes = await asyncio.gather(
+        asyncio.gather(*(_warnings(session, pod, turns) for pod in silent)),
+        asyncio.gather(*(_node(session, name, turns) for name in names)),
     )
     known = dict(zip(names, nodes, strict=True))
     warned = {pod.metadata.uid: found for pod, found in zip(silent, events, strict=True)}
@@ -265,20 +262,22 @@ async def surroundings(session: Session, pods: Sequence[Pod], now: datetime) -> 
 _GONE = object()
 
 
-async def _node(session: Session, name: str) -> Node | object | None:
+async def _node(session: Session, name: str, turns: asyncio.Semaphore) -> Node | object | None:
     try:
-        return await session.client.get(NODES, name)
+        async with turns:
+            return await session.client.get(NODES, name)
     except NotFoundError:
         return _GONE
     except ClientError:
         return None
 
 
-async def _warnings(session: Session, pod: Pod) -> tuple[Event, ...]:
+async def _warnings(session: Session, pod: Pod, turns: asyncio.Semaphore) -> tuple[Event, ...]:
     """The newest first."""
     fields = f"involvedObject.uid={pod.metadata.uid},type=Warning"
     try:
-        found = await session.client.list(EVENTS, pod.metadata.namespace, fields=fields)
+        async with turns:
+            found = await session.client.list(EVENTS, pod.metadata.namespace, fields=fields)
     except ClientError:
         return ()
     return tuple(sorted(found.items, key=_last_seen, reverse=True))

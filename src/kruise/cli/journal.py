@@ -176,12 +176,12 @@ async def _entries(session: Session, asked: _Asked, limit: int, manager_url: str
 
 async def _nothing(session: Session, asked: _Asked, source: str) -> str:
     """Why there are no entries."""
-    from kruise.cli.journal_access import BOUNDS
+    from kruise.cli.journal_access import bounds
 
     if not asked.is_one:
-        return f"{source} has made no such decision that it remembers. {BOUNDS}"
+        return f"{source} has made no such decision that it remembers. {bounds()}"
     gone = await _gone(session, asked)
-    return gone or f"{source} has made no decision about {asked} that it remembers. {BOUNDS}"
+    return gone or f"{source} has made no decision about {asked} that it remembers. {bounds()}"
 
 
 async def _gone(session: Session, asked: _Asked) -> str:
@@ -213,7 +213,7 @@ async def _list(session: Session, asked: _Asked, limit: int, output: str | None,
 
 
 async def _show(session: Session, asked: _Asked, wanted: str, output: str | None, manager_url: str) -> None:
-    from kruise.cli.journal_access import BOUNDS
+    from kruise.cli.journal_access import bounds
     from kruise.machinery.journal import CAPACITY
     from kruise.verbs import decisions
     from kruise.verbs.errors import VerbError
@@ -223,7 +223,7 @@ async def _show(session: Session, asked: _Asked, wanted: str, output: str | None
     matching = [entry for entry in found if str(entry["reconcile_id"]).startswith(wanted)]
     if len(matching) != 1:
         problem = f"{len(matching)} decisions have ids that begin so" if matching else "no decision has that id"
-        raise VerbError(f"{source}: --id {wanted}: {problem}. {BOUNDS}")
+        raise VerbError(f"{source}: --id {wanted}: {problem}. {bounds()}")
     if output:
         click.echo(json.dumps(matching[0], indent=4))
     else:
@@ -263,7 +263,7 @@ async def _latest(session: Session, asked: _Asked, manager_url: str) -> tuple[by
     if not found:
         assert missing is not None
         raise missing
-    newest = max(found, key=lambda dump: str(dump.document.get("time", "")))
+    newest = max(found, key=lambda dump: dump.time)
     return newest.body, newest.source
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kruise.api.meta import Key
 from kruise.api.native.config import SERVICES
@@ -30,9 +30,11 @@ from kruise.machinery.client.errors import (
 )
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.requests import Query, Request, Verb
-from kruise.machinery.codec import DecodeError, decode
-from kruise.machinery.journal import CAPACITY, NOT_KEPT, SNAPSHOTS
+from kruise.machinery.codec import DecodeError, Struct, decode
 from kruise.verbs.errors import UsageError, VerbError
+
+if TYPE_CHECKING:
+    from kruise.reasons.dump import Dumped
 
 ENVIRONMENT = "KRUISE_MANAGER_URL"
 NAMESPACE = "kruise-system"
@@ -40,11 +42,16 @@ LEASE = "kruise-manager"
 SERVICE = "kruise-manager"
 PORT = 8080
 _PATIENCE = 10.0
-BOUNDS = (
-    f"A manager remembers the last {CAPACITY} passes of each controller and the snapshots of its {SNAPSHOTS} objects "
-    "that were busy last, and forgets them when it ends"
-)
-"""How much there can be, for whoever finds nothing."""
+
+
+def bounds() -> str:
+    """How much there can be, for whoever finds nothing."""
+    from kruise.machinery.journal import CAPACITY, SNAPSHOTS
+
+    return (
+        f"A manager remembers the last {CAPACITY} passes of each controller and the snapshots of its {SNAPSHOTS} "
+        "objects that were busy last, and forgets them when it ends"
+    )
 
 
 class JournalUnavailable(VerbError):  # noqa: N818 - it tells a state of things, and reads so where it is caught
@@ -59,9 +66,9 @@ class NotKeptError(JournalUnavailable):
 class Dump:
     """The snapshot of an object's latest pass and the plan that was made of it."""
 
-    document: dict[str, Any]
+    time: str
     body: bytes
-    """The same, as the manager wrote it: what `replay` takes."""
+    """As the manager wrote it: what `replay` takes."""
     source: str
     """Where it came from, in words."""
 
@@ -74,11 +81,29 @@ class Entries:
     source: str
 
 
+class _Head(Struct):
+    time: str
+
+
 async def latest_dump(session: Session, controller: str, key: Key, *, manager_url: str = "") -> Dump:
     """Raises `JournalUnavailable`, `NotKeptError` among them."""
-    path = "/".join(part for part in ("journal", controller, key.namespace, key.name) if part)
-    body, source = await _ask(session, path, (), manager_url)
-    return Dump(document=_read(body, dict, source), body=body, source=source)
+    body, source = await _ask(session, _path(controller, key), (), manager_url)
+    return Dump(time=_read(body, _Head, source).time, body=body, source=source)
+
+
+async def latest_decision(session: Session, controller: str, key: Key, *, manager_url: str = "") -> tuple[Dumped, str]:
+    """The same, read, and where it came from. Raises `JournalUnavailable`, `NotKeptError` among them."""
+    from kruise.reasons import dump
+
+    body, source = await _ask(session, _path(controller, key), dump.QUERY, manager_url)
+    try:
+        return dump.read(body), source
+    except DecodeError as error:
+        raise _unreadable(source, error) from error
+
+
+def _path(controller: str, key: Key) -> str:
+    return "/".join(part for part in ("journal", controller, key.namespace, key.name) if part)
 
 
 async def entries(
@@ -98,7 +123,11 @@ def _read(body: bytes, kind: Any, source: str) -> Any:
     try:
         return decode(body, kind)
     except DecodeError as error:
-        raise JournalUnavailable(f"{source} answers, but with no journal ({error}): is it a manager?") from error
+        raise _unreadable(source, error) from error
+
+
+def _unreadable(source: str, error: DecodeError) -> JournalUnavailable:
+    return JournalUnavailable(f"{source} answers, but with no journal ({error}): is it a manager of this version?")
 
 
 async def _ask(session: Session, path: str, query: Query, manager_url: str) -> tuple[bytes, str]:
@@ -186,8 +215,10 @@ async def _by_service(session: Session, path: str, query: Query) -> tuple[bytes,
 
 
 def _say_what_is_missing(error: ApiError, source: str) -> None:
+    from kruise.machinery.journal import NOT_KEPT
+
     if error.reason == NOT_KEPT:
-        raise NotKeptError(f"{source} keeps no snapshot of it: {error.message}. {BOUNDS}") from error
+        raise NotKeptError(f"{source} keeps no snapshot of it: {error.message}. {bounds()}") from error
 
 
 def _rights(refusal: str, namespace: str = NAMESPACE) -> str:

@@ -47,7 +47,6 @@ Edit = Callable[[Json], Json]
 
 NOT_FINISHED = 3
 _ATTEMPTS = 5
-_SETTLE_SECONDS = 0.01
 _RETRY = RetryPolicy(attempts=3)
 """A person waits: a server that is not there is told of within half a second."""
 _SUGGESTIONS_FROM = 500
@@ -335,8 +334,6 @@ async def connected(connection: Connection, *, online: bool = True) -> AsyncIter
         yield Session(client, namespace=connection.namespace or config.namespace, is_chosen=bool(connection.namespace))
     finally:
         await client.close()
-        # A connection that was just being made is given up only at one of the loop's next turns.
-        await asyncio.sleep(_SETTLE_SECONDS)
 
 
 def _config(connection: Connection) -> ClusterConfig:

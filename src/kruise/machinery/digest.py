@@ -83,11 +83,18 @@ def _field_names(kind: type[Any]) -> tuple[str, ...] | None:
     return None
 
 
-def plan_to_data(plan: Plan) -> dict[str, Any]:
-    """A plan as builtins: equal plans give equal data, and every part of a plan shows in it."""
-    # One cause may hold thousands of pods and name hundreds.
+def plan_to_data(plan: Plan, *, causes_once: bool = False) -> dict[str, Any]:
+    """A plan as builtins: equal plans give equal data, and every part of a plan shows in it.
+
+    One cause may hold thousands of pods and name hundreds. `causes_once`: each cause stands in a list of its own, and
+    whoever it holds names its number there. That is what programs take; people read a dump from where they are.
+    """
     shared = {id(cause): cause for held in plan.held for cause in held.causes}
-    causes = {key: _cause_to_data(cause) for key, cause in shared.items()}
+    causes: dict[int, Any] = {key: _cause_to_data(cause) for key, cause in shared.items()}
+    apart: dict[str, Any] = {}
+    if causes_once:
+        apart["causes"] = list(causes.values())
+        causes = {key: number for number, key in enumerate(causes)}
     return {
         "phases": [
             {
@@ -104,6 +111,7 @@ def plan_to_data(plan: Plan) -> dict[str, Any]:
             }
             for phase in plan.phases
         ],
+        **apart,
         "held": [
             {"target": target_to_data(held.target), "causes": [causes[id(cause)] for cause in held.causes]}
             for held in plan.held

@@ -83,7 +83,8 @@ class Reports:
     """What a manager tells about its work, whoever carries the question: its own port, or a local API server.
 
     `/metrics`, `/journal` with the last decisions of every controller, `/journal/CONTROLLER/NAMESPACE/NAME` with the
-    latest snapshot of an object, and `/waiting` with what the controllers wait for.
+    latest snapshot of an object (`?causes=once`: shorter, for programs), and `/waiting` with what the controllers wait
+    for.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Reports:
             case ["journal"]:
                 return self._entries(query)
             case ["journal", controller, *namespace, name]:
-                return self._dump(controller, Key("/".join(namespace), name))
+                return self._dump(controller, Key("/".join(namespace), name), causes_once=query.get("causes") == "once")
             case _:
                 return Reply(404, b"404: Not Found\n", _TEXT)
 
@@ -114,9 +115,9 @@ class Reports:
         found = self._journal.entries(controller=query.get("controller") or None, key=key, limit=int(limit))
         return Reply(200, encode(found))
 
-    def _dump(self, controller: str, key: Key) -> Reply:
+    def _dump(self, controller: str, key: Key, *, causes_once: bool) -> Reply:
         try:
-            return Reply(200, self._journal.dump(controller, key))
+            return Reply(200, self._journal.dump(controller, key, causes_once=causes_once))
         except LookupError as error:
             # In the form of the API server, which may stand in between, but with a reason that is only ours.
             status = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404, "reason": NOT_KEPT}

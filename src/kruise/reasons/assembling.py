@@ -91,8 +91,10 @@ class _Assembling:
         self._available = {name for name, pod in self._counted.items() if is_available(pod, self._min_ready, facts.now)}
         planned = facts.decision.revision if facts.decision is not None else ""
         self._revision = planned or str(value_at(self._document, ("status", "updateRevision"), ""))
+        self._new = frozenset(name for name, pod in self._pods.items() if self._is_new(pod))
         self._links: dict[str, list[Link]] = {}
-        self._shared: dict[int, tuple[str, ...]] = {}
+        self._shared: dict[int, Link] = {}
+        """By the identity of a cause, which lives as long as the decision: one may hold thousands of pods."""
 
     def answer(self) -> Answer:
         facts = self._facts
@@ -143,7 +145,7 @@ class _Assembling:
     def _updated(self) -> int:
         if self._facts.new_pods is not None:
             return len(self._facts.new_pods & self._counted.keys())
-        return sum(self._is_new(pod) for pod in self._counted.values())
+        return len(self._new & self._counted.keys())
 
     def _is_new(self, pod: Pod) -> bool:
         return is_revision(pod.metadata.labels.get(keys.REVISION_LABEL, ""), self._revision)
@@ -164,30 +166,31 @@ class _Assembling:
                 self._add(OBJECT, tuple(self._link(cause, OBJECT) for cause in causes))
 
     def _link(self, cause: Cause, name: str) -> Link:
+        shared = self._shared.get(id(cause))
+        if shared is not None:
+            return shared
         known = CODES.get(cause.code)
-        remedy = cause.remedy
-        if known is not None and known.remedy:
-            remedy = known.remedy.format(target=self._place.target, flags=self._place.flags, pod=name)
-        return Link(
+        remedy = meant = known.remedy if known is not None else ""
+        if meant:
+            remedy = meant.format(target=self._place.target, flags=self._place.flags, pod=name)
+        link = Link(
             code=cause.code,
             message=f"it waits for {cause.message}" if cause.code == "grace" else cause.message,
             act=act_of(cause.code, cause.remedy),
-            remedy=remedy,
-            leads_to=self._leads_to(cause, name),
+            remedy=remedy or cause.remedy,
+            leads_to=self._named(cause) if cause.details else self._told(cause, name),
             details=cause.details,
         )
+        if cause.details and "{pod}" not in meant:
+            self._shared[id(cause)] = link  # it is the same for whomever it holds
+        return link
 
-    def _leads_to(self, cause: Cause, name: str) -> tuple[str, ...]:
-        """The pods that a cause names: in lists of its details, or, where it has none, in its message."""
-        known = self._shared.get(id(cause))
-        if known is None:
-            # Thousands of pods may be held by one and the same cause, which lives as long as the decision.
-            known = self._shared[id(cause)] = self._named(cause)
-        if known or cause.details:
-            return known
+    def _told(self, cause: Cause, name: str) -> tuple[str, ...]:
+        """The pods that the message of a cause names."""
         return tuple(dict.fromkeys(one for one in _NAME.findall(cause.message) if one in self._pods and one != name))
 
     def _named(self, cause: Cause) -> tuple[str, ...]:
+        """The pods in the lists of a cause's details."""
         lists = {key: value for key, value in cause.details.items() if isinstance(value, list | tuple)}
         # Those that use up a limit count even where they are gone since: then the limit is free again.
         users = [str(one) for key in _USERS for one in lists.get(key, ())]
@@ -213,7 +216,8 @@ class _Assembling:
 
     def _is_settled_but_for(self, step: Step, pod: Pod) -> bool:
         """Bookkeeping on a pod that serves at its revision is nothing that anybody waits for."""
-        return step.verb == Verb.PATCH.value and pod.metadata.name in self._available and self._is_new(pod)
+        name = pod.metadata.name
+        return step.verb == Verb.PATCH.value and name in self._available and name in self._new
 
     # The pods
 
@@ -284,8 +288,8 @@ class _Assembling:
 
     def _add_forgotten(self) -> None:
         """Pods of an old template that the plan says nothing about: it dealt with others first."""
-        for name, pod in self._counted.items():
-            if not self._revision or self._is_new(pod) or self._links.get(name):
+        for name in self._counted:
+            if not self._revision or name in self._new or self._links.get(name):
                 continue
             leads = (OBJECT,) if self._links.get(OBJECT) else ()
             message = "it has an older revision; the manager deals with other things first"

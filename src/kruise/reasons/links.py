@@ -10,7 +10,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 OBJECT = ""
 """The workload itself among the names of pods."""
@@ -76,8 +76,7 @@ class Remark:
     message: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class PodPlace:
+class PodPlace(NamedTuple):
     """Where a pod stands, whether it waits or not."""
 
     revision: str

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kruise.verbs.documents import Json, name_of, value_at
-from kruise.workloads import failure_budget
 from kruise.workloads.cloneset.numbers import partition_of
+from kruise.workloads.conditions import FAILURE_BUDGET
 
 DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
 REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
@@ -222,7 +222,7 @@ def _stopped(document: Json) -> str | None:
         (
             str(one.get("message", ""))
             for one in conditions
-            if one.get("type") == failure_budget.CONDITION and one.get("status") == "True"
+            if one.get("type") == FAILURE_BUDGET and one.get("status") == "True"
         ),
         None,
     )

@@ -6,6 +6,8 @@ from datetime import datetime
 
 from kruise.api.meta import Condition
 
+FAILURE_BUDGET = "FailureBudgetExceeded"
+
 
 def lasting(kind: str, message: str, previous: Condition | None, now: datetime, *, reason: str = "") -> Condition:
     """The newest text is the useful one; the time is that of the first."""

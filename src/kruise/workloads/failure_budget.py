@@ -26,10 +26,9 @@ from kruise.inplace.availability import is_update_ready, latest_meaning
 from kruise.inplace.state import BrokenAnnotation, in_grace, state_of
 from kruise.machinery.intorpercent import IntOrPercent, scaled_fraction
 from kruise.machinery.wording import listed
-from kruise.workloads.conditions import lasting
+from kruise.workloads.conditions import FAILURE_BUDGET, lasting
 
 ANNOTATION = "apps.kruise.io/failure-budget"
-CONDITION = "FailureBudgetExceeded"
 PAUSED = "Paused"
 ROLLED_BACK = "RolledBack"
 DEFAULT_DEADLINE = 600
@@ -332,7 +331,7 @@ def condition_of(stop: Stop | None, previous: Condition | None, now: datetime) -
     if stop is None:
         return None
     before = None if stop.is_new else previous
-    return lasting(CONDITION, stop.message, before, now, reason=stop.reason)
+    return lasting(FAILURE_BUDGET, stop.message, before, now, reason=stop.reason)
 
 
 def _remembered(condition: Condition | None) -> _Memory | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kruise.local.apicore.storage import ADDED, DELETED, MODIFIED, CompactedError, Key, MemoryStorage
+from kruise.local.apicore.storage import ADDED, DELETED, MODIFIED, CompactedError, Having, Key, MemoryStorage
+
+Writes = list[tuple[str, str, str | None]]
 
 
 def obj(value: Any = 0) -> dict[str, Any]:
@@ -50,15 +53,47 @@ def test_what_is_put_in_is_not_changed() -> None:
 
 def test_scan_is_in_path_order_and_by_namespace() -> None:
     storage = MemoryStorage()
-    keys = [("b", "x"), ("a", "z"), ("a-b", "y"), ("a", "b")]
+    keys = [("b", "x"), ("a", "z"), ("a-b", "y"), ("a", "b"), ("a0", "v")]
     for key in keys:
         storage.put("pods", key, obj())
     every = [key for key, _ in storage.scan("pods", "", "", storage.version)]
-    assert every == [("a-b", "y"), ("a", "b"), ("a", "z"), ("b", "x")], "a dash sorts before a slash"
+    assert every == [("a-b", "y"), ("a", "b"), ("a", "z"), ("a0", "v"), ("b", "x")], "a dash sorts before a slash"
     assert [key for key, _ in storage.scan("pods", "a", "", storage.version)] == [("a", "b"), ("a", "z")]
-    assert [key for key, _ in storage.scan("pods", "", "a/c", storage.version)] == [("a", "z"), ("b", "x")]
+    assert [key for key, _ in storage.scan("pods", "", "a/c", storage.version)] == [("a", "z"), ("a0", "v"), ("b", "x")]
     assert list(storage.scan("pods", "none", "", storage.version)) == []
     assert list(storage.scan("nodes", "", "", storage.version)) == []
+
+
+_WRITES = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.sampled_from([None, "1", "2", ""])))
+
+
+@settings(max_examples=100)
+@given(before=_WRITES, after=_WRITES)
+def test_those_with_a_value_are_found_without_looking_at_all(before: Writes, after: Writes) -> None:
+    storage, read = MemoryStorage(), lambda obj: obj["value"]
+
+    def write(writes: Writes) -> None:
+        for namespace, name, value in writes:
+            if value is not None:
+                storage.put("pods", (namespace, name), obj(value))
+            elif storage.get("pods", (namespace, name)) is not None:
+                storage.delete("pods", (namespace, name))
+
+    def check(version: int) -> None:
+        for value, namespace, start in itertools.product(["1", "2", "", "none"], ["", "a"], ["", "a/y"]):
+            every = storage.scan("pods", namespace, start, version)
+            having = Having("value", read, value)
+            found = list(storage.scan("pods", namespace, start, version, having=having))
+            wanted = [(key, one) for key, one in every if read(one) == value]
+            assert [(key, one) for key, one in found if read(one) == value] == wanted
+            assert version < storage.version or found == wanted, "of the newest state there are no others"
+
+    write(before)
+    seen = storage.version
+    check(seen)
+    write(after)
+    check(seen)
+    check(storage.version)
 
 
 def test_history_is_bounded_per_resource() -> None:

@@ -52,4 +52,5 @@ def test_the_kubeconfig_holds_everything() -> None:
     cluster = content["clusters"][0]["cluster"]
     assert cluster["server"] == "https://127.0.0.1:6443"
     assert base64.b64decode(cluster["certificate-authority-data"]) == identity().ca_cert
+    assert cluster["disable-compression"] is True
     assert base64.b64decode(content["users"][0]["user"]["client-key-data"]) == identity().admin_key

@@ -175,6 +175,8 @@ class KindDescription:
     grace_period: Callable[[Json, int | None], int] | None = None
     """(object, asked seconds or None) -> seconds of grace. Kinds without it are removed at once."""
     selectable_fields: Mapping[str, Callable[[Json], str]] = dataclasses.field(default_factory=dict)
+    indexed_fields: frozenset[str] = frozenset()
+    """Those of them by which few objects of many are asked for."""
     """Besides `metadata.name` and `metadata.namespace`."""
 
     short_names: tuple[str, ...] = ()
@@ -234,14 +236,13 @@ class KindDescription:
             return self.convert(obj, version)
         return {**obj, "apiVersion": wanted}
 
-    def field(self, obj: Json, name: str) -> str | None:
-        """The value of a selectable field; None where the kind has no such field."""
+    def reader(self, name: str) -> Callable[[Json], str] | None:
+        """How a selectable field is read; None where the kind has no such field."""
         if name == "metadata.name":
-            return str(obj["metadata"].get("name", ""))
+            return lambda obj: str(obj["metadata"].get("name", ""))
         if name == "metadata.namespace":
-            return str(obj["metadata"].get("namespace", ""))
-        read = self.selectable_fields.get(name)
-        return None if read is None else read(obj)
+            return lambda obj: str(obj["metadata"].get("namespace", ""))
+        return self.selectable_fields.get(name)
 
     @classmethod
     def of(cls, resource: Resource[Any], **more: Any) -> KindDescription:

@@ -64,8 +64,11 @@ class Storage(Protocol):
 
     def delete(self, resource: str, key: Key) -> Event: ...
 
-    def scan(self, resource: str, namespace: str, start: str, version: int) -> Iterator[tuple[Key, Json]]:
-        """Objects in key order from the path `start` on, as they were at `version`; raises `CompactedError`."""
+    def scan(
+        self, resource: str, namespace: str, start: str, version: int, *, having: Having | None = None
+    ) -> Iterator[tuple[Key, Json]]:
+        """Objects in key order from the path `start` on, as they were at `version`; raises `CompactedError`. `having`
+        may spare those without a value; some of them can be there nevertheless."""
 
     def since(self, resource: str, version: int) -> Sequence[Event]:
         """The changes after `version`, oldest first; raises `CompactedError`."""
@@ -83,6 +86,41 @@ def path_of(key: Key) -> str:
     return f"{namespace}/{name}" if namespace else name
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Having:
+    """A value that a field must have, and how the field is read."""
+
+    field: str
+    read: Callable[[Json], str]
+    value: str
+
+
+class _Index:
+    """The keys of objects by the value of a field."""
+
+    def __init__(self, read: Callable[[Json], str], objects: dict[Key, Json]) -> None:
+        self._read = read
+        self._keys: dict[str, set[Key]] = {}
+        for key, obj in objects.items():
+            self._keys.setdefault(read(obj), set()).add(key)
+
+    def change(self, key: Key, before: Json | None, after: Json | None) -> None:
+        old = None if before is None else self._read(before)
+        new = None if after is None else self._read(after)
+        if old == new:
+            return
+        if old is not None:
+            keys = self._keys[old]
+            keys.remove(key)
+            if not keys:
+                del self._keys[old]
+        if new is not None:
+            self._keys.setdefault(new, set()).add(key)
+
+    def paths(self, value: str) -> list[tuple[str, Key]]:
+        return sorted((path_of(key), key) for key in self._keys.get(value, ()))
+
+
 @dataclasses.dataclass(slots=True)
 class _Table:
     """Everything about one resource."""
@@ -91,6 +129,8 @@ class _Table:
     paths: list[tuple[str, Key]] = dataclasses.field(default_factory=list)
     log: collections.deque[Event] = dataclasses.field(default_factory=collections.deque)
     wakes: dict[int, Callable[[], None]] = dataclasses.field(default_factory=dict)
+    indexes: dict[str, _Index] = dataclasses.field(default_factory=dict)
+    """By field; made when first asked for."""
     floor: int = 0
 
 
@@ -147,23 +187,31 @@ class MemoryStorage:
             log[-_KEPT_ENCODINGS - 1].encoded.clear()
         if len(log) > self._history:
             table.floor = log.popleft().version
+        for index in table.indexes.values():
+            index.change(event.key, event.previous, None if event.type == DELETED else event.object)
         for wake in tuple(table.wakes.values()):
             wake()
         return event
 
-    def scan(self, resource: str, namespace: str, start: str, version: int) -> Iterator[tuple[Key, Json]]:
+    def scan(
+        self, resource: str, namespace: str, start: str, version: int, *, having: Having | None = None
+    ) -> Iterator[tuple[Key, Json]]:
         table = self._table(resource)
         past = self._undone(table, version)
         paths = table.paths
-        if past:
+        if having is not None and not past:
+            if having.field not in table.indexes:
+                table.indexes[having.field] = _Index(having.read, table.objects)
+            paths = table.indexes[having.field].paths(having.value)
+        elif past:
             added = [(path_of(key), key) for key, obj in past.items() if obj is not None and key not in table.objects]
             paths = sorted(paths + added) if added else paths
         prefix = f"{namespace}/" if namespace else ""
-        position = bisect.bisect_left(paths, (max(start, prefix), ("", "")))
+        first = bisect.bisect_left(paths, (max(start, prefix), ("", "")))
+        # "0" follows "/": it is the least that comes after everything in the namespace.
+        last = bisect.bisect_left(paths, (f"{namespace}0", ("", ""))) if namespace else len(paths)
         # A copy: the caller may give way while it reads.
-        for path, key in paths[position:]:
-            if prefix and not path.startswith(prefix):
-                return
+        for _, key in paths[first:last]:
             obj = past[key] if key in past else table.objects.get(key)
             if obj is not None:
                 yield key, obj

@@ -25,6 +25,8 @@ def field(path: str, default: str = "") -> Callable[[Json], str]:
         value: Any = obj
         for name in names:
             value = value.get(name) if isinstance(value, dict) else None
+        if type(value) is str:  # mostly; and lists look through thousands
+            return value
         if isinstance(value, bool):
             return "true" if value else "false"
         return default if value is None else str(value)

@@ -73,6 +73,7 @@ CORE: Final = (
             "status.podIP": field("status.podIP"),
             "status.nominatedNodeName": field("status.nominatedNodeName"),
         },
+        indexed_fields=frozenset({"spec.nodeName"}),
     ),
     native("v1", "podtemplates", "PodTemplate", template=("template",), returns_deleted_object=True),
     native(
@@ -150,6 +151,7 @@ CORE: Final = (
             **fields(*_EVENT_FIELDS),
             "source": lambda obj: (obj.get("source") or {}).get("component") or obj.get("reportingComponent", ""),
         },
+        indexed_fields=frozenset({"involvedObject.uid"}),
     ),
     native(
         "v1",

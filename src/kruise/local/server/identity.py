@@ -140,7 +140,15 @@ def kubeconfig(identity: Identity, url: str, *, namespace: str = "default") -> s
         "kind": "Config",
         "current-context": CONTEXT,
         "clusters": [
-            {"name": CONTEXT, "cluster": {"server": url, "certificate-authority-data": _base64(identity.ca_cert)}}
+            {
+                "name": CONTEXT,
+                "cluster": {
+                    "server": url,
+                    "certificate-authority-data": _base64(identity.ca_cert),
+                    # It is on this machine, where packing a list takes longer than sending it.
+                    "disable-compression": True,
+                },
+            }
         ],
         "users": [
             {

@@ -11,11 +11,11 @@ import contextlib
 import dataclasses
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kruise.api.meta import Object
 from kruise.api.resource import Resource
-from kruise.machinery.client import answers, discovery
+from kruise.machinery.client import answers
 from kruise.machinery.client.answers import Deleted, ListPage, Scale, WatchEvent
 from kruise.machinery.client.errors import BadAnswerError, ClientError, GoneError, TransportError, from_response
 from kruise.machinery.client.requests import PatchType, Request, Verb
@@ -23,6 +23,9 @@ from kruise.machinery.client.retry import RetryPolicy
 from kruise.machinery.client.transport import Response, Transport
 from kruise.machinery.clock import Clock, RealClock
 from kruise.machinery.codec import encode
+
+if TYPE_CHECKING:
+    from kruise.machinery.client import discovery
 
 __all__ = ["Client", "Deleted", "ListPage", "Scale", "WatchEvent"]
 
@@ -344,9 +347,13 @@ class Client:
         return answers.read_as(Scale, (await self.send(request)).body, request)
 
     async def server_version(self) -> discovery.ServerVersion:
+        from kruise.machinery.client import discovery  # most programs never ask
+
         return await discovery.server_version(self.send)
 
     async def discover(self) -> discovery.Discovery:
+        from kruise.machinery.client import discovery
+
         return await discovery.discover(self.send)
 
     async def send(self, request: Request) -> Response:

@@ -33,6 +33,7 @@ from kruise.workloads.cloneset.status import (
     wire_form,
 )
 from kruise.workloads.cloneset.update import IN_PLACE, RECREATE, REFRESH, UPDATE
+from kruise.workloads.conditions import FAILURE_BUDGET
 
 ChainOutcomes = tuple[Outcome, ...]
 ByPhase = Mapping[str, tuple[ChainOutcomes, ...]]
@@ -125,7 +126,7 @@ def _standing(snapshot: Snapshot, plan: Plan) -> dict[str, Condition | None]:
     known = {item.type: item for item in snapshot.cloneset.status.conditions}
     found: dict[str, Condition | None] = {}
     if (judgement := plan.notes.get("failure_budget")) is not None:
-        kind = failure_budget.CONDITION
+        kind = FAILURE_BUDGET
         found[kind] = failure_budget.condition_of(judgement.stop, known.get(kind), snapshot.now)
     if "waiting" in plan.notes:
         found[waiting.CONDITION] = waiting.condition_of(
@@ -137,7 +138,7 @@ def _standing(snapshot: Snapshot, plan: Plan) -> dict[str, Condition | None]:
 def _budget_events(plan: Plan) -> Iterator[EventNote]:
     judgement: failure_budget.Judgement = plan.notes.get("failure_budget") or failure_budget.UNJUDGED
     if judgement.stop is not None and judgement.stop.is_new:
-        yield _warning(failure_budget.CONDITION, judgement.stop.message)
+        yield _warning(FAILURE_BUDGET, judgement.stop.message)
     elif judgement.ended:
         yield EventNote(reason="FailureBudgetCleared", message=f"the rollout may go on: {judgement.ended}")
 

@@ -16,6 +16,7 @@ from kruise.machinery.revisions import is_revision
 from kruise.workloads import failure_budget
 from kruise.workloads.cloneset.progress import NO_DEADLINE
 from kruise.workloads.cloneset.situation import Situation
+from kruise.workloads.conditions import FAILURE_BUDGET
 from kruise.workloads.failure_budget import Budget, Judgement, Rollout, Stop
 
 
@@ -40,7 +41,7 @@ NO_BUDGET = Failures()
 
 def known_stop(situation: Situation) -> Condition | None:
     conditions = situation.cloneset.status.conditions
-    return next((item for item in conditions if item.type == failure_budget.CONDITION), None)
+    return next((item for item in conditions if item.type == FAILURE_BUDGET), None)
 
 
 def failures_of(situation: Situation) -> Failures:

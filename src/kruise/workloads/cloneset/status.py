@@ -17,8 +17,7 @@ from kruise.machinery.times import format_time
 from kruise.machinery.wording import shortened
 from kruise.workloads.cloneset.progress import PROGRESSING, Rollout, progressing
 from kruise.workloads.cloneset.situation import Situation
-from kruise.workloads.conditions import lasting
-from kruise.workloads.failure_budget import CONDITION as BUDGET_CONDITION
+from kruise.workloads.conditions import FAILURE_BUDGET, lasting
 
 FAILED_SCALE = "FailedScale"
 FAILED_UPDATE = "FailedUpdate"
@@ -209,7 +208,7 @@ def weight_of(old: CloneSetStatus, new: CloneSetStatus) -> Weight:
 
 
 def _remembered(status: CloneSetStatus) -> tuple[Any, ...]:
-    budget = _standing(condition for condition in status.conditions if condition.type == BUDGET_CONDITION)
+    budget = _standing(condition for condition in status.conditions if condition.type == FAILURE_BUDGET)
     return status.current_revision, status.collision_count, budget
 
 
@@ -230,7 +229,7 @@ def _standing(conditions: Iterable[Condition]) -> set[tuple[str, str, str]]:
         (
             condition.type,
             condition.status,
-            f"{condition.reason} {condition.message}" if condition.type == BUDGET_CONDITION else condition.reason,
+            f"{condition.reason} {condition.message}" if condition.type == FAILURE_BUDGET else condition.reason,
         )
         for condition in conditions
     }
