@@ -28,7 +28,7 @@ from kruise.machinery.client.errors import (
     NotFoundError,
     TransportError,
 )
-from kruise.machinery.client.http import HttpTransport
+from kruise.machinery.client.light import LightTransport
 from kruise.machinery.client.requests import Query, Request, Verb
 from kruise.machinery.codec import DecodeError, Struct, decode
 from kruise.verbs.errors import UsageError, VerbError
@@ -144,7 +144,7 @@ async def _by_address(address: str, path: str, query: Query) -> tuple[bytes, str
     if not address.startswith(("http://", "https://")):
         raise UsageError(f"--manager-url {address}: write it as http://HOST:PORT")
     source = f"the manager at {address}"
-    client = Client(HttpTransport(ClusterConfig(server=address.rstrip("/")), user_agent="kruise", timeout=_PATIENCE))
+    client = Client(LightTransport(ClusterConfig(server=address.rstrip("/")), user_agent="kruise", timeout=_PATIENCE))
     try:
         answer = await client.send(Request(Verb.GET, None, raw_path=f"/{path}", query=query))
     except ApiError as error:

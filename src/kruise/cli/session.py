@@ -28,8 +28,9 @@ from kruise.machinery.client.errors import (
     InvalidError,
     NotFoundError,
 )
-from kruise.machinery.client.http import DEFAULT_TIMEOUT, HttpTransport
+from kruise.machinery.client.exchanges import DEFAULT_TIMEOUT
 from kruise.machinery.client.kubeconfig import load
+from kruise.machinery.client.light import LightTransport
 from kruise.machinery.client.requests import PatchType, Query, Request, Verb
 from kruise.machinery.client.retry import RetryPolicy
 from kruise.machinery.clock import Clock, RealClock
@@ -328,7 +329,7 @@ def explained(error: Exception) -> str:
 @contextlib.asynccontextmanager
 async def connected(connection: Connection, *, online: bool = True) -> AsyncIterator[Session]:
     config = _config(connection) if online else ClusterConfig(server="http://localhost")
-    transport = HttpTransport(config, user_agent="kruise", timeout=request_timeout(connection.request_timeout))
+    transport = LightTransport(config, user_agent="kruise", timeout=request_timeout(connection.request_timeout))
     client = Client(transport, retry=_RETRY)
     try:
         yield Session(client, namespace=connection.namespace or config.namespace, is_chosen=bool(connection.namespace))

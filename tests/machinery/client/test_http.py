@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import ssl
+import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ from kruise.machinery.client.errors import (
     UnauthorizedError,
 )
 from kruise.machinery.client.http import HttpTransport
+from kruise.machinery.client.light import LightTransport
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.clock import RealClock
 from tests.support.stub_api import answers, pem_of, raw_server, server_context, stub_api
@@ -42,11 +44,21 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-def transport(url: str, *, timeout: float = 5.0, **settings: Any) -> HttpTransport:
-    return HttpTransport(ClusterConfig(server=url, **settings), timeout=timeout, connect_timeout=2.0)
+KIND: type[HttpTransport] | type[LightTransport] = HttpTransport
+"""The one that is tested."""
 
 
-async def one(transport: HttpTransport, request: Request = GET) -> Any:
+@pytest.fixture(params=[HttpTransport, LightTransport], autouse=True)
+def both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What servers and managers use and what short commands use behave alike."""
+    monkeypatch.setattr(sys.modules[__name__], "KIND", request.param)
+
+
+def transport(url: str, *, timeout: float = 5.0, **settings: Any) -> HttpTransport | LightTransport:
+    return KIND(ClusterConfig(server=url, **settings), timeout=timeout, connect_timeout=2.0)
+
+
+async def one(transport: HttpTransport | LightTransport, request: Request = GET) -> Any:
     """Send one request and close."""
     try:
         return await transport.send(request)
@@ -54,7 +66,7 @@ async def one(transport: HttpTransport, request: Request = GET) -> Any:
         await transport.close()
 
 
-async def lines_of(transport: HttpTransport, request: Request = WATCH) -> AsyncIterator[bytes]:
+async def lines_of(transport: HttpTransport | LightTransport, request: Request = WATCH) -> AsyncIterator[bytes]:
     try:
         async with transport.stream(request) as lines:
             async for line in lines:
@@ -70,7 +82,7 @@ class TestPlain:
             request = Request(
                 Verb.PATCH, PODS, "n", "a", "status", (("fieldManager", "x y"),), b"{}", "application/merge-patch+json"
             )
-            answer = await one(HttpTransport(ClusterConfig(server=api.url), user_agent="me/1"), request)
+            answer = await one(KIND(ClusterConfig(server=api.url), user_agent="me/1"), request)
         assert answer.status == 201
         assert json.loads(answer.body) == POD
         assert answer.headers["content-type"].startswith("application/json")
