@@ -24,6 +24,7 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ApiError
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
+from kruise.machinery.client.light import LightTransport
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response
 from tests.support.commandline import Kruise, local_cluster, needs_tmux, plain
@@ -86,11 +87,11 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> type[Spy]:
     class Fresh(Spy):
         asked: ClassVar[list[Request]] = []
 
-    monkeypatch.setattr("kruise.cli.session.HttpTransport", Fresh)
+    monkeypatch.setattr("kruise.cli.session.LightTransport", Fresh)
     return Fresh
 
 
-class Spy(HttpTransport):
+class Spy(LightTransport):
     """Remembers what was asked, refuses what is forbidden, and lets something happen after pods were listed."""
 
     asked: ClassVar[list[Request]]

@@ -19,7 +19,7 @@ from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Action, Outcomes, Plan
-from kruise.machinery.revisions import short_hash
+from kruise.machinery.revision_names import short_hash
 from kruise.verbs import rollout_status
 from kruise.workloads import failure_budget
 from kruise.workloads.cloneset import advice

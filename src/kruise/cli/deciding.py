@@ -26,7 +26,6 @@ from kruise.reasons.decision import Decision, of_plan
 from kruise.reasons.diagnosis import Surroundings, needs_events
 from kruise.reasons.links import Answer, Link, Source
 from kruise.reasons.manager import UNKNOWN, Manager, manager_by
-from kruise.verbs import podstates
 from kruise.verbs.documents import Json, name_of, namespace_of, uid_of, value_at
 from kruise.verbs.errors import VerbError
 from kruise.verbs.kinds import KINDS, Kind
@@ -80,6 +79,8 @@ async def _explained(session: Session, target: Target, document: Json, asking: A
     pods = decided.pods if decided.pods is not None else await _pods(session, kind, document)
     new_pods = None
     if decided.decision is None:
+        from kruise.verbs import podstates
+
         revisions = await session.revisions(target, document)
         states = podstates.states(kind, document, pods, revisions)
         new_pods = frozenset(state.name for state in states if state.is_new)

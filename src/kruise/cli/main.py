@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 
@@ -66,6 +67,8 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    finally:
+        gc.freeze()  # Python looks for cycles once more before it ends, which takes longer than parsing the flags
 
 
 if __name__ == "__main__":

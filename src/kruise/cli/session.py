@@ -9,10 +9,9 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import yaml
 
 from kruise.api.meta import PartialObject
 from kruise.api.resource import Resource
@@ -38,10 +37,12 @@ from kruise.machinery.times import TimeError, parse_go_duration
 from kruise.verbs import targets
 from kruise.verbs.documents import Json, name_of, patch_between, value_at, with_value
 from kruise.verbs.errors import UsageError, VerbError
-from kruise.verbs.history import CHANGE_CAUSE, Revision, revisions_of
 from kruise.verbs.kinds import History, Kind
 from kruise.verbs.scaling import replicas_of
 from kruise.verbs.targets import Selection, Target
+
+if TYPE_CHECKING:
+    from kruise.verbs.history import Revision
 
 T = TypeVar("T")
 Edit = Callable[[Json], Json]
@@ -132,6 +133,8 @@ class Session:
         resource = Resource("apps", "v1", plural, name, True, PartialObject)
         selector = selector_text(kind, document)
         held = await self.items(resource, namespace=self._namespace(target), selector=selector)
+        from kruise.verbs.history import revisions_of
+
         return revisions_of(kind, document, held)
 
     async def _by_selector(self, selection: Selection) -> list[tuple[Target, Json]]:
@@ -254,6 +257,8 @@ class Session:
         if not writing.record or changed == document:
             return changed
         command = " ".join(["kruise", *sys.argv[1:]])
+        from kruise.verbs.history import CHANGE_CAUSE
+
         return with_value(changed, ("metadata", "annotations", CHANGE_CAUSE), command)
 
 
@@ -289,6 +294,8 @@ def _texts(path: str, recursive: bool) -> Iterator[tuple[str, str]]:
 
 
 def _documents(origin: str, text: str) -> Iterable[Json]:
+    import yaml
+
     try:
         parsed = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.YAMLError as error:

@@ -18,7 +18,7 @@ from kruise.foresight.playing import Bounds
 from kruise.foresight.staging import Stage, stage
 from kruise.foresight.waves import waves_of
 from kruise.machinery import collection
-from kruise.machinery.revisions import short_hash
+from kruise.machinery.revision_names import short_hash
 
 _BOUNDS = Bounds()
 _PACE_WAVES = 6

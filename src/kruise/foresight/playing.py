@@ -27,7 +27,7 @@ from kruise.foresight.world import World
 from kruise.inplace import edits
 from kruise.machinery.controller import ControllerSpec, Source, View
 from kruise.machinery.plan import Action, Cause, Conclusion, Outcome, Plan, Result
-from kruise.machinery.revisions import short_hash
+from kruise.machinery.revision_names import short_hash
 
 HOOK = "hook"
 _IDLE_WAKES = 50

@@ -17,7 +17,7 @@ from kruise.inplace import keys
 from kruise.inplace.difference import Options, Refusal, compare
 from kruise.inplace.state import UpdateSpec
 from kruise.machinery.plan import Held, Plan
-from kruise.machinery.revisions import short_hash
+from kruise.machinery.revision_names import short_hash
 
 NOT_AVAILABLE = "not-available"
 REFUSED = "refused"

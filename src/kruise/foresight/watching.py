@@ -25,7 +25,7 @@ from kruise.api.native.pod import Pod, is_active
 from kruise.foresight.forecast import How, Move
 from kruise.foresight.kinds import Kind
 from kruise.inplace import keys
-from kruise.machinery.revisions import short_hash
+from kruise.machinery.revision_names import short_hash
 
 
 @dataclasses.dataclass(slots=True)

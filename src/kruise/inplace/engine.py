@@ -25,7 +25,7 @@ from kruise.inplace.lifecycle import State
 from kruise.inplace.state import BrokenAnnotation, UpdateSpec, UpdateState
 from kruise.machinery.plan import Chain
 from kruise.machinery.remembered import once_per_object
-from kruise.machinery.revisions import is_revision
+from kruise.machinery.revision_names import is_revision
 
 
 def begin(

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kruise.api.core.values import go_json, struct_order_json
+from kruise.api.core.go_json import go_json
+from kruise.api.core.values import struct_order_json
 from kruise.api.meta import ObjectMeta
 from kruise.api.native.pod import Container, Pod
 from kruise.inplace import keys

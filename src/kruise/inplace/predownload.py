@@ -22,7 +22,8 @@ from kruise.machinery.codec import to_builtins
 from kruise.machinery.intorpercent import IntOrPercent, IntOrPercentError, is_percent, scaled_fraction
 from kruise.machinery.ownership import Owner, is_controlled_by
 from kruise.machinery.plan import Action, OnError, Phase, Target
-from kruise.machinery.revisions import HASH_LABEL, short_hash, template_of
+from kruise.machinery.revision_names import short_hash
+from kruise.machinery.revisions import HASH_LABEL, template_of
 
 JOBS_PHASE = "pull-jobs"
 MARK_PHASE = "pull-jobs-mark"

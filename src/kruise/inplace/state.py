@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kruise.api.core.values import go_json
+from kruise.api.core.go_json import go_json
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
 from kruise.machinery import codec

@@ -13,6 +13,7 @@ from typing import Any
 
 from kruise.api.meta import Key, Object
 from kruise.api.resource import Resource
+from kruise.machinery.causes import Cause as Cause
 from kruise.machinery.client.requests import PatchType, Verb
 
 
@@ -206,18 +207,6 @@ class Phase:
     mark: str = ""
     """What the next decisions are told about the objects of chains that were let go."""
     urgency: Urgency = Urgency.USUAL
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """One link in the chain of causes that holds an object back."""
-
-    code: str
-    """Stable, for programs: `partition`, `max-unavailable`, `budget`, `hook`, ..."""
-    message: str
-    """For people."""
-    details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    remedy: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,13 +14,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kruise.api.core.field_errors import TemplateTypeError
-from kruise.api.core.values import equal_templates, go_json, normalise_template
+from kruise.api.core.go_json import go_json
+from kruise.api.core.values import equal_templates, normalise_template
 from kruise.api.meta import ObjectMeta, OwnerReference, controller_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.machinery import codec, plan
 from kruise.machinery.names import safe_encode
 from kruise.machinery.ownership import Owner
 from kruise.machinery.patches.values import same
+from kruise.machinery.revision_names import short_hash
 from kruise.machinery.selectors import Selector
 
 HASH_LABEL = "controller.kubernetes.io/hash"
@@ -104,16 +106,6 @@ def data_hash(data: bytes, collision_count: int = 0) -> str:
 def revision_name(owner_name: str, hashed: str) -> str:
     """The name of a revision (IPU-13)."""
     return f"{owner_name.encode()[:_NAME_BYTES].decode(errors='ignore')}-{hashed}"
-
-
-def short_hash(label_or_name: str) -> str:
-    """The hash in a revision's name or in a pod's revision label, which holds the name or the hash alone."""
-    return label_or_name.rpartition("-")[2]
-
-
-def is_revision(label: str, name: str) -> bool:
-    """Whether a pod's revision label means the revision of this name, in full or by its hash alone (IPU-20)."""
-    return bool(label) and bool(name) and (label == name or short_hash(label) == short_hash(name))
 
 
 def _age(revision: ControllerRevision) -> tuple[int, datetime, str]:

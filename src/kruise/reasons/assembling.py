@@ -10,9 +10,9 @@ from datetime import datetime
 from kruise.api.native.pod import Pod, is_active
 from kruise.inplace import keys
 from kruise.inplace.availability import is_available
+from kruise.machinery.causes import Cause
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.plan import Cause
-from kruise.machinery.revisions import is_revision
+from kruise.machinery.revision_names import is_revision
 from kruise.reasons import native
 from kruise.reasons.codes import CODES, act_of
 from kruise.reasons.decision import Decision, Step

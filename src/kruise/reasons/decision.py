@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from kruise.machinery.causes import Cause
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.plan import Cause, Plan
+
+if TYPE_CHECKING:
+    from kruise.machinery.plan import Plan
 
 WRITES = frozenset({Verb.CREATE.value, Verb.PATCH.value, Verb.DELETE.value})
 

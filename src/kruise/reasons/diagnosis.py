@@ -17,7 +17,6 @@ from kruise.api.native.nodes import Node
 from kruise.api.native.pod import ContainerStatus, Pod, condition
 from kruise.inplace import keys
 from kruise.inplace.availability import is_available, is_update_ready, seconds_until_available
-from kruise.inplace.readiness import writers_of
 from kruise.inplace.state import BrokenAnnotation, state_of
 from kruise.machinery.ages import age
 from kruise.machinery.wording import shortened
@@ -287,6 +286,8 @@ class _Look:
             elif gate.condition_type == keys.IN_PLACE_READY:
                 yield self._link("updating", "its in-place update is not over", "wait for that")
             elif gate.condition_type == keys.KRUISE_POD_READY and found is not None:
+                from kruise.inplace.readiness import writers_of  # rare, and much is loaded with it
+
                 why = ", ".join(f"{one.user_agent} ({one.key})" for one in writers_of(self._pod))
                 why = why or found.reason or "no reason is told"
                 message = f"somebody keeps it unready: {why}"

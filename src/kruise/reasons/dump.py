@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from kruise.api.native.pod import Pod
+from kruise.machinery.causes import Cause
 from kruise.machinery.codec import DecodeError, Raw, Struct, decode, field
-from kruise.machinery.plan import Cause
 from kruise.reasons.decision import WRITES, About, Decision, Step
 
 _T = TypeVar("_T", bound=Struct)

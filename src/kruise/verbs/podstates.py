@@ -12,7 +12,7 @@ from kruise.api.meta import controller_of
 from kruise.api.native.container_reasons import GOING_WELL, NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStatus, Pod, condition, is_ready
 from kruise.inplace import keys
-from kruise.machinery.revisions import is_revision
+from kruise.machinery.revision_names import is_revision
 from kruise.verbs.documents import Json, uid_of, value_at
 from kruise.verbs.history import TEMPLATE_HASH, Revision
 from kruise.verbs.kinds import History, Kind

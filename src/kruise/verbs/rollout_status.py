@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kruise.verbs.documents import Json, name_of, value_at
-from kruise.workloads.cloneset.numbers import partition_of
+from kruise.workloads.cloneset.counts import partition_of
 from kruise.workloads.conditions import FAILURE_BUDGET
 
 DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"

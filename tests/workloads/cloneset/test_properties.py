@@ -24,7 +24,7 @@ from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Action, Plan
-from kruise.machinery.revisions import short_hash
+from kruise.machinery.revision_names import short_hash
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.numbers import Limits, limits_of
 from kruise.workloads.cloneset.situation import Snapshot

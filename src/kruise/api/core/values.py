@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from kruise.api.core import quantities, schema
 from kruise.api.core.field_errors import TemplateTypeError, wrong_type
+from kruise.api.core.go_json import go_escaped, go_json
 from kruise.machinery import codec, times
 
 Value = dict[str, Any]
@@ -65,30 +66,9 @@ def canonical_template_json(template: Any) -> bytes:
     return go_json(normalise_template(template))
 
 
-def go_json(value: Any) -> bytes:
-    """Sorted, compact JSON as Go's encoder writes it."""
-    return _go_escaped(codec.canonical(value))
-
-
 def struct_order_json(value: Any, struct: str, *, form: Form = CLIENT_FORM) -> bytes:
     """JSON of a typed value with fields in struct order, as Go marshals the struct itself (IPU-65)."""
-    return _go_escaped(codec.encode(normalise(value, struct, form=form)))
-
-
-def _go_escaped(text: bytes) -> bytes:
-    # None of these can be in JSON outside of a string, so no parsing is needed.
-    for raw, escaped in _GO_ESCAPES:
-        text = text.replace(raw, escaped)
-    return text
-
-
-_GO_ESCAPES = (
-    (b"<", b"\\u003c"),
-    (b">", b"\\u003e"),
-    (b"&", b"\\u0026"),
-    ("\u2028".encode(), b"\\u2028"),
-    ("\u2029".encode(), b"\\u2029"),
-)
+    return go_escaped(codec.encode(normalise(value, struct, form=form)))
 
 
 def equal(left: Any, right: Any, struct: str) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from kruise.api.core.values import go_json
+from kruise.api.core.go_json import go_json
 from kruise.local.apicore.errors import Json
 from kruise.local.apicore.kinds import CREATED_DESCRIPTION, Column
 from kruise.local.crds import jsonpath

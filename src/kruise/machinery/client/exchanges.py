@@ -5,9 +5,9 @@ from __future__ import annotations
 import abc
 import asyncio
 import functools
-import platform
 import re
 import ssl
+import sys
 from collections.abc import Awaitable
 from typing import NoReturn, TypedDict, TypeVar
 from urllib.parse import quote, urlencode
@@ -20,7 +20,7 @@ from kruise.machinery.client.requests import Query, Request, Verb
 from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import Clock, RealClock
 
-DEFAULT_USER_AGENT = f"kruise ({platform.system().lower()}/{platform.machine()})"
+DEFAULT_USER_AGENT = f"kruise ({sys.platform})"
 # The API server gives up after 60 s by itself, and its answer says more than ours would.
 DEFAULT_TIMEOUT = 65.0
 CONNECT_TIMEOUT = 10.0

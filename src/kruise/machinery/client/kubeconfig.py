@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+import contextlib
 import dataclasses
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-
-import yaml
 
 from kruise.machinery.client.config import (
     ClusterConfig,
@@ -26,6 +25,7 @@ from kruise.machinery.client.config import (
     Pem,
     proxy_from_environment,
 )
+from kruise.machinery.codec import DecodeError, decode
 
 SERVICE_ACCOUNT_DIRECTORY = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -162,10 +162,10 @@ class _Merged:
 
 def _read(file: Path) -> tuple[Path, Mapping[str, Any]]:
     try:
-        document = yaml.load(file.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        document = _document(file.read_bytes())
     except OSError as error:
         raise KubeconfigError(f"{file} cannot be read: {error.strerror}. Name a kubeconfig that exists.") from error
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         detail = " ".join(str(error).split())
         raise KubeconfigError(f"{file} is no valid YAML: {detail}. Correct that place in the file.") from error
     if document is None:
@@ -173,6 +173,20 @@ def _read(file: Path) -> tuple[Path, Mapping[str, Any]]:
     if not isinstance(document, dict):
         raise KubeconfigError(f"{file} is no kubeconfig: it must hold `clusters`, `users` and `contexts`.")
     return file, document
+
+
+def _document(text: bytes) -> Any:
+    """Raises ValueError where it cannot be read."""
+    if text.startswith(b"{"):
+        # JSON is YAML too, and that of a local cluster is JSON: then nothing more has to be loaded.
+        with contextlib.suppress(DecodeError):
+            return decode(text, object)
+    import yaml
+
+    try:
+        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
 
 
 def _merge(documents: list[tuple[Path, Mapping[str, Any]]]) -> _Merged:

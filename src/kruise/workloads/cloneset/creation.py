@@ -16,7 +16,7 @@ from kruise.inplace.lifecycle import State
 from kruise.machinery import names
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Cause, Chain, Held, Target
-from kruise.machinery.revisions import short_hash
+from kruise.machinery.revision_names import short_hash
 from kruise.machinery.times import format_time
 from kruise.workloads.cloneset.claims import (
     INSTANCE_ID_LABEL,

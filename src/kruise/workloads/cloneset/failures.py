@@ -12,7 +12,7 @@ from kruise.api.meta import Condition
 from kruise.inplace import keys
 from kruise.inplace.availability import seconds_until_available
 from kruise.machinery.plan import Cause, Wake
-from kruise.machinery.revisions import is_revision
+from kruise.machinery.revision_names import is_revision
 from kruise.workloads import failure_budget
 from kruise.workloads.cloneset.progress import NO_DEADLINE
 from kruise.workloads.cloneset.situation import Situation

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kruise.api.apps.cloneset import CloneSetSpec
 from kruise.api.apps.shared import ON_DELETE
-from kruise.machinery.intorpercent import IntOrPercent, IntOrPercentError, is_percent, scaled_fraction
+from kruise.workloads.cloneset.counts import absolute, partition_of
 
 if TYPE_CHECKING:
     # The situation is made from the limits below.
@@ -42,32 +42,23 @@ def replicas_of(spec: CloneSetSpec) -> int:
     return 1 if spec.replicas is None else spec.replicas
 
 
-def partition_of(value: IntOrPercent | None, replicas: int) -> int:
-    """Pods to keep at old revisions (CS-70). A percentage below 100 always leaves one pod to update, else a rollout
-    by small percentages would not begin."""
-    count = _absolute(value, replicas, round_up=True)
-    if is_percent(value) and value != "100%" and replicas > 1:
-        count = min(count, replicas - 1)
-    return max(0, min(count, replicas))
-
-
 def limits_of(spec: CloneSetSpec) -> Limits:
     """The limits of a spec (CS-71). A limit that is neither a number nor a percentage allows nothing; admission lets
     such a one through only for `scaleStrategy.maxUnavailable`."""
     replicas = replicas_of(spec)
     scale_value = spec.scale_strategy.max_unavailable
-    scale_limit = None if scale_value is None else _absolute(scale_value, replicas, round_up=True)
+    scale_limit = None if scale_value is None else absolute(scale_value, replicas, round_up=True)
     rolling = spec.update_strategy.rolling_update
     if rolling is None:
-        unavailable = _absolute(DEFAULT_MAX_UNAVAILABLE, replicas, round_up=False)
+        unavailable = absolute(DEFAULT_MAX_UNAVAILABLE, replicas, round_up=False)
         return Limits(max_unavailable=unavailable, scale_max_unavailable=scale_limit)
     # A surge would bring pods of the update revision, and old ones nobody deleted would go for them (CS-107).
     has_surge = not rolling.paused and spec.update_strategy.type != ON_DELETE
-    surge = _absolute(rolling.max_surge, replicas, round_up=True) if has_surge else 0
+    surge = absolute(rolling.max_surge, replicas, round_up=True) if has_surge else 0
     value = DEFAULT_MAX_UNAVAILABLE if rolling.max_unavailable is None else rolling.max_unavailable
     return Limits(
         partition=partition_of(rolling.partition, replicas),
-        max_unavailable=_absolute(value, replicas, round_up=surge == 0),
+        max_unavailable=absolute(value, replicas, round_up=surge == 0),
         max_surge=surge,
         scale_max_unavailable=scale_limit,
         is_paused=rolling.paused,
@@ -78,18 +69,9 @@ def updates_everything_at_once(spec: CloneSetSpec) -> bool:
     """Whether a rollout may touch every pod in its first step, so that nothing is gained by preparing it (IPU-151)."""
     replicas, rolling = replicas_of(spec), spec.update_strategy.rolling_update
     value = rolling.max_unavailable if rolling is not None else None
-    unavailable = _absolute(DEFAULT_MAX_UNAVAILABLE if value is None else value, replicas, round_up=False)
+    unavailable = absolute(DEFAULT_MAX_UNAVAILABLE if value is None else value, replicas, round_up=False)
     partition = partition_of(rolling.partition, replicas) if rolling is not None else 0
     return partition == 0 and unavailable >= replicas
-
-
-def _absolute(value: IntOrPercent | None, replicas: int, *, round_up: bool) -> int:
-    if value is None:
-        return 0
-    try:
-        return max(0, scaled_fraction(value, replicas, round_up=round_up))
-    except IntOrPercentError:
-        return 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from kruise.inplace.engine import is_settled
 from kruise.machinery import codec, revisions
 from kruise.machinery.codec import Struct, field
 from kruise.machinery.ownership import Owner
+from kruise.machinery.revision_names import is_revision
 from kruise.machinery.selectors import Selector, from_label_selector
 from kruise.workloads.cloneset.claims import INSTANCE_ID_LABEL, claim_templates_hash
 from kruise.workloads.cloneset.numbers import Limits, limits_of, replicas_of
@@ -135,7 +136,7 @@ def facts_of(pod: Pod, *, update: str, min_ready_seconds: int, to_delete: frozen
         name=metadata.name,
         instance_id=labels.get(INSTANCE_ID_LABEL, ""),
         state=state,
-        is_new=revisions.is_revision(labels.get(keys.REVISION_LABEL, ""), update),
+        is_new=is_revision(labels.get(keys.REVISION_LABEL, ""), update),
         is_available=serves(state) and is_ready_for(seen, min_ready_seconds, now),
         is_ready=seen.is_ready,
         is_specified=keys.SPECIFIED_DELETE_LABEL in labels or metadata.name in to_delete,
@@ -149,7 +150,7 @@ def _as_decided(seen: Iterable[PodFacts], under_way: Mapping[str, str], update: 
     for facts in seen:
         target = under_way.get(facts.name)
         if target and target != CREATION:
-            is_new = revisions.is_revision(target, update)
+            is_new = is_revision(target, update)
             yield codec.evolve(facts, is_under_way=True, is_new=is_new, is_available=False, is_ready=False)
         elif target is not None:
             yield codec.evolve(facts, is_under_way=True)

@@ -25,7 +25,7 @@ from kruise.inplace.state import UpdateSpec, in_grace
 from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Cause, Chain, Held, OnError, Phase, Target, Urgency, Wake
-from kruise.machinery.revisions import short_hash
+from kruise.machinery.revision_names import short_hash
 from kruise.machinery.wording import listed
 from kruise.workloads.cloneset.creation import revision_labels
 from kruise.workloads.cloneset.failures import NO_BUDGET, Failures, cause_of
