@@ -20,6 +20,7 @@ from kruise.api.native.pod import PODS
 from kruise.cli.deciding import Asking, explain
 from kruise.cli.flags import Connection
 from kruise.cli.session import connected
+from kruise.machinery import collection
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
@@ -68,12 +69,13 @@ async def _asked(kubeconfig: Path, name: str, asking: Asking) -> float:
     """Milliseconds from an answer to the next: connecting, reading, deciding and telling; the median."""
     taken = []
     for _ in range(1 + ROUNDS):
-        began = time.perf_counter()
-        async with connected(Connection(kubeconfig=str(kubeconfig))) as session:
-            target = Target(CLONE_SET, name)
-            answer = await explain(session, target, await session.get(target), asking)
-            lines = told(answer)
-        taken.append((time.perf_counter() - began) * 1000)
+        with collection.at_rest():
+            began = time.perf_counter()
+            async with connected(Connection(kubeconfig=str(kubeconfig))) as session:
+                target = Target(CLONE_SET, name)
+                answer = await explain(session, target, await session.get(target), asking)
+                lines = told(answer)
+            taken.append((time.perf_counter() - began) * 1000)
         if answer.source.is_journal is not asking.journal or "image-pull" not in "\n".join(lines):
             raise RuntimeError(f"this is not the answer that was to be measured: {lines}")
     return statistics.median(taken[1:])  # the first one loads what a decision needs

@@ -18,7 +18,6 @@ from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
 from kruise.cli.session import Session, selector_text
 from kruise.inplace.availability import is_available
-from kruise.machinery import collection
 from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
 from kruise.machinery.codec import convert
 from kruise.reasons.assembling import Facts, assemble, standalone
@@ -67,11 +66,6 @@ class _Decided:
 
 async def explain(session: Session, target: Target, document: Json, asking: Asking) -> Answer:
     """Everything about a workload that waits."""
-    with collection.at_rest():
-        return await _explained(session, target, document, asking)
-
-
-async def _explained(session: Session, target: Target, document: Json, asking: Asking) -> Answer:
     kind = target.kind
     if kind.selector is None or kind.progress is None:
         raise VerbError(f"{target} has no pods of its own that could wait; ask about a workload or a pod")

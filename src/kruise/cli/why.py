@@ -11,6 +11,7 @@ import click
 
 from kruise.cli import flags
 from kruise.cli.flags import Connection, Where
+from kruise.machinery import collection
 
 if TYPE_CHECKING:
     from kruise.cli.deciding import Asking
@@ -66,7 +67,8 @@ def why(
             click.echo("\n".join(told(answer)))
         return answer.act
 
-    act = run(connection, work)
+    with collection.at_rest():
+        act = run(connection, work)
     if act is not None and act.value != "intended":
         sys.exit(WAITS)
 

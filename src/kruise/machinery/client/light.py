@@ -83,7 +83,7 @@ class LightTransport(Exchanges):
         try:
             async with asyncio.timeout(timeout):
                 answer = await _in_thread(work)
-        except (OSError, http.client.HTTPException, zlib.error) as error:
+        except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:  # ValueError: a header, a name
             self._failed(error, request, identity, sent=connection.is_ready)
         else:
             if connection.sock is not None:
@@ -123,7 +123,8 @@ class _Connection(http.client.HTTPConnection):
     def __init__(
         self, host: str, port: int | None, context: ssl.SSLContext | None, server_name: str, *, timeout: float
     ) -> None:
-        super().__init__(host, port or (443 if context is not None else 80), timeout=timeout)
+        self.default_port = http.client.HTTPS_PORT if context is not None else http.client.HTTP_PORT
+        super().__init__(host, port or self.default_port, timeout=timeout)
         self.context = context
         self.is_ready = False
         """Whether a request may have reached the server."""
@@ -144,7 +145,7 @@ class _Connection(http.client.HTTPConnection):
         try:
             self.putrequest(method, target, skip_accept_encoding=True)
             for name, value in headers:
-                self.putheader(name, value)
+                self.putheader(name, value.encode())
             if body is not None:
                 self.putheader("Content-Length", str(len(body)))
             self.endheaders(body)
