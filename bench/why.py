@@ -134,7 +134,7 @@ def measure(scale: float) -> Report:
     rows = (
         Row(what=f"{SMALL} pods, by the journal", value=small, unit="ms", below=300),
         Row(what=f"{SMALL} pods, decided anew", value=small_anew, unit="ms", below=300),
-        Row(what=f"{SMALL} pods, the whole command", value=command, unit="ms"),
+        Row(what=f"{SMALL} pods, the whole command", value=command, unit="ms", below=300),
         Row(what=f"{replicas} pods, by the journal", value=large, unit="ms", below=300),
         Row(what=f"{replicas} pods, the whole command", value=large_command, unit="ms"),
         Row(what=f"{replicas} pods, decided anew", value=large_anew, unit="ms"),

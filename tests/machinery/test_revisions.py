@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kruise.api.meta import ObjectMeta, OwnerReference, PartialObject
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.resource import Resource
-from kruise.machinery import revisions, selectors
+from kruise.machinery import revision_names, revisions, selectors
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.codec import Raw
 from kruise.machinery.names import ALPHABET
@@ -95,8 +95,8 @@ def test_names_are_cut_in_front_of_the_hash() -> None:
     """IPU-13"""
     assert revisions.revision_name("web", "abc") == "web-abc"
     assert revisions.revision_name("w" * 250, "abc") == "w" * 223 + "-abc"
-    assert revisions.short_hash("my-web-abc") == "abc"
-    assert revisions.short_hash("abc") == "abc"
+    assert revision_names.short_hash("my-web-abc") == "abc"
+    assert revision_names.short_hash("abc") == "abc"
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_names_are_cut_in_front_of_the_hash() -> None:
 )
 def test_full_and_short_labels_mean_the_same(label: str, name: str, same: bool) -> None:
     """IPU-20"""
-    assert revisions.is_revision(label, name) is same
+    assert revision_names.is_revision(label, name) is same
 
 
 def revision(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kruise.workloads.failure_budget import ANNOTATION, CONDITION
+from kruise.workloads.conditions import FAILURE_BUDGET
+from kruise.workloads.failure_budget import ANNOTATION
 from tests.support.nodescene import (
     Json,
     Scene,
@@ -42,7 +43,7 @@ def until_complete(scene: Scene) -> str:
 def until_stopped(scene: Scene, reason: str) -> str:
     def stopped() -> str:
         conditions = scene.cloneset()["status"].get("conditions", [])
-        found = [each for each in conditions if each["type"] == CONDITION]
+        found = [each for each in conditions if each["type"] == FAILURE_BUDGET]
         assert [each["reason"] for each in found] == [reason], scene.told()
         return str(found[0]["message"])
 
@@ -69,7 +70,7 @@ def test_an_image_that_cannot_be_pulled_goes_back_in_place(scene: Scene) -> None
     after = scene.until(is_back)
     assert {name: identity(pod) for name, pod in after.items()} == {name: identity(pod) for name, pod in before.items()}
     assert scene.fewest_ready(mark) >= 2
-    assert len(scene.events(CONDITION)) == 1
+    assert len(scene.events(FAILURE_BUDGET)) == 1
 
 
 def test_crashing_pods_stop_a_rollout_and_are_repaired_first(scene: Scene) -> None:
@@ -105,4 +106,4 @@ def test_crashing_pods_stop_a_rollout_and_are_repaired_first(scene: Scene) -> No
     assert ill not in after
     assert all(condition(pod, "Ready") == "True" for pod in after.values())
     until_complete(scene)
-    assert CONDITION not in {each["type"] for each in scene.cloneset()["status"].get("conditions", [])}
+    assert FAILURE_BUDGET not in {each["type"] for each in scene.cloneset()["status"].get("conditions", [])}

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from kruise.api.apps.cloneset import CLONE_SETS
-from kruise.workloads.failure_budget import ANNOTATION, CONDITION
+from kruise.workloads.conditions import FAILURE_BUDGET
+from kruise.workloads.failure_budget import ANNOTATION
 from tests.scenarios.stage import OK_GATE, Stage, hash_in, hash_of, images_of, names, scenario, uids
 
 RULE = "failure budget"
@@ -27,7 +28,7 @@ async def ask(stage: Stage, budget: str | None) -> None:
 
 async def is_stopped(stage: Stage, reason: str, *words: str) -> str:
     async def told() -> str:
-        condition = await stage.condition(CONDITION)
+        condition = await stage.condition(FAILURE_BUDGET)
         assert (condition["status"], condition["reason"]) == ("True", reason), condition
         for word in words:
             assert word in condition["message"], condition
@@ -40,7 +41,7 @@ async def is_stopped(stage: Stage, reason: str, *words: str) -> str:
 async def is_not_stopped(stage: Stage) -> None:
     async def silent() -> None:
         conditions = (await stage.status()).get("conditions", [])
-        assert CONDITION not in {item["type"] for item in conditions}, conditions
+        assert FAILURE_BUDGET not in {item["type"] for item in conditions}, conditions
 
     await stage.until(silent)
 
@@ -72,7 +73,7 @@ async def too_many_failed_pods_stop_a_rollout(stage: Stage) -> None:
     assert len(ill) == 2
     message = await is_stopped(stage, "Paused", "2 pods failed", "failure budget 1 allows 1", "rollout undo", *ill)
     assert "Image" in message
-    await stage.has_event(CONDITION, "2 pods failed", type="Warning")
+    await stage.has_event(FAILURE_BUDGET, "2 pods failed", type="Warning")
     await stage.roll({"maxUnavailable": "100%"})
     await stage.scale(6)
     await stage.reaches(replicas=6, updatedReplicas=2, readyReplicas=4)

@@ -15,7 +15,7 @@ from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Pod
 from kruise.api.native.storage import PersistentVolumeClaim
 from kruise.inplace import keys
-from kruise.machinery import codec, revisions
+from kruise.machinery import codec, revision_names, revisions
 from kruise.machinery.ownership import Owner
 from kruise.workloads.cloneset.claims import INSTANCE_ID_LABEL
 from kruise.workloads.cloneset.situation import Situation, Snapshot, situation_of
@@ -128,7 +128,7 @@ def make_pod(
             "app": "web",
             INSTANCE_ID_LABEL: instance_id,
             keys.REVISION_LABEL: revision,
-            keys.TEMPLATE_HASH_LABEL: revisions.short_hash(revision),
+            keys.TEMPLATE_HASH_LABEL: revision_names.short_hash(revision),
             keys.STATE_LABEL: state,
             **({keys.SPECIFIED_DELETE_LABEL: "true"} if specified else {}),
             **(labels or {}),

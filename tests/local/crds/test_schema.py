@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -304,13 +305,18 @@ def test_an_object_of_a_few_kilobytes_takes_little_time(capsys: pytest.CaptureFi
     schema = Schema(source)
     ready = schema.shape(obj)
     assert schema.problems(ready, None) == ()
-    best = float("inf")
-    for _ in range(30):
+
+    def best_of(work: Callable[[], object]) -> float:
         began = time.perf_counter()
         for _ in range(10):
-            schema.problems(schema.shape(obj), None)
-        best = min(best, (time.perf_counter() - began) / 10)
+            work()
+        return (time.perf_counter() - began) / 10
+
+    ours, copying = float("inf"), float("inf")
+    for _ in range(30):  # in turns, so that a machine that gets slower does so for both
+        ours = min(ours, best_of(lambda: schema.problems(schema.shape(obj), None)))
+        copying = min(copying, best_of(lambda: copy.deepcopy(obj)))
     size = len(repr(obj))
     with capsys.disabled():
-        print(f"\nprune, default and validate {size} characters: {best * 1e6:.0f} us")
-    assert best < 300e-6
+        print(f"\nprune, default and validate {size} characters: {ours * 1e6:.0f} us; copy: {copying * 1e6:.0f} us")
+    assert ours < copying * 4.5
