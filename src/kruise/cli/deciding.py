@@ -33,7 +33,7 @@ from kruise.verbs.targets import Target
 ANEW = "a decision made anew from the live objects"
 PODS_ALONE = "the live pods; Kubernetes' own controllers leave no plan"
 _NODES = 10
-_AT_ONCE = 3
+_AT_ONCE = 2
 """Requests about nodes and events that are under way together. Each needs a connection, and making one takes longer
 than waiting for a turn."""
 _SILENT = 3

@@ -12,6 +12,7 @@ from kruise.inplace import keys
 from kruise.inplace.availability import is_available
 from kruise.machinery.causes import Cause
 from kruise.machinery.client.requests import Verb
+from kruise.machinery.codec import evolve
 from kruise.machinery.revision_names import is_revision
 from kruise.reasons import native
 from kruise.reasons.codes import CODES, act_of
@@ -284,7 +285,7 @@ class _Assembling:
         # A pod that is to take over claims waits for its predecessor, which has its name.
         before = tuple(name for name, links in self._links.items() if links and name not in self._counted)
         link = self._own("creating", f"{_count(missing)} missing; created as soon as nothing is in the way")
-        yield dataclasses.replace(link, leads_to=tuple(name for name in before if name != OBJECT))
+        yield evolve(link, leads_to=tuple(name for name in before if name != OBJECT))
 
     def _add_forgotten(self) -> None:
         """Pods of an old template that the plan says nothing about: it dealt with others first."""
@@ -293,7 +294,7 @@ class _Assembling:
                 continue
             leads = (OBJECT,) if self._links.get(OBJECT) else ()
             message = "it has an older revision; the manager deals with other things first"
-            self._add(name, (dataclasses.replace(self._own("next", message), leads_to=leads),))
+            self._add(name, (evolve(self._own("next", message), leads_to=leads),))
 
     def _lead_limits_on(self) -> None:
         """A limit that no pod uses up is taken by pods that the same plan moves, or by pods that are missing; or it
@@ -305,16 +306,16 @@ class _Assembling:
         for name, links in self._links.items():
             for index, link in enumerate(links):
                 if link.code in ("moving", "next") and self._facts.manager.is_down:
-                    links[index] = dataclasses.replace(link, leads_to=(OBJECT,))
+                    links[index] = evolve(link, leads_to=(OBJECT,))
                 elif link.code in _RAISE and not link.leads_to and not link.details.get("limit"):
                     links[index] = self._led_on(name, link, users)
 
     def _led_on(self, name: str, link: Link, users: tuple[str, ...]) -> Link:
         if link.code != "scale-limit" and users:
-            return dataclasses.replace(link, leads_to=users)
+            return evolve(link, leads_to=users)
         if name != OBJECT and self._links.get(OBJECT):
-            return dataclasses.replace(link, leads_to=(OBJECT,))
-        return dataclasses.replace(link, act=Act.SOMEBODY, remedy=_RAISE[link.code])
+            return evolve(link, leads_to=(OBJECT,))
+        return evolve(link, act=Act.SOMEBODY, remedy=_RAISE[link.code])
 
     def _chosen_and_held(self, decision: Decision) -> tuple[str, ...]:
         """Pods whose turn it was, and which something else holds: they keep their place in the wave."""
@@ -346,7 +347,7 @@ def _joined(name: str, planned: list[Link], found: tuple[Link, ...]) -> Iterator
     for link in planned:
         if link.code in _UNDER_WAY and is_troubled:
             # It would end by itself, were it not for what follows.
-            yield dataclasses.replace(link, leads_to=(name,))
+            yield evolve(link, leads_to=(name,))
         elif link.code not in replaced:
             yield link
     for link in found:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from kruise.machinery.causes import Cause
 from kruise.machinery.client.requests import Verb
+from kruise.machinery.codec import Struct
 
 if TYPE_CHECKING:
     from kruise.machinery.plan import Plan
@@ -36,8 +36,7 @@ class Step(NamedTuple):
     uid: str
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct):
     held: tuple[tuple[About, tuple[Cause, ...]], ...] = ()
     steps: tuple[Step, ...] = ()
     """Writes to pods."""

@@ -6,7 +6,6 @@ pull an image, one that cannot pull fails no probe.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -19,6 +18,7 @@ from kruise.inplace import keys
 from kruise.inplace.availability import is_available, is_update_ready, seconds_until_available
 from kruise.inplace.state import BrokenAnnotation, state_of
 from kruise.machinery.ages import age
+from kruise.machinery.codec import Struct
 from kruise.machinery.wording import shortened
 from kruise.reasons.codes import CODES
 from kruise.reasons.links import Act, Link
@@ -36,8 +36,7 @@ _WRAPPING = re.compile(
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct):
     """How the workload is named on the command line: for remedies. Empty for a pod that nobody controls."""
 
     target: str = ""
@@ -46,8 +45,7 @@ class Place:
     can_undo: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(Struct):
     """What is known about a pod besides the pod."""
 
     node: Node | None = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
@@ -18,8 +17,7 @@ QUERY = (("causes", "once"),)
 """How a manager is asked for the form that is read here. One that does not know it answers at length."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Dumped:
+class Dumped(Struct):
     decision: Decision
     time: datetime | None
     pods: tuple[Pod, ...] | None

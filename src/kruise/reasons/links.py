@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from kruise.machinery.codec import Struct, evolve, field
+
 OBJECT = ""
 """The workload itself among the names of pods."""
 
@@ -30,8 +32,7 @@ class Act(enum.StrEnum):
 _FIRST = tuple(Act)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
+class Link(Struct):
     code: str
     """Stable, for programs: see `kruise.reasons.codes`."""
     message: str
@@ -39,7 +40,7 @@ class Link:
     remedy: str = ""
     leads_to: tuple[str, ...] = ()
     """Names of pods in which the cause goes on, or `OBJECT`."""
-    details: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
     alike: str = ""
     """Links with the same one are told together, though their messages may differ in a number."""
 
@@ -48,8 +49,7 @@ class Link:
         return self.code, self.alike or self.message
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Struct):
     """A pod that is not where it should be, or the workload itself."""
 
     pod: str
@@ -57,8 +57,7 @@ class Waiting:
     links: tuple[Link, ...]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct):
     """What the causes were taken from."""
 
     words: str
@@ -68,8 +67,7 @@ class Source:
     """Why it is not the manager's journal."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
+class Remark(Struct):
     """Something that holds nothing back, but belongs to the story."""
 
     code: str
@@ -169,6 +167,6 @@ def first_act(acts: Iterable[Act]) -> Act:
 
 def passed(link: Link) -> Link:
     """What the link leads to does not wait any more: so will this."""
-    return dataclasses.replace(
+    return evolve(
         link, act=Act.NOBODY, leads_to=(), remedy="what it waited for is over; the manager goes on at its next look"
     )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import datetime, timedelta
 
 from kruise.api.native.events import Lease
 from kruise.machinery.ages import age
+from kruise.machinery.codec import Struct
 
 _SLACK = timedelta(seconds=30)
 """Clocks of two machines may differ by this much before a lease is called stale."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Manager:
+class Manager(Struct):
     is_down: bool = False
     words: str = ""
     """Why it counts as down."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 
 from kruise.machinery.ages import age
+from kruise.machinery.codec import Struct
 from kruise.machinery.wording import listed
 from kruise.reasons.links import OBJECT, Act, Answer, Link, PodPlace, Source
 
@@ -22,8 +22,7 @@ _HEADS = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(Struct):
     """Pods with the same links; the workload itself is a group of its own."""
 
     pods: tuple[str, ...]
