@@ -74,8 +74,8 @@ def test_an_image_that_cannot_be_pulled_goes_back_in_place(scene: Scene) -> None
 
 
 def test_crashing_pods_stop_a_rollout_and_are_repaired_first(scene: Scene) -> None:
-    """A changed command needs new pods. The crashing one makes its pod ready for a moment each time: if the kubelet tells
-    of that, a rollout without minReadySeconds goes on to the next."""
+    """A changed command needs new pods. The crashing one makes its pod ready for a moment each time: where the kubelet
+    tells of that, a rollout without minReadySeconds goes on to the next."""
     manifest = cloneset(replicas=3, containers=[container(image="busybox:1.36", command=SLEEPS)])
     manifest["spec"]["minReadySeconds"] = 3
     scene.create(with_budget(manifest, "0"))
