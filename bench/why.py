@@ -140,4 +140,8 @@ def measure(scale: float) -> Report:
         Row(what=f"{replicas} pods, decided anew", value=large_anew, unit="ms"),
         Row(what="  of it, listing the pods", value=listed, unit="ms"),
     )
-    return Report(name="why", setting="a rollout that hangs, `kruise up` over HTTPS, after imports", rows=rows)
+    return Report(
+        name="why",
+        setting="a rollout that hangs, `kruise up` over HTTPS; imports done, except for the whole command",
+        rows=rows,
+    )

@@ -7,6 +7,7 @@ sockets of this machine) is left to `HttpTransport`, which is loaded then.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import functools
 import http.client
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 _GZIP = 31
 _KEEP_SECONDS = 30.0
+_FAILURES = (OSError, http.client.HTTPException, zlib.error, ValueError)  # ValueError: a header, a name
 
 
 class LightTransport(Exchanges):
@@ -40,7 +42,7 @@ class LightTransport(Exchanges):
         super().__init__(config, **options)
         self._options: Options = {**options, "clock": self._clock, "credentials": self._credentials}
         self._server = urlsplit(self._base)
-        self._open: set[_Connection] = set()
+        self._busy: set[_Connection] = set()
         self._idle: list[_Connection] = []
         self._whole: HttpTransport | None = None
 
@@ -53,12 +55,10 @@ class LightTransport(Exchanges):
         return self._other().stream(request)
 
     async def close(self) -> None:
-        for connection in self._open:
+        for connection in self._busy:
             connection.abandon()
-        for connection in self._idle:
-            connection.close()
-        self._open.clear()
-        self._idle.clear()
+        while self._idle:
+            self._idle.pop().close()
         if self._whole is not None:
             await self._whole.close()
 
@@ -80,21 +80,22 @@ class LightTransport(Exchanges):
         connection = self._free(identity, timeout)
         target = self._server.path + self._target(request)
         work = functools.partial(connection.exchange, request.method, target, headers, request.body)
+        self._busy.add(connection)
         try:
             async with asyncio.timeout(timeout):
                 answer = await _in_thread(work)
-        except (OSError, http.client.HTTPException, zlib.error, ValueError) as error:  # ValueError: a header, a name
-            self._failed(error, request, identity, sent=connection.is_ready)
-        else:
-            if connection.sock is not None:
-                connection.used = self._clock.monotonic()
-                self._idle.append(connection)
-            return answer
+        except BaseException as error:
+            # Also where it was given up: the thread must not wait for an answer that nobody wants.
+            connection.abandon()
+            if isinstance(error, _FAILURES):
+                self._failed(error, request, identity, sent=connection.is_ready)
+            raise
         finally:
-            if connection not in self._idle:
-                # Also where nobody waits any longer: the thread must not wait for an answer that nobody wants.
-                self._open.discard(connection)
-                connection.abandon()
+            self._busy.discard(connection)
+        if connection.sock is not None:
+            connection.used = self._clock.monotonic()
+            self._idle.append(connection)
+        return answer
 
     def _free(self, identity: Identity, timeout: float) -> _Connection:
         """A connection that waits for work, or a new one."""
@@ -103,9 +104,8 @@ class LightTransport(Exchanges):
             connection = self._idle.pop()
             if connection.context is identity.tls and now - connection.used < _KEEP_SECONDS and connection.is_quiet():
                 return connection
-            self._open.discard(connection)
             connection.close()
-        made = _Connection(
+        return _Connection(
             self._server.hostname or "",
             self._server.port,
             identity.tls,
@@ -113,8 +113,6 @@ class LightTransport(Exchanges):
             # A little less than the whole time, so that a timeout always tells whether anything was sent.
             timeout=min(self._connect_timeout, timeout * 0.9),
         )
-        self._open.add(made)
-        return made
 
 
 class _Connection(http.client.HTTPConnection):
@@ -174,25 +172,14 @@ class _Connection(http.client.HTTPConnection):
 
 async def _in_thread(work: Callable[[], Response]) -> Response:
     """In a thread of its own, which nobody waits for at the end: it may hang in a name server or a far firewall."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Response] = loop.create_future()
-
-    def tell(answer: Response | None, error: BaseException | None) -> None:
-        if done.cancelled():
-            return
-        if answer is not None:
-            done.set_result(answer)
-        else:
-            done.set_exception(error or RuntimeError("no answer"))
+    done: concurrent.futures.Future[Response] = concurrent.futures.Future()
+    done.set_running_or_notify_cancel()
 
     def run() -> None:
-        answer, failure = None, None
         try:
-            answer = work()
+            done.set_result(work())
         except BaseException as error:  # noqa: BLE001 - it is raised where it was asked for
-            failure = error
-        with contextlib.suppress(RuntimeError):  # the loop may be gone
-            loop.call_soon_threadsafe(tell, answer, failure)
+            done.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="kruise-request").start()
-    return await done
+    return await asyncio.wrap_future(done)
