@@ -140,8 +140,5 @@ def measure(scale: float) -> Report:
         Row(what=f"{replicas} pods, decided anew", value=large_anew, unit="ms"),
         Row(what="  of it, listing the pods", value=listed, unit="ms"),
     )
-    return Report(
-        name="why",
-        setting="a rollout that hangs, `kruise up` over HTTPS; imports done, except for the whole command",
-        rows=rows,
-    )
+    setting = "a rollout that hangs, `kruise up` over HTTPS; imports done, except for the whole command"
+    return Report(name="why", setting=setting, rows=rows)

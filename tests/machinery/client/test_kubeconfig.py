@@ -226,6 +226,9 @@ def test_errors_name_file_entry_and_remedy(tmp_path: Path, parts: dict[str, Any]
     ("content", "words"),
     [
         ("a: [", ["no valid YAML", "line"]),
+        ('{"a": [', ["no valid YAML", "line"]),
+        ('{"current-context": "x"}', ['no context "x"']),
+        ("{current-context: x}", ['no context "x"']),
         ("just text", ["no kubeconfig"]),
         ("", ["current-context is not set", "none"]),
         ({"current-context": "x"}, ['no context "x"']),
