@@ -256,15 +256,6 @@ def test_errors_of_field_selectors_are_the_servers_words(text: str, words: str) 
     assert str(caught.value) == words
 
 
-def test_fields_match_by_lookup_and_absent_fields_are_empty() -> None:
-    fields = {"metadata.name": "x", "spec.nodeName": "n"}
-    assert selectors.parse_fields("metadata.name=x,spec.nodeName!=y").matches(fields.get)
-    assert not selectors.parse_fields("spec.nodeName=").matches(fields.get)
-    assert selectors.parse_fields("status.phase=").matches(fields.get)
-    assert selectors.parse_fields("").matches(fields.get)
-    assert selectors.parse_fields("").is_empty
-
-
 def test_exact_field_values_can_be_looked_up() -> None:
     selector = selectors.parse_fields("metadata.name=x,spec.nodeName!=y")
     assert selector.exact_value("metadata.name") == "x"

@@ -10,7 +10,7 @@ import dataclasses
 import enum
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kruise.api.core.formats import label_value, qualified_name
@@ -330,21 +330,6 @@ class FieldSelector:
     """A conjunction of field requirements; without any, everything is selected."""
 
     requirements: tuple[FieldRequirement, ...] = ()
-
-    def matches(self, lookup: Callable[[str], str | None]) -> bool:
-        """Whether an object matches whose fields `lookup` tells. An absent field counts as empty."""
-        return all(((lookup(item.field) or "") == item.value) == item.equal for item in self.requirements)
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.requirements
-
-    def exact_value(self, field: str) -> str | None:
-        """The only value that a field may have for a match, where the selector says so."""
-        for requirement in self.requirements:
-            if requirement.field == field and requirement.equal:
-                return requirement.value
-        return None
 
     def __str__(self) -> str:
         return ",".join(map(str, self.requirements))
