@@ -256,12 +256,6 @@ def test_errors_of_field_selectors_are_the_servers_words(text: str, words: str) 
     assert str(caught.value) == words
 
 
-def test_exact_field_values_can_be_looked_up() -> None:
-    selector = selectors.parse_fields("metadata.name=x,spec.nodeName!=y")
-    assert selector.exact_value("metadata.name") == "x"
-    assert selector.exact_value("spec.nodeName") is None
-
-
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(st.from_regex(r"[a-z.]{1,6}", fullmatch=True), st.text(max_size=6), max_size=3))
 def test_any_field_value_survives_its_text(values: dict[str, str]) -> None:
