@@ -31,8 +31,8 @@ from kruise.machinery.client.config import ClusterConfig, Pem
 from kruise.machinery.client.http import READ_BUFFER, HttpTransport
 from kruise.machinery.clock import RealClock
 from kruise.machinery.codec import decode
-from kruise.machinery.controller import OWNER_INDEX, owner_keys
 from kruise.machinery.queue import Queue
+from kruise.machinery.spec import OWNER_INDEX, owner_keys
 
 OWNERS = Resource("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", True, PartialObject)
 LINE_LIMIT = 1 << 22
@@ -59,7 +59,7 @@ class Manager:
         self.store.subscribe(self._changed)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
-        for key in self._keys(old, new):
+        for key in self._keys(old, new, self.cache):
             self.queue.add(key)
         if old is not None:
             if not self._first:

@@ -27,10 +27,10 @@ from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.clock import RealClock
 from kruise.machinery.codec import decode, encode
-from kruise.machinery.controller import OWNER_INDEX
 from kruise.machinery.guards import guarded_body
 from kruise.machinery.limiter import WriteLimiter
 from kruise.machinery.plan import Action, Plan, Result, Target, create, delete, patch, single
+from kruise.machinery.spec import OWNER_INDEX
 from tests.support.realcluster import ControlPlane
 
 NAMESPACE = "bench"

@@ -14,7 +14,7 @@ from kruise.admission.conversion import Convert
 from kruise.admission.inventory import Entry
 from kruise.admission.registry import Handler
 from kruise.api.resource import Resource
-from kruise.machinery.controller import ControllerSpec
+from kruise.machinery.spec import ControllerSpec
 
 
 class Settings(Protocol):

@@ -14,9 +14,9 @@ from typing import Any
 from kruise import __version__
 from kruise.kinds import FEATURES
 from kruise.machinery.codec import DecodeError, Raw, decode, encode
-from kruise.machinery.controller import ControllerSpec
 from kruise.machinery.journal import Replay, ReplayError, replay
 from kruise.machinery.plan_difference import differences
+from kruise.machinery.spec import ControllerSpec
 from kruise.manager import gates
 from kruise.manager.options import Options
 

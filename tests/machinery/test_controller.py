@@ -22,7 +22,7 @@ from kruise.machinery.apply import Later
 from kruise.machinery.client.faults import Answer, Delay, Rule, storm
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
-from kruise.machinery.controller import RECONCILE, Source, View
+from kruise.machinery.controller import RECONCILE
 from kruise.machinery.journal import replay
 from kruise.machinery.plan import (
     Conclusion,
@@ -34,6 +34,7 @@ from kruise.machinery.plan import (
     patch,
     single,
 )
+from kruise.machinery.spec import Source, View, no_keys
 from tests.machinery.toycontroller import (
     SPEC,
     Scene,
@@ -454,7 +455,7 @@ def test_it_works_without_a_kind_that_is_optional_and_not_served() -> None:
         return snapshot(view, key)
 
     async def main() -> None:
-        sources = (*SPEC.sources, Source(gadgets, lambda old, new: (), optional=True))
+        sources = (*SPEC.sources, Source(gadgets, no_keys, optional=True))
         scene = Scene(spec=changed(sources=sources, snapshot=look))
         caching = asyncio.create_task(scene.cache.run())
         working = asyncio.create_task(scene.controller.run())
@@ -480,7 +481,7 @@ def test_an_optional_kind_that_is_served_later_brings_every_object_round_again()
         return snapshot(view, key)
 
     async def main() -> None:
-        sources = (*SPEC.sources, Source(gadgets, lambda old, new: (), optional=True))
+        sources = (*SPEC.sources, Source(gadgets, no_keys, optional=True))
         scene = Scene(spec=changed(sources=sources, snapshot=look))
         tasks = [asyncio.create_task(scene.cache.run()), asyncio.create_task(scene.controller.run())]
         await scene.add_toy(replicas=2)

@@ -13,7 +13,6 @@ from kruise.machinery.client.faults import Answer, Delay, Rule
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.codec import Struct
-from kruise.machinery.controller import ControllerSpec, View
 from kruise.machinery.plan import (
     Conclusion,
     EventNote,
@@ -26,6 +25,7 @@ from kruise.machinery.plan import (
     patch,
     status_patch,
 )
+from kruise.machinery.spec import ControllerSpec, View
 from tests.machinery.toycontroller import (
     SPEC,
     Scene,

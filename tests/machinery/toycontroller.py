@@ -16,7 +16,7 @@ from kruise.machinery.apply import Applier
 from kruise.machinery.client.faults import Rule
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import Struct
-from kruise.machinery.controller import Controller, ControllerSpec, Source, View
+from kruise.machinery.controller import Controller
 from kruise.machinery.journal import Journal
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.names import random_suffix
@@ -34,6 +34,7 @@ from kruise.machinery.plan import (
     single,
     status_patch,
 )
+from kruise.machinery.spec import ControllerSpec, Source, Stores, View
 from tests.support.background import in_background
 from tests.support.inprocess import TOYS, InProcess, Toy, pod_body
 
@@ -45,7 +46,7 @@ class ToySnapshot(Struct):
     seed: int
 
 
-def pod_keys(old: Pod | None, new: Pod | None) -> set[Key]:
+def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> set[Key]:
     owners = [(pod, controller_of(pod)) for pod in (old, new) if pod is not None]
     return {Key(pod.metadata.namespace, owner.name) for pod, owner in owners if owner is not None}
 

@@ -21,6 +21,7 @@ from kruise.manager.options import Options
 from kruise.readiness.controller import FEATURE, SPEC, keys_of
 from tests.support.background import in_background
 from tests.support.inprocess import InProcess, pod_body
+from tests.support.no_stores import NO_STORES
 
 CLONE_SET = {
     "apiVersion": "apps.kruise.io/v1beta1",
@@ -125,15 +126,15 @@ def test_what_became_needless_while_it_stood_in_line_is_not_written() -> None:
 
 def test_only_pods_that_lack_the_condition_cost_a_pass() -> None:
     body = pod_body("p", uid="1")
-    assert keys_of(None, _pod(body)) == ()
+    assert keys_of(None, _pod(body), NO_STORES) == ()
     body["spec"]["readinessGates"] = [{"conditionType": keys.KRUISE_POD_READY}]
-    assert keys_of(None, _pod(body)) == (Key("default", "p"),)
-    assert keys_of(_pod(body), None) == ()
-    assert keys_of(None, _pod({**body, "status": {"conditions": [CONDITION]}})) == ()
+    assert keys_of(None, _pod(body), NO_STORES) == (Key("default", "p"),)
+    assert keys_of(_pod(body), None, NO_STORES) == ()
+    assert keys_of(None, _pod({**body, "status": {"conditions": [CONDITION]}}), NO_STORES) == ()
     body["metadata"]["ownerReferences"] = [CLONE_SET]
-    assert keys_of(None, _pod(body)) == ()
+    assert keys_of(None, _pod(body), NO_STORES) == ()
     body["spec"]["nodeName"] = "n1"
-    assert keys_of(None, _pod(body)) == (Key("default", "p"),)
+    assert keys_of(None, _pod(body), NO_STORES) == (Key("default", "p"),)
 
 
 def _pod(body: dict[str, Any]) -> Pod:

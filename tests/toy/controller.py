@@ -4,7 +4,7 @@ from kruise.admission.registry import MutatingHandler, ValidatingHandler
 from kruise.api.meta import Key
 from kruise.api.native.pod import PODS
 from kruise.feature import Feature
-from kruise.machinery.controller import OWNER, OWNER_INDEX, ControllerSpec, Source, View, owner_keys
+from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, View, owner_keys
 from tests.toy import admission
 from tests.toy.decide import TROUPES, Snapshot, conclude, decide
 

@@ -25,9 +25,9 @@ from kruise.foresight.kinds import Kind
 from kruise.foresight.watching import Watcher
 from kruise.foresight.world import World
 from kruise.inplace import edits
-from kruise.machinery.controller import ControllerSpec, Source, View
 from kruise.machinery.plan import Action, Cause, Conclusion, Outcome, Plan, Result
 from kruise.machinery.revision_names import short_hash
+from kruise.machinery.spec import ControllerSpec, Source, View
 
 HOOK = "hook"
 _IDLE_WAKES = 50
@@ -128,7 +128,7 @@ class Playing:
 
         def on_change(old: Any, new: Any) -> None:
             waits = self._is_own_status and is_subject
-            for key in source.keys(old, new):
+            for key in source.keys(old, new, self._world):
                 (controller.later if waits else controller.queue)[key] = None
 
         return on_change

@@ -33,12 +33,13 @@ from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
 from kruise.machinery.clock import Clock
-from kruise.machinery.controller import Controller, ControllerSpec
+from kruise.machinery.controller import Controller
 from kruise.machinery.events import EventRecorder
+from kruise.machinery.spec import ControllerSpec
 
 log = logging.getLogger(__name__)
 
-Specs = Callable[[Cache], Sequence[ControllerSpec[Any]]]
+Specs = Callable[[], Sequence[ControllerSpec[Any]]]
 CONTROLLERS: tuple[Specs, ...] = (scheduler.specs, workloads.specs, storage_binding.specs, pod_gc.specs)
 
 
@@ -119,7 +120,7 @@ class LocalCluster:
         client = self.client(manager)
         cache = Cache(client, clock=self.clock, seed=self._draws)
         applier = Applier(client, cache, clock=self.clock)
-        for spec in specs(cache):
+        for spec in specs():
             recorder = EventRecorder(client, component=spec.name, clock=self.clock, capacity=20_000)
             controller = Controller(
                 spec,

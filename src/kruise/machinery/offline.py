@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 from kruise.api.meta import Object
 from kruise.api.resource import Resource
-from kruise.machinery.controller import ControllerSpec, View
+from kruise.machinery.spec import ControllerSpec, View
 from kruise.machinery.store import Store, parse_version
 
 T = TypeVar("T", bound=Object)

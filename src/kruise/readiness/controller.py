@@ -6,12 +6,12 @@ from kruise.admission.chain import PodStep
 from kruise.api.meta import Key, key_of
 from kruise.api.native.pod import PODS, Pod
 from kruise.feature import Feature, PodMutation
-from kruise.machinery.controller import ControllerSpec, Source, View, same_spec
+from kruise.machinery.spec import ControllerSpec, Source, Stores, View, same_spec
 from kruise.readiness.admission import add_gate
 from kruise.readiness.decide import Snapshot, conclude, decide, has_writer, is_concerned
 
 
-def keys_of(old: Pod | None, new: Pod | None) -> tuple[Key, ...]:
+def keys_of(old: Pod | None, new: Pod | None, stores: Stores) -> tuple[Key, ...]:
     """Only pods that lack the condition, so that thousands of pods that have it cost nothing.
 
     One that waits for its node, and whose workload will write the condition, is left out until it has one.

@@ -25,12 +25,13 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ApiError, NotFoundError
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.clock import Clock, VirtualClock
-from kruise.machinery.controller import Controller, ControllerSpec
+from kruise.machinery.controller import Controller
 from kruise.machinery.events import EventRecorder
+from kruise.machinery.spec import ControllerSpec
 from kruise.machinery.times import format_time
 
 NAMESPACE = "default"
-MakeSpecs = Callable[[Cache], Iterable[ControllerSpec[Any]]]
+MakeSpecs = Callable[[], Iterable[ControllerSpec[Any]]]
 
 
 class Controllers:
@@ -42,7 +43,7 @@ class Controllers:
         self.recorders: list[EventRecorder] = []
         self.controllers: list[Controller[Any]] = []
         for make in makers:
-            for spec in make(self.cache):
+            for spec in make():
                 recorder = EventRecorder(client, component=spec.name, clock=clock, capacity=10_000)
                 self.recorders.append(recorder)
                 self.controllers.append(

@@ -15,12 +15,13 @@ from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.resource import Resource
 from kruise.machinery import codec
 from kruise.machinery.client.discovery import ServerVersion
-from kruise.machinery.controller import ControllerSpec, View
+from kruise.machinery.spec import ControllerSpec, View
 from kruise.machinery.store import Store
 from kruise.manager.options import Options
 from kruise.workloads.cloneset.controller import controllers
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.support.clonesets import NEW, NOW, UID, make_claim, make_pod
+from tests.support.no_stores import NO_STORES
 
 WEB = Key("demo", "web")
 OTHER = Key("demo", "other")
@@ -33,7 +34,7 @@ def the_controller(**options: Any) -> ControllerSpec[Snapshot]:
 
 def keys_of(resource: Resource[Any], old: Any, new: Any) -> list[Key]:
     [source] = [source for source in the_controller().sources if source.resource == resource]
-    return list(source.keys(old, new))
+    return list(source.keys(old, new, NO_STORES))
 
 
 def owned_by(pod: Pod, name: str, uid: str, **reference: Any) -> Pod:
@@ -120,7 +121,7 @@ def test_every_change_is_looked_at_whatever_the_gate(gate: bool) -> None:  # CS-
         for source in the_controller(gates={"CloneSetEventHandlerOptimization": gate}).sources
         if source.resource == PODS
     ]
-    assert list(source.keys(make_pod("a"), make_pod("a"))) == [WEB]
+    assert list(source.keys(make_pod("a"), make_pod("a"), NO_STORES)) == [WEB]
 
 
 def test_workers() -> None:  # CS-62, CS-141

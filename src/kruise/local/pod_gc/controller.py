@@ -10,8 +10,7 @@ from kruise.api.meta import Key
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod
 from kruise.local.pod_gc import collect, node_lifecycle
-from kruise.machinery.cache import Cache
-from kruise.machinery.controller import ControllerSpec, Source, View, own_key
+from kruise.machinery.spec import ControllerSpec, Source, Stores, View, own_key
 
 COLLECTOR = "pod-garbage-collector-controller"
 NODE_LIFECYCLE = "taint-eviction-controller"
@@ -23,9 +22,9 @@ _ALL = "all"
 _FINISHED = ("Succeeded", "Failed")
 
 
-def specs(cache: Cache, *, threshold: int = collect.THRESHOLD) -> tuple[ControllerSpec[Any], ...]:
+def specs(*, threshold: int = collect.THRESHOLD) -> tuple[ControllerSpec[Any], ...]:
     """`threshold`: how many pods that have ended are kept."""
-    return (collector_spec(cache, threshold), node_lifecycle_spec())
+    return (collector_spec(threshold), node_lifecycle_spec())
 
 
 def _by_node(pod: Pod) -> tuple[str, ...]:
@@ -39,16 +38,16 @@ def _by_end(pod: Pod) -> tuple[str, ...]:
 INDEXES = {BY_NODE: _by_node, ENDED: _by_end}
 
 
-def collector_spec(cache: Cache, threshold: int) -> ControllerSpec[collect.Snapshot]:
+def collector_spec(threshold: int) -> ControllerSpec[collect.Snapshot]:
     missing_since: dict[str, datetime] = {}
 
-    def pod_keys(old: Pod | None, new: Pod | None) -> Iterable[Key]:
+    def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
         if new is None:
             return
         placed = old is None or old.spec.node_name != new.spec.node_name
         deleted = new.metadata.deletion_timestamp is not None
         if new.spec.node_name:
-            if deleted or (placed and cache.store(NODES).get("", new.spec.node_name) is None):
+            if deleted or (placed and stores.store(NODES).get("", new.spec.node_name) is None):
                 yield Key("", new.spec.node_name)
         elif deleted:
             yield NO_NODE
@@ -85,7 +84,7 @@ def collector_spec(cache: Cache, threshold: int) -> ControllerSpec[collect.Snaps
 
 
 def node_lifecycle_spec() -> ControllerSpec[node_lifecycle.Snapshot]:
-    def pod_keys(old: Pod | None, new: Pod | None) -> Iterable[Key]:
+    def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
         """A pod that comes to a node, or tolerates other things than before."""
         if new is None or not new.spec.node_name:
             return ()
@@ -104,13 +103,13 @@ def node_lifecycle_spec() -> ControllerSpec[node_lifecycle.Snapshot]:
     )
 
 
-def _node_keys(old: Node | None, new: Node | None) -> Iterable[Key]:
+def _node_keys(old: Node | None, new: Node | None, stores: Stores) -> Iterable[Key]:
     """Heartbeats are no news."""
     if old is not None and new is not None and old.spec == new.spec:
         before = [(item.type, item.status) for item in old.status.conditions]
         if before == [(item.type, item.status) for item in new.status.conditions]:
             return ()
-    return own_key(old, new)
+    return own_key(old, new, stores)
 
 
 def _lifecycle_snapshot(view: View, key: Key) -> node_lifecycle.Snapshot | None:

@@ -16,8 +16,7 @@ from kruise.local.scheduler.decide import Snapshot, conclude, decider
 from kruise.local.scheduler.exclusion import required_terms
 from kruise.local.scheduler.volumes import claim_names
 from kruise.local.storage_binding.objects import CLAIMS, STORAGE_CLASSES, VOLUMES, Claim
-from kruise.machinery.cache import Cache
-from kruise.machinery.controller import ControllerSpec, Source, View
+from kruise.machinery.spec import ControllerSpec, Source, Stores, View, no_keys
 
 NAME = "default-scheduler"
 KEY = Key("", NAME)
@@ -28,7 +27,7 @@ ON_NODE = "scheduler/on-node"
 _ALL = "all"
 
 
-def specs(cache: Cache) -> tuple[ControllerSpec[Any], ...]:
+def specs() -> tuple[ControllerSpec[Any], ...]:
     return (spec(),)
 
 
@@ -40,7 +39,7 @@ def spec() -> ControllerSpec[Snapshot]:
             Source(PODS, _pod_keys, indexes={WAITING: _is_waiting, ON_NODE: _is_on_node}),
             Source(NODES, _node_keys),
             Source(CLAIMS, _claim_keys),
-            Source(VOLUMES, _no_keys),
+            Source(VOLUMES, no_keys),
             Source(STORAGE_CLASSES, _any_keys),
             Source(NAMESPACES, _namespace_keys),
         ),
@@ -69,7 +68,7 @@ def _is_on_node(pod: Pod) -> tuple[str, ...]:
     return (_ALL,) if pod.spec.node_name and pod.status.phase not in _FINISHED else ()
 
 
-def _pod_keys(old: Pod | None, new: Pod | None) -> Iterable[Key]:
+def _pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
     if new is not None and _waits(new):
         # The condition that says why a pod waits is our own write.
         if old is None or old.spec != new.spec or old.metadata.labels != new.metadata.labels:
@@ -83,7 +82,7 @@ def _pod_keys(old: Pod | None, new: Pod | None) -> Iterable[Key]:
     return ()
 
 
-def _node_keys(old: Node | None, new: Node | None) -> Iterable[Key]:
+def _node_keys(old: Node | None, new: Node | None, stores: Stores) -> Iterable[Key]:
     """Heartbeats are no news."""
     if old is not None and new is not None:
         before = (old.spec, old.metadata.labels, old.status.allocatable)
@@ -92,7 +91,7 @@ def _node_keys(old: Node | None, new: Node | None) -> Iterable[Key]:
     return _HERE
 
 
-def _claim_keys(old: Claim | None, new: Claim | None) -> Iterable[Key]:
+def _claim_keys(old: Claim | None, new: Claim | None, stores: Stores) -> Iterable[Key]:
     if old is not None and new is not None:
         before = (old.spec.volume_name, old.status.phase, old.metadata.deletion_timestamp)
         if before == (new.spec.volume_name, new.status.phase, new.metadata.deletion_timestamp):
@@ -100,16 +99,12 @@ def _claim_keys(old: Claim | None, new: Claim | None) -> Iterable[Key]:
     return _HERE
 
 
-def _namespace_keys(old: Namespace | None, new: Namespace | None) -> Iterable[Key]:
+def _namespace_keys(old: Namespace | None, new: Namespace | None, stores: Stores) -> Iterable[Key]:
     """Their labels count in namespace selectors."""
     return _HERE if old is not None and new is not None and old.metadata.labels != new.metadata.labels else ()
 
 
-def _no_keys(old: object, new: object) -> Iterable[Key]:
-    return ()
-
-
-def _any_keys(old: object, new: object) -> Iterable[Key]:
+def _any_keys(old: object, new: object, stores: Stores) -> Iterable[Key]:
     return _HERE
 
 

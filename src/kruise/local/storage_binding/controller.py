@@ -20,8 +20,7 @@ from kruise.local.storage_binding.objects import (
     Volume,
     is_bound,
 )
-from kruise.machinery.cache import Cache
-from kruise.machinery.controller import ControllerSpec, Source, View, own_key
+from kruise.machinery.spec import ControllerSpec, Source, Stores, View, no_keys, own_key
 
 CLAIM_CONTROLLER = "persistentvolume-controller"
 VOLUME_CONTROLLER = "persistentvolume-reclaimer"
@@ -40,8 +39,8 @@ DEFAULT_STORAGE_CLASS: Mapping[str, Any] = {
 """Binds at once and on any node: claims of a local cluster are there to be used, not to be waited for."""
 
 
-def specs(cache: Cache) -> tuple[ControllerSpec[Any], ...]:
-    return (claim_spec(cache), volume_spec())
+def specs() -> tuple[ControllerSpec[Any], ...]:
+    return (claim_spec(), volume_spec())
 
 
 def _claims_of(pod: Pod) -> list[Key]:
@@ -69,19 +68,19 @@ def _unbound(claim: Claim) -> tuple[str, ...]:
     return () if is_bound(claim) else ("all",)
 
 
-def claim_spec(cache: Cache) -> ControllerSpec[claims.Snapshot]:
-    def unbound_keys(old: object, new: object) -> Iterable[Key]:
-        return [key_of(claim) for claim in cache.store(CLAIMS).by_index(UNBOUND, "all")]
+def claim_spec() -> ControllerSpec[claims.Snapshot]:
+    def unbound_keys(old: object, new: object, stores: Stores) -> Iterable[Key]:
+        return [key_of(claim) for claim in stores.store(CLAIMS).by_index(UNBOUND, "all")]
 
-    def volume_keys(old: Volume | None, new: Volume | None) -> Iterable[Key]:
+    def volume_keys(old: Volume | None, new: Volume | None, stores: Stores) -> Iterable[Key]:
         for volume in (old, new):
             key = _claim_of(volume) if volume is not None else None
             if key is not None:
                 yield key
         if new is not None and new.spec.claim_ref is None and (old is None or old.status.phase != new.status.phase):
-            yield from unbound_keys(old, new)
+            yield from unbound_keys(old, new, stores)
 
-    def pod_keys(old: Pod | None, new: Pod | None) -> Iterable[Key]:
+    def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
         """A claim may go when its last pod has ended, and one that waits wants to know its first."""
         pod = new if new is not None else old
         if pod is None or not pod.spec.volumes:
@@ -97,7 +96,7 @@ def claim_spec(cache: Cache) -> ControllerSpec[claims.Snapshot]:
             Source(VOLUMES, volume_keys, indexes={BY_CLAIM: _by_claim}),
             Source(STORAGE_CLASSES, unbound_keys),
             Source(PODS, pod_keys, indexes={USERS: _by_used_claim}),
-            Source(NODES, _nothing),
+            Source(NODES, no_keys),
         ),
         snapshot=_claim_snapshot,
         decide=claims.decide,
@@ -106,10 +105,6 @@ def claim_spec(cache: Cache) -> ControllerSpec[claims.Snapshot]:
         # One at a time: two claims must not choose the same volume.
         workers=1,
     )
-
-
-def _nothing(old: object, new: object) -> Iterable[Key]:
-    return ()
 
 
 def _claim_snapshot(view: View, key: Key) -> claims.Snapshot | None:
@@ -134,7 +129,7 @@ def _claim_snapshot(view: View, key: Key) -> claims.Snapshot | None:
 
 
 def volume_spec() -> ControllerSpec[volumes.Snapshot]:
-    def claim_keys(old: Claim | None, new: Claim | None) -> Iterable[Key]:
+    def claim_keys(old: Claim | None, new: Claim | None, stores: Stores) -> Iterable[Key]:
         return {Key("", claim.spec.volume_name) for claim in (old, new) if claim is not None and claim.spec.volume_name}
 
     return ControllerSpec(

@@ -25,8 +25,7 @@ from kruise.local.workloads.pods import (
     owner_of,
     restarts,
 )
-from kruise.machinery.cache import Cache
-from kruise.machinery.controller import OWNER, OWNER_INDEX, ControllerSpec, Source, View, own_key, owner_keys
+from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, own_key, owner_keys
 
 REPLICA_SET_CONTROLLER = "replicaset-controller"
 DEPLOYMENT_CONTROLLER = "deployment-controller"
@@ -38,19 +37,19 @@ JOB_PODS = "job-pods"
 _REPLICA_SET_ORPHANS = "orphan-replica-sets"
 
 
-def specs(cache: Cache) -> tuple[ControllerSpec[Any], ...]:
-    """The controllers of ReplicaSets, Deployments and Jobs. They share the cache, and need it to themselves."""
-    return (replica_set_spec(cache), deployment_spec(cache), job_spec(cache))
+def specs() -> tuple[ControllerSpec[Any], ...]:
+    """The controllers of ReplicaSets, Deployments and Jobs."""
+    return (replica_set_spec(), deployment_spec(), job_spec())
 
 
-def _wanting(cache: Cache, workloads: Resource[Any]) -> Callable[[Object], Iterable[Key]]:
+def _wanting(workloads: Resource[Any]) -> Callable[[Object, Stores], Iterable[Key]]:
     """The workloads whose selector matches an orphan."""
 
-    def keys(orphan: Object) -> Iterable[Key]:
+    def keys(orphan: Object, stores: Stores) -> Iterable[Key]:
         labels = orphan.metadata.labels
         if not labels or orphan.metadata.deletion_timestamp is not None:
             return
-        for workload in cache.store(workloads).list(orphan.metadata.namespace):
+        for workload in stores.store(workloads).list(orphan.metadata.namespace):
             if matcher(workload.spec.selector)(labels):
                 yield key_of(workload)
 
@@ -60,17 +59,17 @@ def _wanting(cache: Cache, workloads: Resource[Any]) -> Callable[[Object], Itera
 # ReplicaSets
 
 
-def replica_set_spec(cache: Cache) -> ControllerSpec[replicaset.Snapshot]:
-    wanting = _wanting(cache, REPLICA_SETS)
+def replica_set_spec() -> ControllerSpec[replicaset.Snapshot]:
+    wanting = _wanting(REPLICA_SETS)
 
-    def pod_keys(old: Pod | None, new: Pod | None) -> Iterable[Key]:
+    def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
         if not concerns_owner(old, new):
             return
         for pod in (old, new):
             if pod is not None and (key := owner_of(pod, REPLICA_SETS)) is not None:
                 yield key
         if new is not None and controller_of(new) is None:
-            yield from wanting(new)
+            yield from wanting(new, stores)
 
     return ControllerSpec(
         name=REPLICA_SET_CONTROLLER,
@@ -87,13 +86,13 @@ def replica_set_spec(cache: Cache) -> ControllerSpec[replicaset.Snapshot]:
     )
 
 
-def _spec_keys(old: ReplicaSet | None, new: ReplicaSet | None) -> Iterable[Key]:
+def _spec_keys(old: ReplicaSet | None, new: ReplicaSet | None, stores: Stores) -> Iterable[Key]:
     """A ReplicaSet's own status is no news to it."""
     if old is not None and new is not None:
         before, after = old.metadata, new.metadata
         if before.generation == after.generation and before.deletion_timestamp == after.deletion_timestamp:
             return ()
-    return own_key(old, new)
+    return own_key(old, new, stores)
 
 
 def _replica_set_snapshot(view: View, key: Key) -> replicaset.Snapshot | None:
@@ -131,25 +130,25 @@ def _related_by_node(view: View, replica_set: ReplicaSet) -> dict[str, int]:
 # Deployments
 
 
-def deployment_spec(cache: Cache) -> ControllerSpec[deployment.Snapshot]:
-    wanting = _wanting(cache, DEPLOYMENTS)
+def deployment_spec() -> ControllerSpec[deployment.Snapshot]:
+    wanting = _wanting(DEPLOYMENTS)
     of_owner = owner_keys(DEPLOYMENTS)
 
-    def replica_set_keys(old: ReplicaSet | None, new: ReplicaSet | None) -> Iterable[Key]:
-        yield from of_owner(old, new)
+    def replica_set_keys(old: ReplicaSet | None, new: ReplicaSet | None, stores: Stores) -> Iterable[Key]:
+        yield from of_owner(old, new, stores)
         if new is not None and controller_of(new) is None:
-            yield from wanting(new)
+            yield from wanting(new, stores)
 
-    def pod_keys(old: Pod | None, new: Pod | None) -> Iterable[Key]:
+    def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
         """Only a pod that has ended can matter here: a Recreate waits for the last of the old."""
         if old is None or (new is not None and new.status.phase not in FINISHED):
             return
         reference = owner_of(old, REPLICA_SETS)
-        replica_set = cache.store(REPLICA_SETS).get(*reference) if reference is not None else None
+        replica_set = stores.store(REPLICA_SETS).get(*reference) if reference is not None else None
         owner = controller_of(replica_set) if replica_set is not None else None
         if owner is None:
             return
-        found = cache.store(DEPLOYMENTS).get(old.metadata.namespace, owner.name)
+        found = stores.store(DEPLOYMENTS).get(old.metadata.namespace, owner.name)
         if found is not None and not rollout.is_rolling(found):
             yield key_of(found)
 
@@ -199,17 +198,17 @@ def _busy(view: View, replica_sets: Iterable[ReplicaSet]) -> tuple[str, ...]:
 # Jobs
 
 
-def job_spec(cache: Cache) -> ControllerSpec[job.Snapshot]:
-    wanting = _wanting(cache, JOBS)
+def job_spec() -> ControllerSpec[job.Snapshot]:
+    wanting = _wanting(JOBS)
 
-    def pod_keys(old: Pod | None, new: Pod | None) -> Iterable[Key]:
+    def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
         if not concerns_owner(old, new) and old is not None and new is not None and restarts(old) == restarts(new):
             return
         for pod in (old, new):
             if pod is not None and (key := owner_of(pod, JOBS)) is not None:
                 yield key
         if new is not None and controller_of(new) is None:
-            yield from wanting(new)
+            yield from wanting(new, stores)
 
     return ControllerSpec(
         name=JOB_CONTROLLER,

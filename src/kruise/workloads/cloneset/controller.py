@@ -18,8 +18,8 @@ from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.feature import Conversion, Feature, Settings
 from kruise.machinery.codec import evolve
-from kruise.machinery.controller import OWNER, OWNER_INDEX, ControllerSpec, Source, View, owner_keys
 from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, View, no_keys, owner_keys
 from kruise.machinery.store import Store
 from kruise.workloads.cloneset.admission import handlers
 from kruise.workloads.cloneset.conclude import conclude, events_of_chain
@@ -50,10 +50,6 @@ def _by_owner_name(revision: ControllerRevision) -> tuple[str, ...]:
 
 def _orphans(revision: ControllerRevision) -> tuple[str, ...]:
     return (revision.metadata.namespace,) if controller_of(revision) is None else ()
-
-
-def _nobody(old: object, new: object) -> Iterable[Key]:
-    return ()
 
 
 class _Snapshots:
@@ -135,7 +131,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
         Source(PODS, mine, indexes=OWNER_INDEX),
         Source(PERSISTENT_VOLUME_CLAIMS, mine, indexes=OWNER_INDEX),
         Source(CONTROLLER_REVISIONS, mine, indexes={_BY_NAME: _by_owner_name, _ORPHANS: _orphans}),
-        Source(NODES, _nobody),
+        Source(NODES, no_keys),
     ]
     if settings.gates.get(PRE_DOWNLOAD_GATE, False):
         sources.append(Source(IMAGE_PULL_JOBS, mine, indexes=OWNER_INDEX, optional=True))

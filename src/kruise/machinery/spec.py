@@ -1,0 +1,156 @@
+"""What a kind tells the loop: what to watch, how to read a snapshot, how to decide, how to conclude. Pure.
+
+A kind describes itself with a `ControllerSpec`. `kruise.machinery.controller` runs it against a server,
+`kruise.machinery.offline` over objects that were read once, `kruise.foresight` over a model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeVar
+
+from kruise.api.meta import Key, Object, controller_of, key_of
+from kruise.api.resource import Resource, refers_to
+from kruise.machinery.plan import Conclusion, EventNote, Outcome, Outcomes, Phase, Plan, Target
+from kruise.machinery.store import Store
+
+S = TypeVar("S")
+T = TypeVar("T", bound=Object)
+
+
+class Stores(Protocol):
+    """Where a view finds its stores: the `Cache`, or objects that were read once (`kruise.machinery.offline`)."""
+
+    def store(self, resource: Resource[T]) -> Store[T]: ...
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Source(Generic[T]):
+    """A kind whose changes matter, and for which keys. `keys` gets the old and the new object (None: there is none),
+    and the stores that the controller's other sources fill: a pod is mapped to the objects whose selectors match it."""
+
+    resource: Resource[T] = dataclasses.field(kw_only=False)
+    keys: Callable[[T | None, T | None, Stores], Iterable[Key]] = dataclasses.field(kw_only=False)
+    indexes: Mapping[str, Callable[[T], Iterable[str]]] = dataclasses.field(default_factory=dict)
+    trim: Callable[[T], T] | None = None
+    optional: bool = False
+    """The cluster may not serve this kind: the controller works without it. Ask its store whether it is `synced`."""
+
+
+def own_key(old: Object | None, new: Object | None, stores: Stores) -> tuple[Key, ...]:
+    """The key of the changed object itself."""
+    changed = new if new is not None else old
+    return (key_of(changed),) if changed is not None else ()
+
+
+def no_keys(old: object, new: object, stores: Stores) -> tuple[()]:
+    """For kinds that are looked at, but whose changes are no reason to look at anything."""
+    return ()
+
+
+def owner_keys(owner: Resource[Any]) -> Callable[[Object | None, Object | None, Stores], Iterable[Key]]:
+    """Changes of an object concern the `owner` that controls it, and the one that did before."""
+
+    def owner_of(obj: Object | None) -> Key | None:
+        reference = controller_of(obj) if obj is not None else None
+        if obj is None or reference is None or not refers_to(reference, owner):
+            return None
+        return Key(obj.metadata.namespace if owner.namespaced else "", reference.name)
+
+    def keys(old: Object | None, new: Object | None, stores: Stores) -> Iterable[Key]:
+        before, after = owner_of(old), owner_of(new)
+        if before is not None:
+            yield before
+        if after is not None and after != before:
+            yield after
+
+    return keys
+
+
+def by_owner(obj: Object) -> tuple[str, ...]:
+    """Index by the uid of the controlling owner."""
+    reference = controller_of(obj)
+    return (reference.uid,) if reference is not None else ()
+
+
+OWNER = "owner"
+OWNER_INDEX: Mapping[str, Callable[[Object], Iterable[str]]] = {OWNER: by_owner}
+
+
+AT_ONCE = 64
+
+
+class View:
+    """What a snapshot may be made of. Reading it costs no I/O."""
+
+    __slots__ = ("_cache", "at_once", "failed_before", "gates", "now", "seed", "server_version", "under_way")
+
+    def __init__(
+        self,
+        cache: Stores,
+        *,
+        now: datetime,
+        seed: int,
+        gates: Mapping[str, bool],
+        server_version: Any,
+        under_way: Mapping[Target, str] | None = None,
+        failed_before: Mapping[str, str] | None = None,
+        at_once: int = AT_ONCE,
+    ) -> None:
+        self._cache = cache
+        self.at_once = at_once
+        """About as many writes as the server takes at a time: to work out thousands, and send a few of them pass after
+        pass, would take longer than sending them all."""
+        self.under_way: Mapping[Target, str] = under_way or {}
+        """Objects that an earlier pass still writes to, with the mark of the phase: decide nothing about them."""
+        self.failed_before: Mapping[str, str] = failed_before or {}
+        """Why writes failed, since the pass before, that an earlier pass had let go; by the name of their phase."""
+        self.now = now
+        self.seed = seed
+        """Another one at each pass. A snapshot that needs names or a draw keeps it, so that a replay is exact."""
+        self.gates = gates
+        self.server_version = server_version
+
+    def store(self, resource: Resource[T]) -> Store[T]:
+        return self._cache.store(resource)
+
+
+def same_spec(before: Any, now: Any) -> bool:
+    """Whether an object has the spec, and the life, that it had."""
+    return _identity(before) == _identity(now)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ControllerSpec(Generic[S]):
+    """A kind's controller. `decide` and `conclude` are pure; `snapshot` only reads its view, None: nothing to do."""
+
+    name: str
+    subject: Resource[Any]
+    sources: Collection[Source[Any]]
+    snapshot: Callable[[View, Key], S | None]
+    decide: Callable[[S], Plan]
+    conclude: Callable[[S, Plan, Outcomes], Conclusion]
+    snapshot_type: type[S]
+    events_of: Callable[[Plan, Phase, tuple[Outcome, ...]], Iterable[EventNote]] | None = None
+    """What is said about a chain that ended after its pass (`Phase.lets_go`)."""
+    still_holds: Callable[[Any, Any], bool] = same_spec
+    """Whether what was decided about the subject as it was may begin now that it is so: much may change while writes
+    stand in line."""
+    workers: int = 3
+    pace: Callable[[S], float] | None = None
+    """Seconds to gather changes in before the next pass over an object that was last seen so. Deciding about thousands
+    of pods costs more than about ten, and one pass over a hundred changes does what a hundred passes would."""
+
+    @property
+    def all_sources(self) -> tuple[Source[Any], ...]:
+        """The sources, the subject among them."""
+        if any(source.resource == self.subject for source in self.sources):
+            return tuple(self.sources)
+        return (Source(self.subject, own_key), *self.sources)
+
+
+def _identity(obj: Any) -> tuple[str, int, bool]:
+    metadata = obj.metadata
+    return metadata.uid, metadata.generation, metadata.deletion_timestamp is not None
