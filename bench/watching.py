@@ -33,6 +33,7 @@ from kruise.machinery.clock import RealClock
 from kruise.machinery.codec import decode
 from kruise.machinery.queue import Queue
 from kruise.machinery.spec import OWNER_INDEX, owner_keys
+from kruise.machinery.watched import Watched
 
 OWNERS = Resource("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet", True, PartialObject)
 LINE_LIMIT = 1 << 22
@@ -49,7 +50,7 @@ class Manager:
         clock = RealClock()
         self.client = Client(HttpTransport(ClusterConfig(server=url, ca=Pem(path=ca))))
         self.cache = Cache(self.client, clock=clock)
-        self.store = self.cache.add(PODS, indexes={**OWNER_INDEX, "node": by_node})
+        self.store = self.cache.add(Watched(PODS, indexes={**OWNER_INDEX, "node": by_node}))
         self.queue = Queue("bench", clock=clock)
         self._keys = owner_keys(OWNERS)
         self._left = 0

@@ -31,6 +31,7 @@ from kruise.machinery.guards import guarded_body
 from kruise.machinery.limiter import WriteLimiter
 from kruise.machinery.plan import Action, Plan, Result, Target, create, delete, patch, single
 from kruise.machinery.spec import OWNER_INDEX
+from kruise.machinery.watched import Watched
 from tests.support.realcluster import ControlPlane
 
 NAMESPACE = "bench"
@@ -95,7 +96,7 @@ class Ours:
     def begin(self, plan: list[Action]) -> None:
         self._plan = plan
         cache = Cache(self._client, clock=RealClock())
-        cache.add(PODS, indexes=OWNER_INDEX)
+        cache.add(Watched(PODS, indexes=OWNER_INDEX))
         self._applier = Applier(self._client, cache, clock=RealClock())
 
     async def write(self, step: str) -> Cost:

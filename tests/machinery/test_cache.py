@@ -27,6 +27,7 @@ from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.codec import evolve
+from kruise.machinery.watched import Watched
 from tests.support.background import in_background
 from tests.support.inprocess import TOYS, InProcess
 from tests.support.scripted import ScriptedTransport, listing, refusal, thing
@@ -66,8 +67,8 @@ class TestSharing:
     def test_one_watch_serves_all_and_indexes_are_merged(self) -> None:
         async def main() -> None:
             world = InProcess()
-            first = world.cache.add(CONFIG_MAPS, indexes={"app": by_app})
-            second = world.cache.add(CONFIG_MAPS, indexes={"app": by_app, "name": by_name})
+            first = world.cache.add(Watched(CONFIG_MAPS, indexes={"app": by_app}))
+            second = world.cache.add(Watched(CONFIG_MAPS, indexes={"app": by_app, "name": by_name}))
             assert first is second is world.cache.store(CONFIG_MAPS)
             async with world.running():
                 await make(world, "a", app="x")
@@ -88,7 +89,7 @@ class TestSharing:
                 assert not pods.synced
                 await world.cache.wait_synced(10)
                 assert pods.synced
-                store = world.cache.add(CONFIG_MAPS, indexes={"app": by_app})
+                store = world.cache.add(Watched(CONFIG_MAPS, indexes={"app": by_app}))
                 assert [obj.metadata.name for obj in store.by_index("app", "x")] == ["a"]
                 await asyncio.sleep(1)
                 assert watches(world) == 2
@@ -105,19 +106,19 @@ class TestSharing:
         run_virtual(main())
 
     @pytest.mark.parametrize(
-        ("options", "said"),
+        ("kind", "options", "said"),
         [
-            ({"labels": "app=x"}, "with scope"),
-            ({"fields": "metadata.name=a"}, "with scope"),
-            ({"trim": lambda obj: obj}, "with trim"),
+            (CONFIG_MAPS, {"labels": "app=x"}, "with scope"),
+            (CONFIG_MAPS, {"fields": "metadata.name=a"}, "with scope"),
+            (Watched(CONFIG_MAPS, trim=lambda obj: obj), {}, "with trim"),
         ],
     )
-    def test_users_of_a_kind_must_agree(self, options: dict[str, Any], said: str) -> None:
+    def test_users_of_a_kind_must_agree(self, kind: Any, options: dict[str, str], said: str) -> None:
         async def main() -> None:
             cache = cache_over(ScriptedTransport())
             cache.add(CONFIG_MAPS)
             with pytest.raises(ValueError, match=f"configmaps is watched already {said}"):
-                cache.add(CONFIG_MAPS, **options)
+                cache.add(kind, **options)
 
         run_virtual(main())
 

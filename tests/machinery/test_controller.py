@@ -35,6 +35,7 @@ from kruise.machinery.plan import (
     single,
 )
 from kruise.machinery.spec import Source, View, no_keys
+from kruise.machinery.watched import Watched
 from tests.machinery.toycontroller import (
     SPEC,
     Scene,
@@ -455,7 +456,7 @@ def test_it_works_without_a_kind_that_is_optional_and_not_served() -> None:
         return snapshot(view, key)
 
     async def main() -> None:
-        sources = (*SPEC.sources, Source(gadgets, no_keys, optional=True))
+        sources = (*SPEC.sources, Source(Watched(gadgets, optional=True), no_keys))
         scene = Scene(spec=changed(sources=sources, snapshot=look))
         caching = asyncio.create_task(scene.cache.run())
         working = asyncio.create_task(scene.controller.run())
@@ -481,7 +482,7 @@ def test_an_optional_kind_that_is_served_later_brings_every_object_round_again()
         return snapshot(view, key)
 
     async def main() -> None:
-        sources = (*SPEC.sources, Source(gadgets, no_keys, optional=True))
+        sources = (*SPEC.sources, Source(Watched(gadgets, optional=True), no_keys))
         scene = Scene(spec=changed(sources=sources, snapshot=look))
         tasks = [asyncio.create_task(scene.cache.run()), asyncio.create_task(scene.controller.run())]
         await scene.add_toy(replicas=2)

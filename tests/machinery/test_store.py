@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kruise.api.native.config import CONFIG_MAPS, ConfigMap
 from kruise.machinery import store as store_module
 from kruise.machinery.codec import evolve
 from kruise.machinery.store import StaleListError, Store, VersionError
+from kruise.machinery.watched import Watched
 from tests.support.store_model import config_map
 
 Call = tuple[str | None, str | None]
 
 
-def listed(*objects: ConfigMap, version: int = 10, **options: object) -> tuple[Store[ConfigMap], list[Call]]:
+def listed(*objects: ConfigMap, version: int = 10, **options: Any) -> tuple[Store[ConfigMap], list[Call]]:
     """A store after its first list, and the versions that its handler is called with from then on."""
-    store: Store[ConfigMap] = Store(CONFIG_MAPS, **options)  # type: ignore[arg-type]
+    own = {name: options.pop(name) for name in ("accepts", "report") if name in options}
+    store: Store[ConfigMap] = Store(Watched(CONFIG_MAPS, **options), **own)
     store.replace(objects, version)
     calls: list[Call] = []
     store.subscribe(lambda old, new: calls.append((_version(old), _version(new))))
@@ -342,12 +346,12 @@ class TestReads:
 
     def test_an_index_added_later_covers_what_is_there(self) -> None:
         store, _ = listed(config_map("a", 5, app="x"))
-        store.add_index("app", by_app)
-        store.add_index("app", by_app)
+        store.add_indexes(Watched(CONFIG_MAPS, indexes={"app": by_app}))
+        store.add_indexes(Watched(CONFIG_MAPS, indexes={"app": by_app}))
         store.event("ADDED", config_map("b", 11, app="x"))
         assert [obj.metadata.name for obj in store.by_index("app", "x")] == ["a", "b"]
         with pytest.raises(ValueError, match="'app' of configmaps exists with another function"):
-            store.add_index("app", lambda obj: [])
+            store.add_indexes(Watched(CONFIG_MAPS, indexes={"app": lambda obj: []}))
 
     def test_an_unknown_index_is_named(self) -> None:
         store, _ = listed(indexes={"app": by_app})

@@ -35,6 +35,7 @@ from kruise.machinery.plan import (
     status_patch,
 )
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View
+from kruise.machinery.watched import Watched
 from tests.support.background import in_background
 from tests.support.inprocess import TOYS, InProcess, Toy, pod_body
 
@@ -105,7 +106,7 @@ def conclude(seen: ToySnapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
 SPEC = ControllerSpec(
     name="toy",
     subject=TOYS,
-    sources=(Source(PODS, pod_keys, indexes={"owner": by_owner}),),
+    sources=(Source(Watched(PODS, indexes={"owner": by_owner}), pod_keys),),
     snapshot=snapshot,
     decide=decide,
     conclude=conclude,

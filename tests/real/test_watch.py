@@ -26,6 +26,7 @@ from kruise.machinery.clock import RealClock
 from kruise.machinery.store import Store
 from kruise.machinery.watch import Scope, Watcher
 from kruise.machinery.watch_states import Cause, State, Task
+from kruise.machinery.watched import Watched
 from tests.support.background import in_background
 from tests.support.realcluster import ControlPlane
 
@@ -130,7 +131,7 @@ async def test_list_watch_and_index_300_objects(client: Client, namespace: str) 
     """Half of them are there before the list, in pages; the others come as events."""
     await make_many(client, namespace, range(150))
     cache = Cache(client, clock=RealClock(), namespace=namespace, page_size=40)
-    store = cache.add(CONFIG_MAPS, indexes={"group": by_group})
+    store = cache.add(Watched(CONFIG_MAPS, indexes={"group": by_group}))
     async with in_background(cache.run()):
         await cache.wait_synced(20)
         assert len(store) >= 150
@@ -313,7 +314,7 @@ async def test_an_api_server_that_is_killed_and_started_again(
     async with connect(cluster) as client:
         observer = Observer()
         cache = Cache(client, clock=RealClock(), namespace="default", observer=observer)
-        store = cache.add(CONFIG_MAPS, indexes={"group": by_group})
+        store = cache.add(Watched(CONFIG_MAPS, indexes={"group": by_group}))
         async with in_background(cache.run()):
             await cache.wait_synced(30)
             for made in await make_many(client, "default", range(100)):

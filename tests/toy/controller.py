@@ -5,6 +5,7 @@ from kruise.api.meta import Key
 from kruise.api.native.pod import PODS
 from kruise.feature import Feature
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, View, owner_keys
+from kruise.machinery.watched import Watched
 from tests.toy import admission
 from tests.toy.decide import TROUPES, Snapshot, conclude, decide
 
@@ -18,7 +19,7 @@ def snapshot(view: View, key: Key) -> Snapshot | None:
 SPEC = ControllerSpec(
     name="toy-controller",
     subject=TROUPES,
-    sources=(Source(PODS, owner_keys(TROUPES), indexes=OWNER_INDEX),),
+    sources=(Source(Watched(PODS, indexes=OWNER_INDEX), owner_keys(TROUPES)),),
     snapshot=snapshot,
     decide=decide,
     conclude=conclude,

@@ -113,7 +113,7 @@ class Playing:
         for controller in self._controllers:
             for source in controller.spec.all_sources:
                 if not source.optional or source.resource in served:
-                    world.add(source.resource, indexes=source.indexes)
+                    world.add(source.kind)
 
     def begin(self) -> None:
         """Hear of every change from now on; everything that is there is looked at."""

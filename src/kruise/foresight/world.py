@@ -24,10 +24,10 @@ from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.course import ANOTHER_FAILED, Course, ends_phase, rest_of, skipped, together
 from kruise.machinery.guards import is_delete
-from kruise.machinery.indexes import IndexFunction
 from kruise.machinery.patches.errors import PatchError
 from kruise.machinery.plan import Action, Outcome, Outcomes, Phase, Plan, Result
 from kruise.machinery.store import Store
+from kruise.machinery.watched import Watched, watched
 
 T = TypeVar("T", bound=Object)
 
@@ -59,19 +59,14 @@ class World:
 
     # What is there
 
-    def add(
-        self,
-        resource: Resource[T],
-        objects: Iterable[T] = (),
-        *,
-        indexes: Mapping[str, IndexFunction[T]] | None = None,
-    ) -> Store[T]:
+    def add(self, kind: Resource[T] | Watched[T], objects: Iterable[T] = ()) -> Store[T]:
         """A store with these objects. Asked again, it takes further objects and indexes."""
+        wanted = watched(kind)
+        resource = wanted.resource
         store = self.store(resource)
         if not store.synced:
             store.replace((), store.watermark)
-        for name, function in (indexes or {}).items():
-            store.add_index(name, function)
+        store.add_indexes(wanted)
         for obj in objects:
             self._version = max(self._version, _number(obj.metadata.resource_version))
             self._enter(resource, obj)

@@ -20,10 +20,10 @@ from kruise.api.meta import Object
 from kruise.api.resource import Resource
 from kruise.machinery import selectors
 from kruise.machinery.clock import Clock
-from kruise.machinery.indexes import IndexFunction
 from kruise.machinery.store import Store, VersionError
 from kruise.machinery.watch import PAGE_SIZE, Scope, WatchClient, Watcher, WatchObserver
 from kruise.machinery.watch_states import DEFAULT_BACKOFF, Backoff
+from kruise.machinery.watched import Watched, watched
 
 log = logging.getLogger(__name__)
 
@@ -83,24 +83,23 @@ class Cache:
 
     def add(
         self,
-        resource: Resource[T],
+        kind: Resource[T] | Watched[T],
         *,
-        indexes: Mapping[str, IndexFunction[T]] | None = None,
-        trim: Callable[[T], T] | None = None,
         labels: str = "",
         fields: str = "",
     ) -> Store[T]:
         """The store of a kind, watched from now on, or from the start of `run`. Indexes of all callers are merged;
         scope, struct and trimming must be the same for all, since they share the objects."""
+        wanted = watched(kind)
+        resource = wanted.resource
         scope = Scope(self._namespace if resource.namespaced else "", labels, fields)
         known = self._watchers.get(resource)
         if known is not None:
-            self._check_same(known, resource, scope, trim)
+            self._check_same(known, wanted, scope)
             store = cast(Store[T], known.store)
-            for name, function in (indexes or {}).items():
-                store.add_index(name, function)
+            store.add_indexes(wanted)
             return store
-        store = Store(resource, indexes=indexes, trim=trim, accepts=_accepts(scope), report=_report)
+        store = Store(wanted, accepts=_accepts(scope), report=_report)
         watcher = Watcher(
             self._client,
             store,
@@ -116,17 +115,15 @@ class Cache:
             self._start(self._group, watcher)
         return store
 
-    def _check_same(
-        self, known: Watcher[Any], resource: Resource[Any], scope: Scope, trim: Callable[[Any], Any] | None
-    ) -> None:
+    def _check_same(self, known: Watcher[Any], wanted: Watched[Any], scope: Scope) -> None:
         for what, has, wants in (
             ("scope", known.scope, scope),
-            ("struct", known.resource.type, resource.type),
-            ("trim", known.store.trim, trim),
+            ("struct", known.resource.type, wanted.resource.type),
+            ("trim", known.store.trim, wanted.trim),
         ):
             if has != wants:
                 raise ValueError(
-                    f"{resource} is watched already with {what} {has!r}, which cannot be shared with {wants!r}: "
+                    f"{wanted.resource} is watched already with {what} {has!r}, which cannot be shared with {wants!r}: "
                     "all users of a kind must agree on it"
                 )
 

@@ -165,7 +165,7 @@ class Controller(Generic[S]):
 
     def _watch(self) -> Iterable[Resource[Any]]:
         for source in self.spec.all_sources:
-            store = self._cache.add(source.resource, indexes=source.indexes, trim=source.trim)
+            store = self._cache.add(source.kind)
             store.subscribe(self._handler(source))
             if not source.optional:
                 yield source.resource

@@ -7,7 +7,7 @@ stay the same needs no touch and keeps its order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kruise.api.meta import Key, Object
 
@@ -17,8 +17,8 @@ K = TypeVar("K", str, Key)
 IndexFunction = Callable[[T], Iterable[str]]
 """The values under which an object is found; none, one or several."""
 
-IndexValues = tuple[tuple[str, ...], ...]
-"""What each index said about an object, in the order of the indexes."""
+IndexValues = tuple[tuple[Any, ...], ...]
+"""What each index said about an object, in the order of the indexes: texts, or what selectors were made into."""
 
 
 class Entry(Generic[T]):

@@ -8,7 +8,7 @@ plan = spec.decide(snapshot) if snapshot is not None else Plan()
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
@@ -16,6 +16,7 @@ from kruise.api.meta import Object
 from kruise.api.resource import Resource
 from kruise.machinery.spec import ControllerSpec, View
 from kruise.machinery.store import Store, parse_version
+from kruise.machinery.watched import Watched
 
 T = TypeVar("T", bound=Object)
 
@@ -29,20 +30,20 @@ class ReadStores:
     def __init__(self, spec: ControllerSpec[Any], objects: Objects) -> None:
         self._stores: dict[Resource[Any], Store[Any]] = {}
         for source in spec.all_sources:
-            store = self._add(source.resource, objects, source.trim)
-            for name, function in source.indexes.items():
-                store.add_index(name, function)
+            self._add(source.watched, objects)
 
-    def _add(self, resource: Resource[Any], objects: Objects, trim: Callable[[Any], Any] | None = None) -> Store[Any]:
-        store = self._stores.get(resource)
-        if store is None:
-            store = self._stores[resource] = Store(resource, trim=trim)
-            found = objects.get(resource)
-            if found is not None:
-                # Only their order among each other matters, and nothing comes after them.
-                newest = max((parse_version(obj.metadata.resource_version, resource) for obj in found), default=0)
-                store.replace(found, newest)
-        return store
+    def _add(self, kind: Watched[Any], objects: Objects) -> None:
+        resource = kind.resource
+        known = self._stores.get(resource)
+        if known is not None:
+            known.add_indexes(kind)
+            return
+        store = self._stores[resource] = Store(kind)
+        found = objects.get(resource)
+        if found is not None:
+            # Only their order among each other matters, and nothing comes after them.
+            newest = max((parse_version(obj.metadata.resource_version, resource) for obj in found), default=0)
+            store.replace(found, newest)
 
     def store(self, resource: Resource[T]) -> Store[T]:
         try:

@@ -88,6 +88,16 @@ class Requirement:
             return "exact-match compatibility requires one single value"
         return "for 'Gt', 'Lt' operators, exactly one value is required"
 
+    @property
+    def only_values(self) -> tuple[str, ...]:
+        """The values of which the label must have one; none: they do not decide it."""
+        return self.values if self.operator in _POSITIVE else ()
+
+    @property
+    def needs_label(self) -> bool:
+        """Whether nothing matches that does not have the label at all."""
+        return self.operator not in _NEGATIVE and self.operator is not Operator.DOES_NOT_EXIST
+
     def matches(self, labels: Mapping[str, str]) -> bool:
         operator = self.operator
         value = labels.get(self.key)

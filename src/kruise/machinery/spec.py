@@ -15,6 +15,7 @@ from kruise.api.meta import Key, Object, controller_of, key_of
 from kruise.api.resource import Resource, refers_to
 from kruise.machinery.plan import Conclusion, EventNote, Outcome, Outcomes, Phase, Plan, Target
 from kruise.machinery.store import Store
+from kruise.machinery.watched import Watched, watched
 
 S = TypeVar("S")
 T = TypeVar("T", bound=Object)
@@ -26,17 +27,26 @@ class Stores(Protocol):
     def store(self, resource: Resource[T]) -> Store[T]: ...
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Source(Generic[T]):
     """A kind whose changes matter, and for which keys. `keys` gets the old and the new object (None: there is none),
     and the stores that the controller's other sources fill: a pod is mapped to the objects whose selectors match it."""
 
-    resource: Resource[T] = dataclasses.field(kw_only=False)
-    keys: Callable[[T | None, T | None, Stores], Iterable[Key]] = dataclasses.field(kw_only=False)
-    indexes: Mapping[str, Callable[[T], Iterable[str]]] = dataclasses.field(default_factory=dict)
-    trim: Callable[[T], T] | None = None
-    optional: bool = False
-    """The cluster may not serve this kind: the controller works without it. Ask its store whether it is `synced`."""
+    kind: Resource[T] | Watched[T]
+    keys: Callable[[T | None, T | None, Stores], Iterable[Key]]
+
+    @property
+    def watched(self) -> Watched[T]:
+        return watched(self.kind)
+
+    @property
+    def resource(self) -> Resource[T]:
+        return self.watched.resource
+
+    @property
+    def optional(self) -> bool:
+        """The controller works without this kind."""
+        return self.watched.optional
 
 
 def own_key(old: Object | None, new: Object | None, stores: Stores) -> tuple[Key, ...]:

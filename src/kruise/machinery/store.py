@@ -35,6 +35,8 @@ from typing import Any, Generic, TypeVar
 from kruise.api.meta import Key, Object
 from kruise.api.resource import Resource
 from kruise.machinery.indexes import Entry, Group, Index, IndexFunction, IndexValues
+from kruise.machinery.selector_index import SelectorFunction, SelectorIndex, filters
+from kruise.machinery.watched import Watched, watched
 
 T = TypeVar("T", bound=Object)
 
@@ -83,36 +85,35 @@ def _everything(_obj: object) -> bool:
 class Store(Generic[T]):
     """Objects of one kind by namespace and name, with secondary indexes.
 
-    `trim` makes an object smaller before it is kept; it must keep name, namespace, uid and resourceVersion. `accepts`
-    says whether an object belongs here where the watch covers only a part of the kind: an answer about another one is
-    dropped, since no event would ever correct or remove it. `report` is told of what handlers, `trim` and index
-    functions raise: one odd object must not stop the others. Without it they raise to the caller.
+    `accepts` says whether an object belongs here where the watch covers only a part of the kind: an answer about
+    another one is dropped, since no event would ever correct or remove it. `report` is told of what handlers, `trim`
+    and index functions raise: one odd object must not stop the others. Without it they raise to the caller.
     """
 
     def __init__(
         self,
-        resource: Resource[T],
+        kind: Resource[T] | Watched[T],
         *,
-        indexes: Mapping[str, IndexFunction[T]] | None = None,
-        trim: Callable[[T], T] | None = None,
         accepts: Callable[[T], bool] = _everything,
         report: ErrorReport = _raise,
     ) -> None:
-        self.resource = resource
-        self.trim = trim
+        wanted = watched(kind)
+        self.resource = wanted.resource
+        self.trim = wanted.trim
         self._accepts = accepts
         self._report = report
         self._namespaces: dict[str, Group[str, T]] = {}
         self._uids: dict[str, Entry[T]] = {}
         self._indexes: dict[str, Index[T]] = {}
-        self._functions: tuple[IndexFunction[T], ...] = ()
+        self._selectors: dict[str, SelectorIndex[T]] = {}
+        self._all_indexes: tuple[Index[T] | SelectorIndex[T], ...] = ()
+        self._functions: tuple[Callable[[T], Iterable[Any]], ...] = ()
         self._handlers: tuple[Handler[T], ...] = ()
         self._watermark = 0
         self._synced = False
         self._marked: set[str] = set()
         self._marked_early: dict[str, None] = {}
-        for name, function in (indexes or {}).items():
-            self.add_index(name, function)
+        self.add_indexes(wanted)
 
     # Reads
 
@@ -145,9 +146,28 @@ class Store(Generic[T]):
         try:
             found = self._indexes[index]
         except KeyError:
-            known = ", ".join(sorted(self._indexes)) or "none"
-            raise LookupError(f"the store of {self.resource} has no index {index!r} (it has: {known})") from None
+            raise self._no_index("index", index, self._indexes) from None
         return found.find(value)
+
+    def selecting(
+        self,
+        index: str,
+        labels: Mapping[str, str],
+        namespace: str = "",
+        namespace_labels: Mapping[str, str] | None = None,
+    ) -> tuple[T, ...]:
+        """The objects with a selector that selects something with these labels in this namespace (empty: it is in
+        none), by namespace and name. Who selects namespaces by labels is found only if those of the namespace are
+        given: a namespace that nobody can see is not selected."""
+        try:
+            found = self._selectors[index]
+        except KeyError:
+            raise self._no_index("selector index", index, self._selectors) from None
+        return found.find(labels, namespace, namespace_labels)
+
+    def _no_index(self, what: str, name: str, known: Mapping[str, object]) -> LookupError:
+        has = ", ".join(sorted(known)) or "none"
+        return LookupError(f"the store of {self.resource} has no {what} {name!r} (it has: {has})")
 
     def is_terminating(self, obj: T) -> bool:
         """It is being deleted: the object says so, or a delete of it was answered and the watch lags behind."""
@@ -159,13 +179,31 @@ class Store(Generic[T]):
 
     # Wiring
 
-    def add_index(self, name: str, function: IndexFunction[T]) -> None:
-        known = self._indexes.get(name)
-        if known is not None:
-            if known.function is not function:
-                raise ValueError(f"index {name!r} of {self.resource} exists with another function; choose another name")
-            return
-        index = self._indexes[name] = Index(name, function)
+    def add_indexes(self, kind: Watched[T]) -> None:
+        """Find objects by these indexes, too."""
+        for name, function in kind.indexes.items():
+            if self._is_new(name, function, self._indexes):
+                self._indexes[name] = index = Index(name, function)
+                self._fill(index, function)
+        for name, selectors in kind.selectors.items():
+            if self._is_new(name, selectors, self._selectors):
+                self._selectors[name] = selector_index = SelectorIndex(name, selectors)
+                self._fill(selector_index, filters(selectors))
+
+    def _is_new(
+        self,
+        name: str,
+        function: IndexFunction[T] | SelectorFunction[T],
+        known: Mapping[str, Index[T]] | Mapping[str, SelectorIndex[T]],
+    ) -> bool:
+        if name not in known:
+            return True
+        if known[name].function is not function:
+            raise ValueError(f"index {name!r} of {self.resource} exists with another function; choose another name")
+        return False
+
+    def _fill(self, index: Index[T] | SelectorIndex[T], function: Callable[[T], Iterable[Any]]) -> None:
+        self._all_indexes = (*self._all_indexes, index)
         self._functions = (*self._functions, function)
         for entry in self._uids.values():
             added = self._values_one(function, entry.obj)
@@ -330,7 +368,7 @@ class Store(Generic[T]):
             group = self._namespaces[metadata.namespace] = Group()
         group.add(metadata.name, entry)
         self._uids[metadata.uid] = entry
-        for index, after in zip(self._indexes.values(), values, strict=True):
+        for index, after in zip(self._all_indexes, values, strict=True):
             index.move(entry, (), after)
         if metadata.uid in self._marked_early:
             del self._marked_early[metadata.uid]
@@ -340,7 +378,7 @@ class Store(Generic[T]):
     def _put(self, entry: Entry[T], obj: T, version: int) -> None:
         values = self._values(obj)
         if values != entry.values:
-            for index, before, after in zip(self._indexes.values(), entry.values, values, strict=True):
+            for index, before, after in zip(self._all_indexes, entry.values, values, strict=True):
                 if before != after:
                     index.move(entry, before, after)
             entry.values = values
@@ -354,7 +392,7 @@ class Store(Generic[T]):
         if not group.entries:
             del self._namespaces[namespace]
         del self._uids[entry.uid]
-        for index, before in zip(self._indexes.values(), entry.values, strict=True):
+        for index, before in zip(self._all_indexes, entry.values, strict=True):
             index.move(entry, before, ())
         self._marked.discard(entry.uid)
 
@@ -381,7 +419,7 @@ class Store(Generic[T]):
     def _values(self, obj: T) -> IndexValues:
         return tuple([self._values_one(function, obj) for function in self._functions])
 
-    def _values_one(self, function: IndexFunction[T], obj: T) -> tuple[str, ...]:
+    def _values_one(self, function: Callable[[T], Iterable[Any]], obj: T) -> tuple[Any, ...]:
         try:
             return tuple(function(obj))
         except Exception as error:  # noqa: BLE001 - handed on: the object stays readable by its name

@@ -48,7 +48,7 @@ class Stores:
     def __init__(self, spec: ControllerSpec[Snapshot]) -> None:
         self._stores: dict[Resource[Any], Store[Any]] = {CLONE_SETS: Store(CLONE_SETS)}
         for source in spec.sources:
-            self._stores[source.resource] = Store(source.resource, indexes=source.indexes)
+            self._stores[source.resource] = Store(source.kind)
 
     def store(self, resource: Resource[Any]) -> Store[Any]:
         return self._stores[resource]

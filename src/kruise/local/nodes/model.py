@@ -34,6 +34,7 @@ from kruise.machinery.client.errors import ClientError, ConflictError, InvalidEr
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.clock import Clock
 from kruise.machinery.events import EventRecorder
+from kruise.machinery.watched import Watched
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class NodeModel:
         self._monitor = monitor
         self._images = dict(images or {})
         self._writers = writers
-        self._pods = cache.add(BOUND_PODS, fields=BOUND, indexes={"node": _node_of})
+        self._pods = cache.add(Watched(BOUND_PODS, indexes={"node": _node_of}), fields=BOUND)
         self._node_store = cache.add(NODES)
         self._recorder = EventRecorder(client, component="kubelet", clock=clock, capacity=100_000, writers=4)
         self._entries: dict[str, _Entry] = {}

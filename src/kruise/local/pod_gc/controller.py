@@ -11,6 +11,7 @@ from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod
 from kruise.local.pod_gc import collect, node_lifecycle
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View, own_key
+from kruise.machinery.watched import Watched
 
 COLLECTOR = "pod-garbage-collector-controller"
 NODE_LIFECYCLE = "taint-eviction-controller"
@@ -74,7 +75,7 @@ def collector_spec(threshold: int) -> ControllerSpec[collect.Snapshot]:
     return ControllerSpec(
         name=COLLECTOR,
         subject=NODES,
-        sources=(Source(NODES, own_key), Source(PODS, pod_keys, indexes=INDEXES)),
+        sources=(Source(NODES, own_key), Source(Watched(PODS, indexes=INDEXES), pod_keys)),
         snapshot=snapshot,
         decide=collect.decide,
         conclude=collect.conclude,
@@ -95,7 +96,7 @@ def node_lifecycle_spec() -> ControllerSpec[node_lifecycle.Snapshot]:
     return ControllerSpec(
         name=NODE_LIFECYCLE,
         subject=NODES,
-        sources=(Source(NODES, _node_keys), Source(PODS, pod_keys, indexes=INDEXES)),
+        sources=(Source(NODES, _node_keys), Source(Watched(PODS, indexes=INDEXES), pod_keys)),
         snapshot=_lifecycle_snapshot,
         decide=node_lifecycle.decide,
         conclude=node_lifecycle.conclude,

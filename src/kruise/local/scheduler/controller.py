@@ -17,6 +17,7 @@ from kruise.local.scheduler.exclusion import required_terms
 from kruise.local.scheduler.volumes import claim_names
 from kruise.local.storage_binding.objects import CLAIMS, STORAGE_CLASSES, VOLUMES, Claim
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View, no_keys
+from kruise.machinery.watched import Watched
 
 NAME = "default-scheduler"
 KEY = Key("", NAME)
@@ -36,7 +37,7 @@ def spec() -> ControllerSpec[Snapshot]:
         name=NAME,
         subject=NODES,
         sources=(
-            Source(PODS, _pod_keys, indexes={WAITING: _is_waiting, ON_NODE: _is_on_node}),
+            Source(Watched(PODS, indexes={WAITING: _is_waiting, ON_NODE: _is_on_node}), _pod_keys),
             Source(NODES, _node_keys),
             Source(CLAIMS, _claim_keys),
             Source(VOLUMES, no_keys),

@@ -21,6 +21,7 @@ from kruise.local.storage_binding.objects import (
     is_bound,
 )
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View, no_keys, own_key
+from kruise.machinery.watched import Watched
 
 CLAIM_CONTROLLER = "persistentvolume-controller"
 VOLUME_CONTROLLER = "persistentvolume-reclaimer"
@@ -92,10 +93,10 @@ def claim_spec() -> ControllerSpec[claims.Snapshot]:
         name=CLAIM_CONTROLLER,
         subject=CLAIMS,
         sources=(
-            Source(CLAIMS, own_key, indexes={UNBOUND: _unbound}),
-            Source(VOLUMES, volume_keys, indexes={BY_CLAIM: _by_claim}),
+            Source(Watched(CLAIMS, indexes={UNBOUND: _unbound}), own_key),
+            Source(Watched(VOLUMES, indexes={BY_CLAIM: _by_claim}), volume_keys),
             Source(STORAGE_CLASSES, unbound_keys),
-            Source(PODS, pod_keys, indexes={USERS: _by_used_claim}),
+            Source(Watched(PODS, indexes={USERS: _by_used_claim}), pod_keys),
             Source(NODES, no_keys),
         ),
         snapshot=_claim_snapshot,

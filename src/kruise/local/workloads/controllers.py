@@ -1,12 +1,12 @@
 """How the workload controllers are watched and wired: what their snapshots are made of, and which changes matter.
 
-An orphan says nothing about who may want it, so the sources of orphans look at the selectors of the workloads in its
-namespace: that is why the specs are made for a cache. Each spec's name is the component of its events.
+An orphan says nothing about who may want it, so the sources of orphans ask the stores whose selectors match it. Each
+spec's name is the component of its events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kruise.api.meta import Key, Object, controller_of, key_of
@@ -24,8 +24,11 @@ from kruise.local.workloads.pods import (
     matcher,
     owner_of,
     restarts,
+    selector_of,
 )
+from kruise.machinery.selector_index import Selects
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, own_key, owner_keys
+from kruise.machinery.watched import Watched
 
 REPLICA_SET_CONTROLLER = "replicaset-controller"
 DEPLOYMENT_CONTROLLER = "deployment-controller"
@@ -35,6 +38,15 @@ JOB_PODS = "job-pods"
 """Index of the pods that Jobs still have to count, by namespace and name of the Job, which may be gone."""
 
 _REPLICA_SET_ORPHANS = "orphan-replica-sets"
+_ADOPTION = "adoption"
+"""Index of the workloads by what they would adopt."""
+
+
+def _adopts(workload: Any) -> tuple[Selects]:
+    return (Selects(selector_of(workload.spec.selector), workload.metadata.namespace),)
+
+
+_ADOPTERS: Mapping[str, Callable[[Any], Iterable[Selects]]] = {_ADOPTION: _adopts}
 
 
 def specs() -> tuple[ControllerSpec[Any], ...]:
@@ -49,9 +61,8 @@ def _wanting(workloads: Resource[Any]) -> Callable[[Object, Stores], Iterable[Ke
         labels = orphan.metadata.labels
         if not labels or orphan.metadata.deletion_timestamp is not None:
             return
-        for workload in stores.store(workloads).list(orphan.metadata.namespace):
-            if matcher(workload.spec.selector)(labels):
-                yield key_of(workload)
+        for workload in stores.store(workloads).selecting(_ADOPTION, labels, orphan.metadata.namespace):
+            yield key_of(workload)
 
     return keys
 
@@ -75,8 +86,8 @@ def replica_set_spec() -> ControllerSpec[replicaset.Snapshot]:
         name=REPLICA_SET_CONTROLLER,
         subject=REPLICA_SETS,
         sources=(
-            Source(REPLICA_SETS, _spec_keys, indexes=OWNER_INDEX),
-            Source(PODS, pod_keys, indexes={**OWNER_INDEX, **ORPHAN_INDEX}),
+            Source(Watched(REPLICA_SETS, indexes=OWNER_INDEX, selectors=_ADOPTERS), _spec_keys),
+            Source(Watched(PODS, indexes={**OWNER_INDEX, **ORPHAN_INDEX}), pod_keys),
         ),
         snapshot=_replica_set_snapshot,
         decide=replicaset.decide,
@@ -156,9 +167,12 @@ def deployment_spec() -> ControllerSpec[deployment.Snapshot]:
         name=DEPLOYMENT_CONTROLLER,
         subject=DEPLOYMENTS,
         sources=(
-            Source(DEPLOYMENTS, own_key),
-            Source(REPLICA_SETS, replica_set_keys, indexes={**OWNER_INDEX, _REPLICA_SET_ORPHANS: _orphan_replica_sets}),
-            Source(PODS, pod_keys, indexes=OWNER_INDEX),
+            Source(Watched(DEPLOYMENTS, selectors=_ADOPTERS), own_key),
+            Source(
+                Watched(REPLICA_SETS, indexes={**OWNER_INDEX, _REPLICA_SET_ORPHANS: _orphan_replica_sets}),
+                replica_set_keys,
+            ),
+            Source(Watched(PODS, indexes=OWNER_INDEX), pod_keys),
         ),
         snapshot=_deployment_snapshot,
         decide=deployment.decide,
@@ -214,8 +228,8 @@ def job_spec() -> ControllerSpec[job.Snapshot]:
         name=JOB_CONTROLLER,
         subject=JOBS,
         sources=(
-            Source(JOBS, own_key),
-            Source(PODS, pod_keys, indexes={**OWNER_INDEX, ORPHANS: by_orphanage, JOB_PODS: _uncounted}),
+            Source(Watched(JOBS, selectors=_ADOPTERS), own_key),
+            Source(Watched(PODS, indexes={**OWNER_INDEX, ORPHANS: by_orphanage, JOB_PODS: _uncounted}), pod_keys),
         ),
         snapshot=_job_snapshot,
         decide=job.decide,

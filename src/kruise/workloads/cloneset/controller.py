@@ -21,6 +21,7 @@ from kruise.machinery.codec import evolve
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, View, no_keys, owner_keys
 from kruise.machinery.store import Store
+from kruise.machinery.watched import Watched
 from kruise.workloads.cloneset.admission import handlers
 from kruise.workloads.cloneset.conclude import conclude, events_of_chain
 from kruise.workloads.cloneset.decide import decide
@@ -128,13 +129,13 @@ def _pace(snapshot: Snapshot) -> float:
 def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
     mine = owner_keys(CLONE_SETS)
     sources: list[Source[Any]] = [
-        Source(PODS, mine, indexes=OWNER_INDEX),
-        Source(PERSISTENT_VOLUME_CLAIMS, mine, indexes=OWNER_INDEX),
-        Source(CONTROLLER_REVISIONS, mine, indexes={_BY_NAME: _by_owner_name, _ORPHANS: _orphans}),
+        Source(Watched(PODS, indexes=OWNER_INDEX), mine),
+        Source(Watched(PERSISTENT_VOLUME_CLAIMS, indexes=OWNER_INDEX), mine),
+        Source(Watched(CONTROLLER_REVISIONS, indexes={_BY_NAME: _by_owner_name, _ORPHANS: _orphans}), mine),
         Source(NODES, no_keys),
     ]
     if settings.gates.get(PRE_DOWNLOAD_GATE, False):
-        sources.append(Source(IMAGE_PULL_JOBS, mine, indexes=OWNER_INDEX, optional=True))
+        sources.append(Source(Watched(IMAGE_PULL_JOBS, indexes=OWNER_INDEX, optional=True), mine))
     return (
         ControllerSpec(
             name=NAME,
