@@ -32,7 +32,7 @@ from kruise.manager.installation.installer import Installer
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.options import Options
 from kruise.manager.process import AdmissionParts, Manager
-from kruise.manager.webhooks import converters_of, handlers_of
+from kruise.manager.webhooks import converters_of, registry_of
 
 FIELD_MANAGER = "kruise-manager"
 REPORTS_SERVICE = "kruise-manager"
@@ -61,7 +61,7 @@ class _InProcessAdmission:
         self._reports = reports
         self._reports_address = Address(parts.options.own_namespace, REPORTS_SERVICE, REPORTS_PORT)
         self._client = parts.client
-        self._registry = handlers_of(parts.features, parts.options, parts.cache)
+        self._registry = registry_of(parts.features, parts.options, parts.cache)
         answerer = Answerer(
             clock=parts.clock,
             stores=parts.cache,

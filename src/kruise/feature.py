@@ -6,15 +6,16 @@ A kind's folder ends in one `Feature`; nothing else has to know the kind.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from kruise.admission.chain import Mutate, PodStep
+from kruise.admission.chain import Mutate, PodChain, PodStep
 from kruise.admission.conversion import Convert
 from kruise.admission.inventory import Entry
 from kruise.admission.registry import Handler
-from kruise.api.resource import Resource
+from kruise.admission.validating_chain import JudgePod, PodOperation, PodValidationChain, PodValidationStep
 from kruise.machinery.spec import ControllerSpec
+from kruise.machinery.watched import Kinds
 
 
 class Settings(Protocol):
@@ -36,11 +37,21 @@ class Settings(Protocol):
 
 
 class PodMutation(NamedTuple):
-    """A step of the pod admission chain."""
+    """A step of the chain behind `/mutate-pod`."""
 
     step: PodStep
     mutate: Mutate
-    needs: tuple[Resource[Any], ...] = ()
+    needs: Kinds = ()
+
+
+class PodValidation(NamedTuple):
+    """A step of the chain behind `/validate-pod`."""
+
+    step: PodValidationStep
+    judge: JudgePod
+    needs: Kinds = ()
+    operations: Collection[PodOperation] | None = None
+    """What it is asked about; None: all that its position can be asked about."""
 
 
 class Conversion(NamedTuple):
@@ -68,5 +79,21 @@ class Feature:
     webhooks: Callable[[Settings], Sequence[Handler]] = _nothing
     """Admission handlers that are active under these settings."""
     pod_mutations: Callable[[Settings], Sequence[PodMutation]] = _nothing
-    """Steps of the pod admission chain that are active under these settings."""
+    """Changes of new pods that are active under these settings."""
+    pod_validations: Callable[[Settings], Sequence[PodValidation]] = _nothing
+    """Checks of what is done to pods that are active under these settings."""
     conversions: Sequence[Conversion] = ()
+
+
+def handlers_of(features: Sequence[Feature], settings: Settings) -> tuple[Handler, ...]:
+    """Every admission handler that is active under these settings; the steps of a pod chain are one."""
+    handlers = [handler for feature in features for handler in feature.webhooks(settings)]
+    changes, checks = PodChain(), PodValidationChain()
+    for feature in features:
+        for step, mutate, needs in feature.pod_mutations(settings):
+            changes.register(step, mutate, needs=needs)
+        for check, judge, needs, operations in feature.pod_validations(settings):
+            checks.register(check, judge, needs=needs, operations=operations)
+    if settings.gates.get("PodWebhook", True):
+        handlers += [chain.handler() for chain in (changes, checks) if chain.steps]
+    return tuple(handlers)

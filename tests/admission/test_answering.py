@@ -32,6 +32,7 @@ from kruise.machinery.cache import Cache
 from kruise.machinery.client.errors import StatusCause
 from kruise.machinery.clock import ManualClock, VirtualClock, run_virtual
 from kruise.machinery.plan import Action, Outcome, Result, Target
+from kruise.machinery.watched import Watched
 from tests.admission.helpers import V1, config_map, local_client, local_core, patch_of, request_of, response_of
 
 COUNTER = Target(CONFIG_MAPS, "shop", "counter")
@@ -388,3 +389,18 @@ async def test_the_seed_is_the_same_for_all_rounds_of_a_request_and_differs_betw
     await ask(mutating(decide), request_of(config_map(), uid="a"), answerer)
     await ask(mutating(decide), request_of(config_map(), uid="b"), answerer)
     assert seeds[0] == seeds[1] != seeds[2] == seeds[3]
+
+
+def test_a_handler_does_not_wait_for_an_optional_kind_but_may_ask_whether_it_is_there() -> None:
+    async def main() -> dict[str, Any]:
+        clock = VirtualClock(asyncio.get_running_loop())
+        cache = Cache(local_client(local_core(clock), clock), clock=clock)
+        kind = Watched(CONFIG_MAPS, optional=True)
+        cache.add(kind)  # and never filled
+
+        def decide(request: AdmissionRequest, view: HandlerView) -> Verdict:
+            return Deny(message=f"synced: {view.store(CONFIG_MAPS).synced}")
+
+        return await ask(validating(decide, kind), request_of(config_map()), Answerer(clock, stores=cache))
+
+    assert run_virtual(main())["status"]["message"] == "synced: False"

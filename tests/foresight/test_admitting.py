@@ -7,15 +7,23 @@ from typing import Any
 
 import pytest
 
+from kruise.admission.chain import PodStep, StepContext
+from kruise.admission.decisions import Change
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.conversion.cloneset import convert
-from kruise.api.meta import Key
+from kruise.api.meta import Key, ObjectMeta
 from kruise.api.native.apps import CONTROLLER_REVISIONS, DEPLOYMENTS
+from kruise.api.native.config import CONFIG_MAPS, ConfigMap
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.feature import Feature, PodMutation
 from kruise.foresight import RefusedError, UnknownKindError, foresee, needed
+from kruise.foresight.admitting import Gatekeeper
+from kruise.foresight.world import World
 from kruise.kinds import FEATURES
+from kruise.machinery import plan as plans
+from kruise.machinery.watched import Watched
 from tests.foresight.scenes import KEY, NOW, Scene, manifest, options, sizes
 
 
@@ -111,3 +119,21 @@ def test_a_selector_that_cannot_be_read() -> None:
     document["spec"]["selector"] = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
     with pytest.raises(RefusedError, match=r"spec\.selector"):
         needed(CLONE_SETS, document, features=FEATURES, settings=options())
+
+
+def test_pod_steps_find_objects_by_their_indexes() -> None:
+    kind = Watched(CONFIG_MAPS, indexes={"name": lambda found: (found.metadata.name,)})
+
+    def note(pod: dict[str, Any], context: StepContext) -> Change:
+        store = context.view.store(CONFIG_MAPS)
+        return Change(object={**pod, "found": len(store.by_index("name", "a")), "read": store.synced})
+
+    step = PodMutation(PodStep.SIDECAR_SET, note, needs=(kind,))
+    gatekeeper = Gatekeeper([Feature(name="watchful", pod_mutations=lambda settings: [step])], options())
+    body = {"metadata": {"name": "p", "namespace": "ns"}, "spec": {"containers": []}}
+    create = plans.create(PODS, body, reason="missing", owner_uid="u")
+    world = World(NOW)
+    gatekeeper.enter(world)
+    assert gatekeeper.new_object(create, world) == {**body, "found": 0, "read": False}, "nobody read them"
+    world.add(CONFIG_MAPS, [ConfigMap(metadata=ObjectMeta(name="a", uid="u", resource_version="1"))])
+    assert gatekeeper.new_object(create, world) == {**body, "found": 1, "read": True}

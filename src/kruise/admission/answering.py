@@ -37,6 +37,7 @@ from kruise.machinery.clock import Clock
 from kruise.machinery.patches import json_patch
 from kruise.machinery.plan import Action, Outcome, Outcomes, Result, Target
 from kruise.machinery.store import Store
+from kruise.machinery.watched import watched
 
 T = TypeVar("T", bound=Object)
 log = logging.getLogger(__name__)
@@ -146,7 +147,7 @@ class Answerer:
             said = handler.decide(request, view)
             if not isinstance(said, Needs):
                 return said
-        doing = "waiting for the first list of " + ", ".join(str(resource) for resource in handler.needs)
+        doing = "waiting for the first list of " + ", ".join(str(resource) for resource in _waited_for(handler))
         give_up = asyncio.get_running_loop().time() + seconds
         try:
             async with asyncio.timeout_at(give_up):
@@ -179,8 +180,9 @@ class Answerer:
             return
         if self.stores is None:
             raise LookupError(f"{handler.path} needs stores, but this server has none")
-        if not all(self.stores.store(resource).synced for resource in handler.needs):
-            await self.stores.wait_synced(None, handler.needs)
+        resources = _waited_for(handler)
+        if not all(self.stores.store(resource).synced for resource in resources):
+            await self.stores.wait_synced(None, resources)
 
     async def _read(self, request: AdmissionRequest, target: Target) -> Any:
         try:
@@ -213,9 +215,15 @@ class Answerer:
         return self.hands
 
 
+def _waited_for(handler: Handler) -> list[Resource[Any]]:
+    kinds = [watched(kind) for kind in handler.needs]
+    return [kind.resource for kind in kinds if not kind.optional]
+
+
 def _store(stores: Stores, handler: Handler, resource: Resource[Any]) -> Store[Any]:
-    """Only stores that were waited for: an empty one that is not filled yet would look like an empty cluster."""
-    if resource not in handler.needs:
+    """Only stores that were waited for: an empty one that is not filled yet would look like an empty cluster. One that
+    is optional says itself whether it is filled."""
+    if all(watched(kind).resource != resource for kind in handler.needs):
         raise LookupError(f"{handler.path} asked for the store of {resource} but does not name it in its `needs`")
     return stores.store(resource)
 

@@ -11,10 +11,10 @@ import enum
 from collections.abc import Callable
 from typing import Any
 
-from kruise.admission.decisions import Allow, Answer, Change, Deny, HandlerView, Invalid, Mutation, Needs
+from kruise.admission.decisions import Allow, Change, Deny, HandlerView, Invalid, Mutation, Needs, with_notes
 from kruise.admission.registry import MutatingHandler
 from kruise.admission.review import AdmissionRequest
-from kruise.api.resource import Resource
+from kruise.machinery.watched import Kinds
 
 PATH = "/mutate-pod"
 
@@ -50,14 +50,14 @@ both mean unchanged."""
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Registered:
     mutate: Mutate
-    needs: tuple[Resource[Any], ...]
+    needs: Kinds
 
 
 class PodChain:
     def __init__(self) -> None:
         self._steps: dict[PodStep, _Registered] = {}
 
-    def register(self, step: PodStep, mutate: Mutate, *, needs: tuple[Resource[Any], ...] = ()) -> None:
+    def register(self, step: PodStep, mutate: Mutate, *, needs: Kinds = ()) -> None:
         if step in self._steps:
             raise ValueError(f"pod step {step.name} is registered twice")
         self._steps[step] = _Registered(mutate, needs)
@@ -68,7 +68,7 @@ class PodChain:
         return tuple(sorted(self._steps))
 
     def handler(self) -> MutatingHandler:
-        needs = dict.fromkeys(resource for step in self.steps for resource in self._steps[step].needs)
+        needs = dict.fromkeys(kind for step in self.steps for kind in self._steps[step].needs)
         return MutatingHandler(PATH, self.decide, tuple(needs))
 
     def decide(self, request: AdmissionRequest, view: HandlerView) -> Mutation:
@@ -86,18 +86,14 @@ class PodChain:
             warnings += answer.warnings
             audit.update(answer.audit_annotations)
             if isinstance(answer, Deny | Invalid):
-                return _with(answer, warnings, audit)
+                return with_notes(answer, warnings, audit)
             if isinstance(answer, Change):
                 pod = dict(answer.object)
                 changed = True
-        return _with(Change(object=pod) if changed else Allow(), warnings, audit)
+        return with_notes(Change(object=pod) if changed else Allow(), warnings, audit)
 
 
 def _namespace(pod: dict[str, Any], request: AdmissionRequest) -> str:
     metadata = pod.get("metadata")
     own = metadata.get("namespace") if isinstance(metadata, dict) else None
     return own or request.namespace or ""
-
-
-def _with(answer: Answer, warnings: tuple[str, ...], audit: dict[str, str]) -> Answer:
-    return dataclasses.replace(answer, warnings=warnings, audit_annotations=audit)

@@ -95,6 +95,14 @@ Verdict = Allow | Deny | Invalid | Needs
 Answer = Allow | Change | Deny | Invalid
 
 
+_A = TypeVar("_A", bound=_Answer)
+
+
+def with_notes(answer: _A, warnings: tuple[str, ...], audit: Mapping[str, str]) -> _A:
+    """The answer of a chain, with what its steps had to say beside theirs."""
+    return dataclasses.replace(answer, warnings=warnings, audit_annotations=audit)
+
+
 def verdict_of(causes: Iterable[StatusCause], *, warnings: Iterable[str] = ()) -> Allow | Invalid:
     """Allow if nothing was found wrong, Invalid with everything that was."""
     found = tuple(causes)

@@ -9,11 +9,14 @@ template, which the manager follows.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from kruise.admission.chain import PATH as MUTATE_POD
 from kruise.admission.configurations import MUTATING_NAME, TEMPLATE, VALIDATING_NAME
 from kruise.admission.review import REVIEW_VERSIONS
+from kruise.admission.validating_chain import PATH as VALIDATE_POD
+from kruise.admission.validating_chain import PodOperation, PodValidationStep, Position
 from kruise.machinery.codec import canonical
 
 BOTH = ("v1alpha1", "v1beta1")
@@ -22,8 +25,6 @@ CREATE_UPDATE_DELETE = ("CREATE", "UPDATE", "DELETE")
 DELETE = ("DELETE",)
 
 PROTECTION_LABEL = "policy.kruise.io/delete-protection"
-POD_ANNOTATIONS = ("pub.kruise.io/related-pub", "kruise.io/related-pub", "apps.kruise.io/matched-workloadspread")
-"""A pod without any of these concerns no validating handler (PW-23, PW-33)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +42,42 @@ class Entry:
     match_conditions: tuple[Mapping[str, str], ...] = ()
 
 
-def _marked(variable: str) -> str:
-    keys = " || ".join(f"'{key}' in {variable}.metadata.annotations" for key in POD_ANNOTATIONS)
+def marked_pods_only(marks: Iterable[str]) -> tuple[Mapping[str, str], ...]:
+    """Pods without any of these annotations cause no call at all. Both objects count: taking the mark away in an update
+    is itself an update of a marked pod. Static, so there is no moment in which a first mark is missed."""
+    keys = tuple(marks)
+    expression = f"{_has_any(keys, 'object')} || {_has_any(keys, 'oldObject')}"
+    return ({"name": "marked-pods-only", "expression": expression},)
+
+
+def _has_any(marks: Iterable[str], variable: str) -> str:
+    keys = " || ".join(f"'{key}' in {variable}.metadata.annotations" for key in marks)
     return f"({variable} != null && has({variable}.metadata.annotations) && ({keys}))"
 
 
-CONCERNED_PODS: tuple[Mapping[str, str], ...] = (
-    {"name": "marked-pods-only", "expression": f"{_marked('object')} || {_marked('oldObject')}"},
-)
-"""Pods that no budget and no spread has marked cause no call at all. Both objects count: taking the mark away in an
-update is itself an update of a marked pod. Static, so there is no moment in which a first mark is missed."""
+def pod_checks(positions: Sequence[Position]) -> Iterator[Entry]:
+    """The entries that ask these positions of the validating pod chain: one for the pod, one for each subresource."""
+    for subresource in dict.fromkeys(operation.subresource for operation in PodOperation):
+        operations = [operation for operation in PodOperation if operation.subresource == subresource]
+        asked = [operation for operation in operations if any(operation in item.operations for item in positions)]
+        if not asked:
+            continue
+        concerned = [item for item in positions if not item.operations.isdisjoint(asked)]
+        # An eviction does not show the pod, so it always calls; so does what concerns every pod.
+        is_marked = all(operation.shows_pod for operation in asked) and all(item.marks for item in concerned)
+        # The last position first: so the list has always been installed, and it shall not change for nothing.
+        marks = dict.fromkeys(mark for item in reversed(concerned) for mark in item.marks)
+        yield Entry(
+            name=f"vpod{subresource}.kb.io",
+            path=VALIDATE_POD,
+            group="",
+            resource=f"pods/{subresource}" if subresource else "pods",
+            versions=("v1",),
+            operations=tuple(operation.verb for operation in asked),
+            is_pod=True,
+            gate="PodWebhook",
+            match_conditions=marked_pods_only(marks) if is_marked else (),
+        )
 
 
 def _kruise(
@@ -92,7 +119,7 @@ def _protected(
 MUTATING: tuple[Entry, ...] = (
     Entry(
         name="mpod.kb.io",
-        path="/mutate-pod",
+        path=MUTATE_POD,
         group="",
         resource="pods",
         versions=("v1",),
@@ -134,27 +161,7 @@ VALIDATING: tuple[Entry, ...] = (
         versions=("v1", "v1beta1"),
         gate="ResourcesDeletionProtection",
     ),
-    Entry(
-        name="vpod.kb.io",
-        path="/validate-pod",
-        group="",
-        resource="pods",
-        versions=("v1",),
-        operations=("UPDATE", "DELETE"),
-        is_pod=True,
-        gate="PodWebhook",
-        match_conditions=CONCERNED_PODS,
-    ),
-    Entry(
-        name="vpodeviction.kb.io",
-        path="/validate-pod",
-        group="",
-        resource="pods/eviction",
-        versions=("v1",),
-        operations=("CREATE",),
-        is_pod=True,
-        gate="PodWebhook",
-    ),
+    *pod_checks([step.value for step in PodValidationStep]),
     _kruise("v", "resourcedistribution"),
     _kruise("v", "workloadspread"),
     _kruise("v", "advancedcronjob"),

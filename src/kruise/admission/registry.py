@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from kruise.admission.decisions import Decide, Judge
-from kruise.api.resource import Resource
+from kruise.machinery.watched import Kinds
 
 RESERVED = frozenset({"/convert", "/healthz"})
 
@@ -15,15 +14,16 @@ RESERVED = frozenset({"/convert", "/healthz"})
 class MutatingHandler:
     path: str
     decide: Decide
-    needs: tuple[Resource[Any], ...] = ()
-    """Kinds whose stores must be filled before the first question. Until then calls wait, and fail closed."""
+    needs: Kinds = ()
+    """Kinds whose stores must be filled before the first question, with the indexes that it looks by. Until then calls
+    wait, and fail closed; they do not wait for optional ones."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ValidatingHandler:
     path: str
     decide: Judge
-    needs: tuple[Resource[Any], ...] = ()
+    needs: Kinds = ()
 
 
 Handler = MutatingHandler | ValidatingHandler

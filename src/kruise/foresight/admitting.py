@@ -9,7 +9,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kruise.admission.chain import PATH, PodChain
 from kruise.admission.conversion import ConversionError, Converters
 from kruise.admission.decisions import Allow, Change, Deny, HandlerView, Invalid, NeedsReads, NeedsWrites
 from kruise.admission.inventory import MUTATING, VALIDATING, Entry
@@ -24,12 +23,13 @@ from kruise.admission.review import (
 from kruise.api.meta import Key
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
-from kruise.feature import Feature, Settings
+from kruise.feature import Feature, Settings, handlers_of
 from kruise.foresight.errors import RefusedError
 from kruise.foresight.world import RefusedWriteError, World
 from kruise.machinery import codec
 from kruise.machinery.codec import Raw
 from kruise.machinery.plan import Action, Outcome, Outcomes, Result
+from kruise.machinery.watched import watched
 
 _ROUNDS = 8
 _UID = "00000000-0000-4000-8000-00000000f0e5"
@@ -40,19 +40,20 @@ class Gatekeeper:
 
     def __init__(self, features: Sequence[Feature], settings: Settings) -> None:
         self._settings = settings
-        self._handlers = {handler.path: handler for feature in features for handler in feature.webhooks(settings)}
-        chain = PodChain()
-        for feature in features:
-            for mutation in feature.pod_mutations(settings):
-                chain.register(mutation.step, mutation.mutate, needs=mutation.needs)
-        if chain.steps and settings.gates.get("PodWebhook", True):
-            self._handlers[PATH] = chain.handler()
+        self._handlers = {handler.path: handler for handler in handlers_of(features, settings)}
         own = [entry for feature in features for entry in (*feature.mutating_entries, *feature.validating_entries)]
         self._entries: tuple[Entry, ...] = (*MUTATING, *VALIDATING, *own)
         self._converters = Converters()
         for feature in features:
             for conversion in feature.conversions:
                 self._converters.register(conversion.group, conversion.kind, conversion.convert)
+
+    def enter(self, world: World) -> None:
+        """Find objects in this world as the handlers look for them. That does not fill the stores: what was not read
+        is not known."""
+        for handler in self._handlers.values():
+            for kind in map(watched, handler.needs):
+                world.store(kind.resource).add_indexes(kind)
 
     def in_version(self, document: Mapping[str, Any], api_version: str) -> dict[str, Any]:
         """The document in another version of its kind. Raises RefusedError where nobody can convert it."""

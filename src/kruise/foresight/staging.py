@@ -82,6 +82,7 @@ def stage(
     live = next((item for item in objects.get(subject, ()) if _key(item) == key), None)
     gatekeeper = Gatekeeper(features, settings)
     world = World(now)
+    gatekeeper.enter(world)
     world.admit = lambda action: gatekeeper.new_object(action, world)
     for resource, items in objects.items():
         if resource != subject:

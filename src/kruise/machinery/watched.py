@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kruise.api.meta import Object
 from kruise.api.resource import Resource
@@ -34,6 +34,9 @@ class Watched(Generic[T]):
     """Makes an object smaller before it is kept; it must keep name, namespace, uid and resourceVersion."""
     optional: bool = False
     """The cluster may not serve this kind, and nobody waits for it. Ask its store whether it is `synced`."""
+
+
+Kinds = tuple[Resource[Any] | Watched[Any], ...]
 
 
 def watched(kind: Resource[T] | Watched[T]) -> Watched[T]:

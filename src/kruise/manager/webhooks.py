@@ -22,7 +22,6 @@ from kruise.admission.certstore import (
     Policy,
     SecretCertificates,
 )
-from kruise.admission.chain import PodChain
 from kruise.admission.configurations import GROUPS, Endpoint, ServiceEndpoint, UrlEndpoint
 from kruise.admission.conversion import Converters
 from kruise.admission.registry import Registry
@@ -35,7 +34,7 @@ from kruise.api.native.extensions import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     CustomResourceDefinition,
 )
-from kruise.feature import Feature
+from kruise.feature import Feature, handlers_of
 from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
@@ -66,7 +65,7 @@ class Webhooks:
         self._client = client
         self._clock = clock
         self._cache = cache
-        registry = handlers_of(features, options, cache)
+        registry = registry_of(features, options, cache)
         answerer = Answerer(
             clock=clock,
             stores=cache,
@@ -162,20 +161,13 @@ class Webhooks:
         return SecretCertificates(*where, policy, self._clock)
 
 
-def handlers_of(features: Sequence[Feature], options: Options, cache: Cache) -> Registry:
-    """Every handler that is active under these options; the kinds they read are added to the cache."""
-    registry = Registry(*(handler for feature in features for handler in feature.webhooks(options)))
-    chain = PodChain()
-    for feature in features:
-        for mutation in feature.pod_mutations(options):
-            chain.register(mutation.step, mutation.mutate, needs=mutation.needs)
-    if chain.steps and options.gates["PodWebhook"]:
-        registry.add(chain.handler())
-    for path in sorted(registry.paths):
-        handler = registry.get(path)
-        for resource in handler.needs if handler else ():
-            cache.add(resource)
-    return registry
+def registry_of(features: Sequence[Feature], options: Options, cache: Cache) -> Registry:
+    """Every handler that is active under these options; what they look at is added to the cache."""
+    handlers = handlers_of(features, options)
+    for handler in handlers:
+        for kind in handler.needs:
+            cache.add(kind)
+    return Registry(*handlers)
 
 
 def converters_of(features: Sequence[Feature]) -> Converters:

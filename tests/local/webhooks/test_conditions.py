@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kruise.admission.inventory import CONCERNED_PODS, POD_ANNOTATIONS
+from kruise.admission.inventory import VALIDATING
+from kruise.admission.validating_chain import PodValidationStep
 from kruise.local.webhooks.conditions import EvaluationError, compiled
 
 
@@ -114,12 +115,12 @@ def test_everything_else_is_not_understood(expression: str) -> None:
 
 def test_our_own_condition_tells_marked_pods_from_others() -> None:
     """PW-23, PW-33: object or old object carries one of the marks."""
-    (condition,) = CONCERNED_PODS
+    ((condition,),) = (entry.match_conditions for entry in VALIDATING if entry.name == "vpod.kb.io")
     expression = condition["expression"]
     assert not value(expression, pod(), pod())
     assert not value(expression, pod(example__note="x"), None)
     assert not value(expression, None, pod())
-    for mark in POD_ANNOTATIONS:
+    for mark in (mark for step in PodValidationStep for mark in step.value.marks):
         marked = pod(**{mark.replace("/", "__"): "b"})
         assert value(expression, marked, None), mark
         assert value(expression, pod(), marked), mark

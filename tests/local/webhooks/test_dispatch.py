@@ -11,7 +11,7 @@ import pytest
 
 from kruise.admission.answering import Answerer
 from kruise.admission.decisions import Allow, Change, Deny, HandlerView, Mutation, Verdict
-from kruise.admission.inventory import CONCERNED_PODS
+from kruise.admission.inventory import VALIDATING
 from kruise.admission.registry import MutatingHandler, Registry, ValidatingHandler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.meta import PartialObject
@@ -295,7 +295,8 @@ async def test_our_own_match_conditions_spare_pods_that_nobody_marked() -> None:
     """PW-23, PW-33."""
     site = Site()
     site.hook("judge")
-    conditions = [dict(condition) for condition in CONCERNED_PODS]
+    (pods,) = (entry for entry in VALIDATING if entry.name == "vpod.kb.io")
+    conditions = [dict(condition) for condition in pods.match_conditions]
     rule = {"resources": ["pods"], "operations": ["UPDATE", "DELETE"]}
     await site.validating("v", entry("judge", rule=rule, matchConditions=conditions))
     await site.api.create(PODS, pod("free"))
