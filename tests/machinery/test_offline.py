@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
 from kruise.api.meta import Key
 from kruise.api.native.apps import CONTROLLER_REVISIONS, DEPLOYMENTS
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.machinery.digest import plan_to_data
+from kruise.machinery.mapping import NODE, NODE_INDEX, selected_by
 from kruise.machinery.offline import ReadStores, view_of
+from kruise.machinery.selector_index import Selects
+from kruise.machinery.spec import OWNER, OWNER_INDEX, Source, no_keys, own_key
+from kruise.machinery.watched import Watched
 from kruise.manager.options import Options
 from kruise.workloads.cloneset.controller import controllers
 from kruise.workloads.cloneset.decide import decide
@@ -50,3 +56,21 @@ def test_a_kind_that_was_not_read_counts_as_not_served() -> None:
 def test_only_sources_can_be_asked_for() -> None:
     with pytest.raises(LookupError, match="no source of this controller"):
         ReadStores(SPEC, OBJECTS).store(DEPLOYMENTS)
+
+
+def test_sources_look_with_the_same_indexes() -> None:
+    """All that the sources of a kind declare, also where two of them watch the same kind."""
+
+    def selects(cloneset: CloneSet) -> list[Selects]:
+        return [Selects(cloneset.spec.selector, cloneset.metadata.namespace)]
+
+    sources = (
+        Source(Watched(CLONE_SETS, selectors={"pods": selects}), own_key),
+        Source(Watched(PODS, indexes=OWNER_INDEX), selected_by(CLONE_SETS, "pods")),
+        Source(Watched(PODS, indexes=NODE_INDEX), no_keys),
+    )
+    stores = ReadStores(dataclasses.replace(SPEC, sources=sources), OBJECTS)
+    pod = PODS_READ[0]
+    assert list(sources[1].keys(None, pod, stores)) == [Key("demo", "web")]
+    assert stores.store(PODS).by_index(OWNER, CLONESET.metadata.uid) == PODS_READ
+    assert pod in stores.store(PODS).by_index(NODE, pod.spec.node_name)
