@@ -14,9 +14,9 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.codec import Struct
 from kruise.machinery.plan import (
+    ChainOutcomes,
     Conclusion,
     EventNote,
-    Outcome,
     Outcomes,
     Phase,
     Plan,
@@ -85,11 +85,11 @@ def loosely(seen: list[LooseSnapshot]) -> ControllerSpec[LooseSnapshot]:
         target = Target(TOYS, "default", toy.metadata.name)
         return Conclusion(status=status_patch(target, {"replicas": count}, uid=toy.metadata.uid, reason="counted"))
 
-    def events(plan: Plan, phase: Phase, outcomes: tuple[Outcome, ...]) -> list[EventNote]:
-        return [EventNote(reason="Labelled", message=outcomes[0].result.value)]
+    def events(plan: Plan, phase: str, chain: ChainOutcomes) -> list[EventNote]:
+        return [EventNote(reason="Labelled", message=chain[0].result.value)]
 
     return dataclasses.replace(
-        SPEC, snapshot=look, decide=labels, conclude=ending, snapshot_type=LooseSnapshot, events_of=events
+        SPEC, snapshot=look, decide=labels, conclude=ending, snapshot_type=LooseSnapshot, events=events
     )
 
 

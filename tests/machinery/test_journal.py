@@ -25,7 +25,6 @@ from kruise.machinery.plan import (
     EventNote,
     Held,
     Outcome,
-    Outcomes,
     Plan,
     Result,
     Target,
@@ -54,6 +53,12 @@ def pod(name: str, version: int = 1, **labels: str) -> Pod:
     return Pod(metadata=metadata)
 
 
+class Memo(Struct):
+    limits: dict[str, int]
+    now: datetime
+    order: tuple[str, ...]
+
+
 def decide(seen: Seen) -> Plan:
     """Uses everything, the order of mappings included."""
     targets = [Target(PODS, "ns", one.metadata.name) for one in seen.pods]
@@ -70,7 +75,7 @@ def decide(seen: Seen) -> Plan:
         ),
         held=tuple(Held(target=t, causes=(Cause(code="partition", message="kept"),)) for t in targets),
         wakes=(Wake(after=seen.ratio, reason="later"),),
-        notes={"limits": seen.limits, "now": seen.now, "order": tuple(seen.limits)},
+        memo=Memo(limits=seen.limits, now=seen.now, order=tuple(seen.limits)),
     )
 
 
@@ -103,12 +108,10 @@ def test_entries_are_builtins_newest_first_and_can_be_narrowed() -> None:
     seen = Seen(pods=(pod("a"), pod("b")))
     plan = decide(seen)
     actions = list(plan.actions())
-    outcomes = Outcomes(
-        (
-            Outcome(action=actions[0], result=Result.DONE),
-            Outcome(action=actions[1], result=Result.FAILED, error="no", error_code=403, error_reason="Forbidden"),
-            *(Outcome(action=action, result=Result.SKIPPED) for action in actions[2:]),
-        )
+    outcomes = (
+        Outcome(action=actions[0], result=Result.DONE),
+        Outcome(action=actions[1], result=Result.FAILED, error="no", error_code=403, error_reason="Forbidden"),
+        *(Outcome(action=action, result=Result.SKIPPED) for action in actions[2:]),
     )
     conclusion = Conclusion(events=(EventNote(reason="FailedDelete", message="no"),), retry="delete failed")
     note(journal, seen, number=1, outcomes=outcomes, conclusion=conclusion)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.api.native.pod import PODS
-from kruise.machinery.codec import canonical
+from kruise.machinery.codec import Struct, canonical
 from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Cause, Held, Plan, Target, Wake, create, delete, patch, single
 from kruise.machinery.plan_difference import Change, differences
@@ -17,6 +17,11 @@ from kruise.machinery.plan_difference import Change, differences
 
 def target(name: str) -> Target:
     return Target(PODS, "ns", name)
+
+
+class Counted(Struct):
+    figures: dict[str, int]
+    order: tuple[str, ...]
 
 
 def plan(*, image: str = "nginx:1", code: str = "partition", extra: bool = False) -> dict[str, Any]:
@@ -30,7 +35,7 @@ def plan(*, image: str = "nginx:1", code: str = "partition", extra: bool = False
             ),
             held=(Held(target=target("web-d"), causes=(Cause(code=code, message="kept back"),)),),
             wakes=(Wake(after=1.5, reason="later"),),
-            notes={"figures": {"updated": 1}, "order": ["a", "b"]},
+            memo=Counted(figures={"updated": 1}, order=("a", "b")),
         )
     )
 
@@ -57,8 +62,8 @@ def test_causes_wakes_and_notes() -> None:
     other = plan()
     other["held"][0]["causes"][0]["message"] = "kept"
     other["wakes"] = []
-    other["notes"]["figures"] = {"updated": 2}
-    del other["notes"]["order"]
+    other["memo"]["figures"] = {"updated": 2}
+    del other["memo"]["order"]
     assert told(plan(), other) == [
         "~ held pods ns/web-d",
         '    [0].message: "kept back" -> "kept"',

@@ -84,7 +84,7 @@ def decide(seen: ToySnapshot) -> Plan:
     ]
     if deletes:
         phases.append(single("delete", *deletes))
-    return Plan(phases=tuple(phases), notes={"missing": missing})
+    return Plan(phases=tuple(phases))
 
 
 def conclude(seen: ToySnapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:

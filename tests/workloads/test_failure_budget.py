@@ -25,6 +25,7 @@ from kruise.workloads import failure_budget
 from kruise.workloads.cloneset import advice
 from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.numbers import Limits
 from kruise.workloads.cloneset.situation import Snapshot
 from kruise.workloads.cloneset.validation import Candidate, problems
@@ -374,12 +375,12 @@ class Watched:
         self.model.reconcile(seen=self._check)
 
     def _check(self, snapshot: Snapshot, plan: Plan) -> None:
-        judgement = plan.notes.get("failure_budget")
+        judgement = plan.memo_as(Memo).failure_budget
         if judgement is None or judgement.stop is None:
             return
         stop = judgement.stop
-        if plan.notes["moves"]:
-            assert plan.notes["target_revision"] != stop.revision
+        if plan.memo_as(Memo).moves:
+            assert plan.memo_as(Memo).target_revision != stop.revision
         other = snapshot.cloneset.status.current_revision not in ("", stop.revision)
         for action in plan.actions():
             if action.target.resource == PODS and action.verb is Verb.CREATE and other:
@@ -515,7 +516,7 @@ def test_off_changes_nothing(replicas: int, limit: int | str, policy: str, budge
                     model.kubelet(found.metadata.name)
                 model.pass_time(7.0)
             assert written(plans[0]) == written(plans[1])
-            assert "failure_budget" not in plans[0].notes
+            assert plans[0].memo_as(Memo).failure_budget is None
     assert set(conditions(off)) == set(conditions(on)) == {"Progressing"}
 
 
@@ -547,7 +548,7 @@ def test_one_event_when_it_stops_and_one_when_it_ends() -> None:
         ask(model, budget)
         snapshot = model.snapshot()
         plan = decide(snapshot)
-        empty = Plan(held=plan.held, notes={**plan.notes, "moves": {}})
+        empty = Plan(held=plan.held, memo=codec.evolve(plan.memo_as(Memo), moves={}))
         told.append([(note.type, note.reason) for note in conclude(snapshot, empty, Outcomes()).events])
         model.reconcile()
     assert told == [[], [("Normal", "FailureBudgetCleared")], []]
@@ -555,7 +556,7 @@ def test_one_event_when_it_stops_and_one_when_it_ends() -> None:
     ask(model, "0")
     snapshot = model.snapshot()
     plan = decide(snapshot)
-    [event] = conclude(snapshot, Plan(notes={**plan.notes, "moves": {}}), Outcomes()).events
+    [event] = conclude(snapshot, Plan(memo=codec.evolve(plan.memo_as(Memo), moves={})), Outcomes()).events
     assert (event.type, event.reason) == ("Warning", FAILURE_BUDGET)
     assert all(found.metadata.name in event.message for found in kept(model) if image_of(found) == BROKEN)
 
@@ -564,13 +565,13 @@ def test_a_pod_that_is_just_being_moved_is_not_judged_by_what_it_was() -> None:
     """It counts as moved while its write is under way, and looks as broken as before."""
     model = stopped_model()
     set_image(model, "nginx:2")
-    revision = decide(model.snapshot()).notes["target_revision"]
+    revision = decide(model.snapshot()).memo_as(Memo).target_revision
     broken = [item.metadata.name for item in kept(model) if image_of(item) == BROKEN]
     under_way = codec.evolve(model.snapshot(), under_way=dict.fromkeys(broken, revision))
-    assert decide(under_way).notes["failure_budget"].stop is None
+    assert decide(under_way).memo_as(Memo).failure_budget.stop is None
     arrived = codec.evolve(model.snapshot(), under_way={})
-    assert decide(arrived).notes["failure_budget"].stop is None
-    assert decide(codec.evolve(arrived, under_way=dict.fromkeys(broken, ""))).notes["failure_budget"].stop is None
+    assert decide(arrived).memo_as(Memo).failure_budget.stop is None
+    assert decide(codec.evolve(arrived, under_way=dict.fromkeys(broken, ""))).memo_as(Memo).failure_budget.stop is None
 
 
 def test_a_pass_is_asked_for_when_a_pod_would_count_as_failed() -> None:
@@ -592,7 +593,7 @@ class Budgeted(Checked):
     """The promises of a CloneSet about its pods, and that a stopped rollout takes nobody along."""
 
     def _partition_is_kept(self, action: Action, kept: list[Pod], limits: Limits) -> None:
-        judgement = self.plan.notes.get("failure_budget")
+        judgement = self.plan.memo_as(Memo).failure_budget
         if judgement is None or judgement.stop is None:
             super()._partition_is_kept(action, kept, limits)
             return

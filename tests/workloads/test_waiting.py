@@ -17,6 +17,7 @@ from kruise.machinery.plan import Cause, Held, Outcomes, Plan, Target
 from kruise.workloads import waiting
 from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.support.clonesets import NOW, make_cloneset, make_pod, make_situation
 
@@ -151,16 +152,16 @@ def test_a_pod_that_is_just_being_moved_is_not_stuck() -> None:
     """It counts as down while its write is under way, and has been ready for long."""
     cloneset = make_cloneset(replicas=2, rolling={"maxUnavailable": 1})
     snapshot = make_situation(cloneset, [make_pod("a", old=True), make_pod("b", old=True)], rollout=True).snapshot
-    revision = decide(snapshot).notes["target_revision"]
+    revision = decide(snapshot).memo_as(Memo).target_revision
     plan = decide(codec.evolve(snapshot, under_way={"web-a": revision}))
     assert {item.target.name: item.causes[0].code for item in plan.held}["web-b"] == "max-unavailable"
-    assert plan.notes["waiting"] is None
+    assert plan.memo_as(Memo).waiting == waiting.NOTHING_WAITS
 
 
 def test_the_status_of_a_cloneset_that_goes_keeps_it() -> None:
     known = {"conditions": [{"type": "Waiting", "status": "True", "reason": "Hook"}], "observedGeneration": 1}
     snapshot = make_situation(make_cloneset(deleting=True, status=known)).snapshot
-    assert "waiting" not in decide(snapshot).notes
+    assert decide(snapshot).memo_as(Memo).waiting is None
     status = conclude(snapshot, decide(snapshot), Outcomes()).status
     assert status is not None
     assert [item["type"] for item in status.body[0]["value"]["conditions"]] == ["Waiting"]

@@ -35,7 +35,7 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError, NotFoundError
 from kruise.machinery.clock import Clock
 from kruise.machinery.patches import json_patch
-from kruise.machinery.plan import Action, Outcome, Outcomes, Result, Target
+from kruise.machinery.plan import Action, Outcome, Result, Target
 from kruise.machinery.store import Store
 from kruise.machinery.watched import watched
 
@@ -207,7 +207,7 @@ class Answerer:
             elif outcome.result in (Result.MOVED, Result.GONE, Result.UNKNOWN):
                 # The store may lag behind the write that was faster: decide again on what is there now.
                 reads[action.target] = await self._read(request, action.target)
-        return dataclasses.replace(view, outcomes=Outcomes(tuple(outcomes)), reads=reads)
+        return dataclasses.replace(view, outcomes=tuple(outcomes), reads=reads)
 
     def _hands(self, request: AdmissionRequest) -> Hands:
         if self.hands is None:

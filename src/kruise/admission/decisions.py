@@ -22,7 +22,7 @@ from kruise.admission.review import AdmissionRequest
 from kruise.api.meta import Object
 from kruise.api.resource import Resource
 from kruise.machinery.client.errors import StatusCause
-from kruise.machinery.plan import Action, Outcomes, Target
+from kruise.machinery.plan import Action, Outcome, Target
 
 if TYPE_CHECKING:
     from kruise.machinery.store import Store
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=Object)
 
 NO_ANNOTATIONS: Mapping[str, str] = {}
-_NO_OUTCOMES = Outcomes()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +122,7 @@ class HandlerView:
     gates: Mapping[str, bool] = dataclasses.field(default_factory=dict)
     server_version: Any = None
     stores: Callable[[Resource[Any]], Store[Any]] = _no_store
-    outcomes: Outcomes = _NO_OUTCOMES
+    outcomes: tuple[Outcome, ...] = ()
     """Of all writes for this request so far, in order: steps of a chain find theirs by target."""
     reads: Mapping[Target, Any] = dataclasses.field(default_factory=dict)
     last_try: bool = False

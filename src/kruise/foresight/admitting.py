@@ -28,7 +28,7 @@ from kruise.foresight.errors import RefusedError
 from kruise.foresight.world import RefusedWriteError, World
 from kruise.machinery import codec
 from kruise.machinery.codec import Raw
-from kruise.machinery.plan import Action, Outcome, Outcomes, Result
+from kruise.machinery.plan import Action, Outcome, Result
 from kruise.machinery.watched import watched
 
 _ROUNDS = 8
@@ -138,14 +138,14 @@ class Gatekeeper:
         return changed
 
 
-def _written(world: World, before: Outcomes, actions: Sequence[Action]) -> Outcomes:
+def _written(world: World, before: Sequence[Outcome], actions: Sequence[Action]) -> tuple[Outcome, ...]:
     outcomes: list[Outcome] = [*before]
     stopped = False
     for action in actions:
         outcome = Outcome(action=action, result=Result.SKIPPED) if stopped else world.write(action)
         stopped = outcome.result is not Result.DONE
         outcomes.append(outcome)
-    return Outcomes(tuple(outcomes))
+    return tuple(outcomes)
 
 
 def _request(

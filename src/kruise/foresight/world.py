@@ -22,10 +22,10 @@ from kruise.api.resource import Resource
 from kruise.foresight.patching import patched
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.course import ANOTHER_FAILED, Course, ends_phase, rest_of, skipped, together
+from kruise.machinery.course import ANOTHER_FAILED, Course, ends_phase, rest_of, skipped, skipped_phase, together
 from kruise.machinery.guards import is_delete
 from kruise.machinery.patches.errors import PatchError
-from kruise.machinery.plan import Action, Outcome, Outcomes, Phase, Plan, Result
+from kruise.machinery.plan import Action, Chain, ChainOutcomes, Outcome, Outcomes, Phase, PhaseOutcomes, Plan, Result
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched, watched
 
@@ -129,34 +129,34 @@ class World:
 
     def carry_out(self, plan: Plan) -> Outcomes:
         """All of a plan, in order: no time passes meanwhile, so that no phase ends early."""
-        outcomes: list[Outcome] = []
+        outcomes: list[PhaseOutcomes] = []
         course = Course()
         for group in together(plan.phases):
-            hindrances = [course.hindrance(phase) for phase in group]
-            for phase, hindrance in zip(group, hindrances, strict=True):
-                if hindrance:
-                    outcomes += skipped(phase.chains, hindrance)
+            reasons = [course.reason_to_skip(phase) for phase in group]
+            for phase, reason in zip(group, reasons, strict=True):
+                if reason:
+                    outcomes.append(skipped_phase(phase, reason))
                 else:
-                    results = self._phase(phase)
-                    course.ended(phase, results)
-                    outcomes += results
+                    outcomes.append(self._phase(phase))
+                    course.ended(phase, outcomes[-1])
         return Outcomes(tuple(outcomes))
 
-    def _phase(self, phase: Phase) -> list[Outcome]:
-        outcomes: list[Outcome] = []
+    def _phase(self, phase: Phase) -> PhaseOutcomes:
+        chains: list[ChainOutcomes] = []
         closed = False
         for chain in phase.chains:
-            if closed:
-                outcomes += skipped([chain], ANOTHER_FAILED)
-                continue
-            for place, action in enumerate(chain):
-                outcome = self.write(action)
-                outcomes.append(outcome)
-                if outcome.result is not Result.DONE:
-                    closed = ends_phase(phase, outcome.result)
-                    outcomes += rest_of(chain, place)
-                    break
-        return outcomes
+            outcomes = skipped(chain, ANOTHER_FAILED) if closed else self._chain(chain)
+            closed = closed or any(ends_phase(phase, outcome.result) for outcome in outcomes)
+            chains.append(outcomes)
+        return PhaseOutcomes(phase.name, tuple(chains))
+
+    def _chain(self, chain: Chain) -> ChainOutcomes:
+        outcomes: list[Outcome] = []
+        for place, action in enumerate(chain):
+            outcomes.append(self.write(action))
+            if outcomes[-1].result is not Result.DONE:
+                return (*outcomes, *rest_of(chain, place))
+        return tuple(outcomes)
 
     def write(self, action: Action) -> Outcome:
         """One write, at once."""

@@ -27,11 +27,31 @@ from kruise.machinery.client.errors import AlreadyExistsError, ApiError, ClientE
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.client.retry import NEVER
 from kruise.machinery.clock import Clock
-from kruise.machinery.course import ANOTHER_FAILED, Course, ends_phase, not_begun, rest_of, skipped, together
+from kruise.machinery.course import (
+    ANOTHER_FAILED,
+    Course,
+    ends_phase,
+    not_begun,
+    rest_of,
+    skipped,
+    skipped_phase,
+    together,
+)
 from kruise.machinery.guards import EVICTION, Verdict, guarded_body, is_delete, judge
 from kruise.machinery.limiter import Load, WriteLimiter
 from kruise.machinery.metrics import Metrics
-from kruise.machinery.plan import Action, Chain, Outcome, Outcomes, Phase, Plan, Result, Urgency
+from kruise.machinery.plan import (
+    Action,
+    Chain,
+    ChainOutcomes,
+    Outcome,
+    Outcomes,
+    Phase,
+    PhaseOutcomes,
+    Plan,
+    Result,
+    Urgency,
+)
 
 log = logging.getLogger(__name__)
 
@@ -123,11 +143,11 @@ class Applier:
 
         Without somebody to be told `later`, every chain is waited for.
         """
-        outcomes: list[Outcome] = []
+        outcomes: list[PhaseOutcomes] = []
         course = Course()
         for group in together(plan.phases):
-            hindrances = [course.hindrance(phase) for phase in group]
-            begun = [phase for phase, hindrance in zip(group, hindrances, strict=True) if not hindrance]
+            reasons = [course.reason_to_skip(phase) for phase in group]
+            begun = [phase for phase, reason in zip(group, reasons, strict=True) if not reason]
             runs = [_PhaseRun(phase, stopping, self._clock, later) for phase in begun]
             if len(runs) == 1:
                 results = [await self._phase(runs[0])]
@@ -136,13 +156,12 @@ class Applier:
                     running = [tasks.create_task(self._phase(run)) for run in runs]
                 results = [task.result() for task in running]
             ended = iter(results)
-            for phase, hindrance in zip(group, hindrances, strict=True):
-                if hindrance:
-                    outcomes += skipped(phase.chains, hindrance)
+            for phase, reason in zip(group, reasons, strict=True):
+                if reason:
+                    outcomes.append(skipped_phase(phase, reason))
                 else:
-                    result = next(ended)
-                    course.ended(phase, result)
-                    outcomes += result
+                    outcomes.append(PhaseOutcomes(phase.name, next(ended)))
+                    course.ended(phase, outcomes[-1])
         return Outcomes(tuple(outcomes))
 
     async def carry_out(self, action: Action, *, stopping: Stopping = never) -> Outcome:
@@ -166,11 +185,11 @@ class Applier:
         await asyncio.gather(*late, return_exceptions=True)
         return len(late)
 
-    async def _phase(self, run: _PhaseRun) -> list[Outcome]:
+    async def _phase(self, run: _PhaseRun) -> tuple[ChainOutcomes, ...]:
         chains = run.phase.chains
         if run.later is not None and run.phase.lets_go and chains:
             return await self._loosely(run, run.later)
-        results: list[list[Outcome]] = [[] for _ in chains]
+        results: list[ChainOutcomes] = [()] * len(chains)
         indexes = iter(range(len(chains)))
 
         async def lane() -> None:
@@ -184,9 +203,9 @@ class Applier:
             async with asyncio.TaskGroup() as group:
                 for _ in range(lanes):
                     group.create_task(lane())
-        return [outcome for result in results for outcome in result]
+        return tuple(results)
 
-    async def _loosely(self, run: _PhaseRun, later: Later) -> list[Outcome]:
+    async def _loosely(self, run: _PhaseRun, later: Later) -> tuple[ChainOutcomes, ...]:
         """A phase whose chains may outlast the pass. Those that still wait for their turn are let go too: they would
         have to queue again behind everybody else."""
         phase = run.phase
@@ -200,17 +219,17 @@ class Applier:
             for task in tasks:
                 task.cancel()
             raise
-        outcomes: list[Outcome] = []
+        outcomes: list[ChainOutcomes] = []
         for chain, task in zip(phase.chains, tasks, strict=True):
             if task.done():
-                outcomes += task.result()
+                outcomes.append(task.result())
             else:
-                outcomes += [not_begun(action, *_LET_GO) for action in chain]
+                outcomes.append(tuple(not_begun(action, *_LET_GO) for action in chain))
                 later.let_go(phase, chain)
                 task.add_done_callback(functools.partial(_tell, later, phase, chain))
-        return outcomes
+        return tuple(outcomes)
 
-    async def _chain(self, chain: Chain, run: _PhaseRun) -> list[Outcome]:
+    async def _chain(self, chain: Chain, run: _PhaseRun) -> ChainOutcomes:
         if run.permits is None:
             return await self._actions(chain, run)
         await run.permits.acquire()
@@ -220,7 +239,7 @@ class Applier:
             run.permits.release()
             run.permits.release()
 
-    async def _actions(self, chain: Chain, run: _PhaseRun) -> list[Outcome]:
+    async def _actions(self, chain: Chain, run: _PhaseRun) -> ChainOutcomes:
         outcomes: list[Outcome] = []
         for position, action in enumerate(chain):
             turn = run.next_turn() if position else run.first_turn()
@@ -230,7 +249,7 @@ class Applier:
                 run.closed |= ends_phase(run.phase, outcome.result)
                 outcomes += rest_of(chain, position)
                 break
-        return outcomes
+        return tuple(outcomes)
 
     async def _write(self, action: Action, turn: _Turn, stopping: Stopping) -> Outcome:
         if (hindrance := turn.against()) is not None:
@@ -430,15 +449,15 @@ class _PhaseRun:
         return _STOPPED if self.stopping() else None
 
 
-def _tell(later: Later, phase: Phase, chain: Chain, task: asyncio.Task[list[Outcome]]) -> None:
+def _tell(later: Later, phase: Phase, chain: Chain, task: asyncio.Task[ChainOutcomes]) -> None:
     if task.cancelled():
-        outcomes = skipped([chain], "abandoned: the controller is shutting down")
+        outcomes = skipped(chain, "abandoned: the controller is shutting down")
     elif (error := task.exception()) is not None:
         log.error("chain ended by an error of the machinery", exc_info=error)
-        outcomes = [not_begun(action, Result.UNKNOWN, str(error)) for action in chain]
+        outcomes = tuple(not_begun(action, Result.UNKNOWN, str(error)) for action in chain)
     else:
         outcomes = task.result()
-    later.ended(phase, chain, tuple(outcomes))
+    later.ended(phase, chain, outcomes)
 
 
 def _parent(action: Action) -> str:

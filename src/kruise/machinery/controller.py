@@ -273,9 +273,7 @@ class Controller(Generic[S]):
         if progress.snapshot is None and not error:
             self.journal.drop(self.spec.name, context.key)
             return
-        outcomes = progress.outcomes
-        if outcomes is not None and progress.status is not None:
-            outcomes = Outcomes((*outcomes, progress.status))
+        writes = (*(progress.outcomes or ()), *((progress.status,) if progress.status is not None else ()))
         try:
             self.journal.record(
                 controller=self.spec.name,
@@ -285,7 +283,7 @@ class Controller(Generic[S]):
                 duration=duration,
                 snapshot=progress.snapshot,
                 plan=progress.plan,
-                outcomes=outcomes,
+                outcomes=writes if progress.outcomes is not None else None,
                 conclusion=progress.conclusion,
                 error=error,
             )
@@ -306,7 +304,7 @@ class Controller(Generic[S]):
         subject = view.store(spec.subject).get(key.namespace, key.name)
         later = _Later(self, key, plan, _Subject(spec.subject, key, subject))
         outcomes = progress.outcomes = await self._applier.apply(plan, stopping=self._is_stopping, later=later)
-        conclusion = progress.conclusion = spec.conclude(snapshot, plan, outcomes)
+        conclusion = progress.conclusion = spec.concluded(snapshot, plan, outcomes)
         for note in conclusion.events:
             self.say(note, later.subject)
         if conclusion.status is not None:
@@ -372,9 +370,8 @@ class Controller(Generic[S]):
             self._under_way.pop(key, None)
         if self._stopping:
             return
-        if self.spec.events_of is not None:
-            for note in self.spec.events_of(later.plan, phase, outcomes):
-                self.say(note, later.subject)
+        for note in self.spec.events_of(later.plan, phase.name, outcomes):
+            self.say(note, later.subject)
         bad = next((outcome for outcome in outcomes if outcome.result in (Result.FAILED, Result.UNKNOWN)), None)
         if bad is None:
             # A chain that was not begun is so because of another, which says itself when to look again.

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from kruise.machinery.plan import Action, Chain, OnError, Outcome, Phase, Result
+from kruise.machinery.plan import Action, Chain, ChainOutcomes, OnError, Outcome, Phase, PhaseOutcomes, Result
 
 NOT_SUCCEEDED = "not begun: an earlier phase did not succeed"
 OVERTAKEN = "not begun: an earlier phase changed what this was decided about"
 ANOTHER_FAILED = "not begun: another chain failed"
 
 _CHANGED = frozenset({Result.DONE, Result.UNKNOWN, Result.MOVED, Result.GONE, Result.UNDER_WAY})
-"""What is not as it was any more when a write ended so, by us or by somebody else."""
+"""After a write that ended so, the object may differ from the snapshot, by our doing or by somebody else's."""
 _FINE = frozenset({Result.DONE, Result.UNDER_WAY})
 
 
@@ -25,13 +25,13 @@ class Course:
         self._changed: set[str] = set()
         self._goes_on = True
 
-    def hindrance(self, phase: Phase) -> str:
+    def reason_to_skip(self, phase: Phase) -> str:
         """Why nothing of the phase is begun; empty: it is its turn."""
         if not self._goes_on:
             return NOT_SUCCEEDED
         return "" if self._changed.isdisjoint(phase.unless_done) else OVERTAKEN
 
-    def ended(self, phase: Phase, outcomes: Iterable[Outcome]) -> None:
+    def ended(self, phase: Phase, outcomes: PhaseOutcomes) -> None:
         """A phase that was begun is over, or goes on by itself."""
         results = {outcome.result for outcome in outcomes}
         if results & _CHANGED:
@@ -63,11 +63,15 @@ def not_begun(action: Action, result: Result, why: str) -> Outcome:
     return Outcome(action=action, result=result, error=why)
 
 
-def skipped(chains: Iterable[Chain], why: str) -> list[Outcome]:
-    return [not_begun(action, Result.SKIPPED, why) for chain in chains for action in chain]
+def skipped(chain: Chain, why: str) -> ChainOutcomes:
+    return tuple(not_begun(action, Result.SKIPPED, why) for action in chain)
 
 
-def rest_of(chain: Chain, place: int) -> list[Outcome]:
+def skipped_phase(phase: Phase, why: str) -> PhaseOutcomes:
+    return PhaseOutcomes(phase.name, tuple(skipped(chain, why) for chain in phase.chains))
+
+
+def rest_of(chain: Chain, place: int) -> ChainOutcomes:
     """What becomes of the writes after the one at this place, which did not succeed."""
     action = chain[place]
-    return skipped([chain[place + 1 :]], f"not begun: {action.verb} of {action.target} did not succeed")
+    return skipped(chain[place + 1 :], f"not begun: {action.verb} of {action.target} did not succeed")

@@ -117,7 +117,7 @@ def plan_to_data(plan: Plan, *, causes_once: bool = False) -> dict[str, Any]:
             for held in plan.held
         ],
         "wakes": [{"after": wake.after, "reason": wake.reason} for wake in plan.wakes],
-        "notes": plain(plan.notes),
+        "memo": plain(plan.memo),
     }
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from kruise import __version__
 from kruise.api.meta import Key
 from kruise.machinery.codec import DecodeError, Raw, Struct, canonical, decode, encode, to_builtins
 from kruise.machinery.digest import digest, plan_to_data
-from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result
+from kruise.machinery.plan import Conclusion, Outcome, Plan, Result
 
 SHOWN = 20
 """How many actions and held objects a record tells one by one; the others are counted."""
@@ -95,7 +95,7 @@ class Journal:
         duration: float,
         snapshot: Any = None,
         plan: Plan | None = None,
-        outcomes: Outcomes | None = None,
+        outcomes: Sequence[Outcome] | None = None,
         conclusion: Conclusion | None = None,
         error: str = "",
     ) -> None:
@@ -276,7 +276,7 @@ def _plan_summary(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _troubles(outcomes: Outcomes) -> list[dict[str, Any]]:
+def _troubles(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     troubled = (outcome for outcome in outcomes if outcome.result not in (Result.DONE, Result.SKIPPED, Result.DEFERRED))
     return [
         {

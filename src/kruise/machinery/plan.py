@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterator, Mapping
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from kruise.api.meta import Key, Object
 from kruise.api.resource import Resource
 from kruise.machinery.causes import Cause as Cause
 from kruise.machinery.client.requests import PatchType, Verb
+from kruise.machinery.codec import Struct
+
+M = TypeVar("M", bound=Struct)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -230,13 +234,19 @@ class Plan:
     phases: tuple[Phase, ...] = ()
     held: tuple[Held, ...] = ()
     wakes: tuple[Wake, ...] = ()
-    notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    """Figures that `decide` worked out and `conclude` needs."""
+    memo: Struct | None = None
+    """What `decide` worked out and `conclude` needs: a struct of the kind."""
 
     def actions(self) -> Iterator[Action]:
         for phase in self.phases:
             for chain in phase.chains:
                 yield from chain
+
+    def memo_as(self, kind: type[M]) -> M:
+        """The memo of a kind's own plan."""
+        if not isinstance(self.memo, kind):
+            raise TypeError(f"the plan's memo is of {type(self.memo)}, not of {kind}: it is another kind's plan")
+        return self.memo
 
 
 class Result(enum.StrEnum):
@@ -255,6 +265,10 @@ class Result(enum.StrEnum):
     """Begun, and let go: it ends by itself, and the key is decided about anew then."""
 
 
+UNDECIDED = frozenset(Result) - {Result.DONE, Result.FAILED}
+"""What happens while others write, or while this process ends, is nobody's failure: the next pass decides anew."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     action: Action
@@ -266,18 +280,45 @@ class Outcome:
     error_reason: str = ""
     """The server's own reason (`Forbidden`, `Invalid`, ...), where it gave one."""
 
+    @property
+    def message(self) -> str:
+        """Why it failed, in the server's words where there are any."""
+        return self.error or f"{self.action.verb.value} of {self.action.target} failed, no reason was given"
+
+
+ChainOutcomes = tuple[Outcome, ...]
+"""One for each action of a chain, in order."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PhaseOutcomes:
+    name: str
+    chains: tuple[ChainOutcomes, ...]
+
+    def __iter__(self) -> Iterator[Outcome]:
+        return itertools.chain.from_iterable(self.chains)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcomes:
-    """How the actions of a plan went, in plan order."""
+    """How the actions of a plan went: a phase for each of the plan's, a chain for each of the phase's."""
 
-    items: tuple[Outcome, ...] = ()
+    phases: tuple[PhaseOutcomes, ...] = ()
 
     def __iter__(self) -> Iterator[Outcome]:
-        return iter(self.items)
+        """In plan order."""
+        return itertools.chain.from_iterable(self.phases)
+
+    def phase(self, name: str) -> tuple[ChainOutcomes, ...]:
+        """The chains of a phase; none where the plan has no such phase."""
+        return next((phase.chains for phase in self.phases if phase.name == name), ())
+
+    def within(self, *names: str) -> Iterator[Outcome]:
+        """The outcomes of these phases, in the order of the names."""
+        return (outcome for name in names for chain in self.phase(name) for outcome in chain)
 
     def of(self, result: Result) -> tuple[Outcome, ...]:
-        return tuple(item for item in self.items if item.result is result)
+        return tuple(item for item in self if item.result is result)
 
     @property
     def failed(self) -> tuple[Outcome, ...]:
@@ -285,7 +326,17 @@ class Outcomes:
 
     @property
     def must_decide_again(self) -> bool:
-        return any(item.result in (Result.MOVED, Result.GONE, Result.UNKNOWN) for item in self.items)
+        return any(item.result in (Result.MOVED, Result.GONE, Result.UNKNOWN) for item in self)
+
+
+def failure_of(outcomes: Iterable[Outcome]) -> str | None:
+    """Why writes failed; empty: all were done; None: nothing failed, but not all were done, so nobody can tell."""
+    undecided = False
+    for outcome in outcomes:
+        if outcome.result is Result.FAILED:
+            return outcome.message
+        undecided |= outcome.result in UNDECIDED
+    return None if undecided else ""
 
 
 class EventType(enum.StrEnum):
@@ -322,6 +373,7 @@ class Conclusion:
 
     status: Action | None = None
     events: tuple[EventNote, ...] = ()
+    """Of the pass as a whole. `ControllerSpec.events` tells those of each chain, whenever it ends."""
     wakes: tuple[Wake, ...] = ()
     retry: str = ""
     """Why to try again with back-off; empty where the plan worked out."""

@@ -1,7 +1,7 @@
 """What is different between two plans, in words that a person can act on. Pure.
 
 Plans come as `plan_to_data` gives them. Whatever differs shows in at least one difference: what is not about an action,
-something held, a wake or a note is told by its place in the plan.
+something held, a wake or the memo is told by its place in the plan.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SIGNS = {Change.ADDED: "+", Change.REMOVED: "-", Change.CHANGED: "~"}
 class Difference:
     change: Change
     part: str
-    """action, held, wake, note, phase or plan."""
+    """action, held, wake, memo, phase or plan."""
     what: str
     before: Any = None
     after: Any = None
@@ -69,7 +69,7 @@ def _by_parts(before: Json, after: Json) -> tuple[Difference, ...]:
         *_compared("action", _actions(before), _actions(after), _value_details),
         *_compared("held", _held(before), _held(after), _held_details),
         *_compared("wake", _wakes(before), _wakes(after), _value_details),
-        *_compared("note", _notes(before), _notes(after), _value_details),
+        *_compared("memo", _memo(before), _memo(after), _value_details),
     )
     # Order and settings of phases: where actions come or go they differ anyhow, and that says nothing new.
     return found or tuple(_compared("phase", _phases(before), _phases(after), _value_details))
@@ -155,8 +155,8 @@ def _wakes(plan: Json) -> dict[Any, Any]:
     return _numbered((f"after {wake['after']:g} s: {wake['reason']}", wake) for wake in plan.get("wakes") or ())
 
 
-def _notes(plan: Json) -> dict[Any, Any]:
-    return {(name, 0): value for name, value in (plan.get("notes") or {}).items()}
+def _memo(plan: Json) -> dict[Any, Any]:
+    return {(name, 0): value for name, value in (plan.get("memo") or {}).items()}
 
 
 def _phases(plan: Json) -> dict[Any, Any]:

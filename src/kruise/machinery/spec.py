@@ -13,7 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from kruise.api.meta import Key, Object, controller_of, key_of
 from kruise.api.resource import Resource, refers_to
-from kruise.machinery.plan import Conclusion, EventNote, Outcome, Outcomes, Phase, Plan, Target
+from kruise.machinery.plan import ChainOutcomes, Conclusion, EventNote, Outcomes, Plan, Result, Target
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched, watched
 
@@ -143,8 +143,8 @@ class ControllerSpec(Generic[S]):
     decide: Callable[[S], Plan]
     conclude: Callable[[S, Plan, Outcomes], Conclusion]
     snapshot_type: type[S]
-    events_of: Callable[[Plan, Phase, tuple[Outcome, ...]], Iterable[EventNote]] | None = None
-    """What is said about a chain that ended after its pass (`Phase.lets_go`)."""
+    events: Callable[[Plan, str, ChainOutcomes], Iterable[EventNote]] | None = None
+    """The events of a chain, by the name of its phase, once it has ended: in its pass or later."""
     still_holds: Callable[[Any, Any], bool] = same_spec
     """Whether what was decided about the subject as it was may begin now that it is so: much may change while writes
     stand in line."""
@@ -152,6 +152,19 @@ class ControllerSpec(Generic[S]):
     pace: Callable[[S], float] | None = None
     """Seconds to gather changes in before the next pass over an object that was last seen so. Deciding about thousands
     of pods costs more than about ten, and one pass over a hundred changes does what a hundred passes would."""
+
+    def events_of(self, plan: Plan, phase: str, chain: ChainOutcomes) -> tuple[EventNote, ...]:
+        """None as long as the chain has not ended."""
+        if self.events is None or any(outcome.result is Result.UNDER_WAY for outcome in chain):
+            return ()
+        return tuple(self.events(plan, phase, chain))
+
+    def concluded(self, snapshot: S, plan: Plan, outcomes: Outcomes) -> Conclusion:
+        """The conclusion, with the events of the chains that have ended."""
+        conclusion = self.conclude(snapshot, plan, outcomes)
+        chains = ((phase.name, chain) for phase in outcomes.phases for chain in phase.chains)
+        told = [note for name, chain in chains for note in self.events_of(plan, name, chain)]
+        return dataclasses.replace(conclusion, events=(*conclusion.events, *told)) if told else conclusion
 
     @property
     def all_sources(self) -> tuple[Source[Any], ...]:

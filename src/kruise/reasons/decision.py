@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kruise.machinery.causes import Cause
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import Struct
+from kruise.machinery.memo import RolloutMemo
 
 if TYPE_CHECKING:
     from kruise.machinery.plan import Plan
@@ -41,7 +42,7 @@ class Decision(Struct):
     steps: tuple[Step, ...] = ()
     """Writes to pods."""
     revision: str = ""
-    """Where pods are to go, where the plan's figures tell it; it may be newer than what the status names."""
+    """Where pods are to go, where the plan's memo tells it; it may be newer than what the status names."""
     told_error: str = ""
     """A failure that the plan itself foresees, in the words of the condition that will tell it."""
     seen: Mapping[str, str] | None = None
@@ -50,6 +51,7 @@ class Decision(Struct):
 
 def of_plan(plan: Plan) -> Decision:
     """A plan that was just decided."""
+    memo = plan.memo if isinstance(plan.memo, RolloutMemo) else RolloutMemo()
     return Decision(
         held=tuple(
             (About(one.target.resource.group, one.target.resource.plural, one.target.name), one.causes)
@@ -65,6 +67,6 @@ def of_plan(plan: Plan) -> Decision:
             for action in plan.actions()
             if action.target.resource.plural == "pods" and action.verb.value in WRITES
         ),
-        revision=str(getattr(plan.notes.get("figures"), "update_revision", "")),
-        told_error=str(plan.notes.get("update_error") or ""),
+        revision=memo.update_revision,
+        told_error=memo.update_error,
     )

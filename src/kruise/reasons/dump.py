@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from kruise.api.native.pod import Pod
 from kruise.machinery.causes import Cause
 from kruise.machinery.codec import DecodeError, Raw, Struct, decode, field
+from kruise.machinery.memo import RolloutMemo
 from kruise.reasons.decision import WRITES, About, Decision, Step
 
 _T = TypeVar("_T", bound=Struct)
@@ -60,7 +61,7 @@ class _Plan(Struct):
     causes: tuple[_Cause, ...] = ()
     held: tuple[_Held, ...] = ()
     phases: tuple[_Phase, ...] = ()
-    notes: dict[str, Any] = field(default_factory=dict)
+    memo: RolloutMemo | None = None
 
 
 class _Document(Struct):
@@ -94,7 +95,7 @@ def read(body: bytes) -> Dumped:
 
 def _decision(document: _Document, pods: tuple[Pod, ...] | None) -> Decision:
     plan = document.plan
-    figures = plan.notes.get("figures")
+    memo = plan.memo or RolloutMemo()
     return Decision(
         held=tuple(_held(plan)),
         steps=tuple(
@@ -104,8 +105,8 @@ def _decision(document: _Document, pods: tuple[Pod, ...] | None) -> Decision:
             for action in chain
             if (about := _about(action.target)).is_pod and action.verb in WRITES
         ),
-        revision=str(figures.get("update_revision", "")) if isinstance(figures, dict) else "",
-        told_error=str(plan.notes.get("update_error") or ""),
+        revision=memo.update_revision,
+        told_error=memo.update_error,
         seen=dict(_versions(document.snapshot, pods)),
     )
 

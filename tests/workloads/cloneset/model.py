@@ -25,12 +25,13 @@ from kruise.machinery.guards import guarded_body
 from kruise.machinery.patches import json_patch, merge, strategic
 from kruise.machinery.patches.errors import PatchError
 from kruise.machinery.patches.schema import FieldRule, Fields
-from kruise.machinery.plan import Action, OnError, Outcome, Outcomes, Phase, Plan, Result
+from kruise.machinery.plan import Action, OnError, Outcome, Phase, Plan, Result
 from kruise.machinery.times import format_time
 from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.machinery.patches.pod_schema import METADATA, POD
+from tests.support.outcomes import grouped
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -253,7 +254,7 @@ class Model:
             return outcome
 
         with contextlib.suppress(DeathError):
-            outcomes = Outcomes(tuple(_carried_out(plan, carry_out)))
+            outcomes = grouped(plan, _carried_out(plan, carry_out))
             conclusion = conclude(snapshot, plan, outcomes)
             if conclusion.status is not None:
                 carry_out(conclusion.status)

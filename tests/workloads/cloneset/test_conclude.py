@@ -25,17 +25,21 @@ from kruise.machinery.plan import (
     EventNote,
     EventType,
     Outcome,
-    Outcomes,
     Phase,
     Plan,
     Result,
     Target,
     Weight,
+    failure_of,
 )
-from kruise.workloads.cloneset.conclude import conclude, events_of_chain, failure_of, outcomes_by_phase
+from kruise.manager.options import Options
+from kruise.workloads.cloneset.controller import controllers
+from kruise.workloads.cloneset.events import events
+from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.situation import Snapshot, situation_of
 from kruise.workloads.cloneset.status import figures
 from kruise.workloads.cloneset.update import IN_PLACE, RECREATE
+from tests.support.outcomes import carried_out
 from tests.workloads.cloneset.status_cases import START, UID, at, cloneset, pod, update_revision
 
 DONE, FAILED, SKIPPED = Result.DONE, Result.FAILED, Result.SKIPPED
@@ -63,22 +67,25 @@ def concluded(
     now: Any = START,
     error: str = "refused",
     scale_failed_before: str = "",
-    **notes: Any,
+    **memo: Any,
 ) -> Conclusion:
     """Conclude over phases of chains, with the results of their actions in order."""
     snapshot = Snapshot(cloneset=subject or cloneset(), pods=pods, now=now, scale_failed_before=scale_failed_before)
+    counted = figures(situation_of(snapshot))
     plan = Plan(
         phases=tuple(Phase(name=name, chains=tuple(chains)) for name, chains in phases.items()),
-        notes={"figures": figures(situation_of(snapshot)), **notes},
+        memo=Memo(figures=counted, **{"target_revision": counted.update_revision, **memo}),
     )
-    outcomes = Outcomes(
-        tuple(
-            Outcome(action=action, result=result, error=error if result is FAILED else "")
-            for action, result in zip(plan.actions(), results, strict=True)
-        )
-    )
+    remaining = iter(results)
+    outcomes = carried_out(plan, lambda action: _outcome(action, next(remaining), error))
+    assert not list(remaining)
     plan_to_data(plan)  # whatever a plan carries must be fit for the journal
-    return conclude(snapshot, plan, outcomes)
+    [spec] = controllers(Options())
+    return spec.concluded(snapshot, plan, outcomes)
+
+
+def _outcome(action: Action, result: Result, error: str) -> Outcome:
+    return Outcome(action=action, result=result, error=error if result is FAILED else "")
 
 
 def told(conclusion: Conclusion) -> list[tuple[str, str, str]]:
@@ -95,22 +102,6 @@ def written(conclusion: Conclusion) -> dict[str, Any]:
     (operation,) = conclusion.status.body
     status: dict[str, Any] = operation["value"]
     return status
-
-
-class TestPairing:
-    def test_outcomes_are_told_apart_by_phase_and_chain(self) -> None:
-        one, two, three = patch(PODS, "a"), patch(PODS, "b"), patch(PODS, "c")
-        plan = Plan(phases=(Phase(name="x", chains=((one, two), (three,))), Phase(name="y", chains=((one,),))))
-        items = tuple(Outcome(action=action, result=DONE) for action in plan.actions())
-        paired = outcomes_by_phase(plan, Outcomes(items))
-        assert paired == {"x": (items[:2], items[2:3]), "y": (items[3:],)}
-
-    @pytest.mark.parametrize("count", [0, 1, 3])
-    def test_outcomes_of_another_plan_are_refused(self, count: int) -> None:
-        action = patch(PODS, "a")
-        plan = Plan(phases=(Phase(name="x", chains=((action, action),)),))
-        with pytest.raises(ValueError, match="conclude with the plan"):
-            outcomes_by_phase(plan, Outcomes((Outcome(action=action, result=DONE),) * count))
 
 
 class TestEvents:
@@ -377,11 +368,10 @@ class TestLate:
 
     def test_pods_that_came_late_are_told_of(self) -> None:
         action = create(PODS, "web-a")
-        phase = Phase(name="scale", chains=((action,),))
-        plan = Plan(phases=(phase,), notes={"target_revision": "web-1"})
-        [note] = events_of_chain(plan, phase, (Outcome(action=action, result=DONE),))
+        plan = Plan(phases=(Phase(name="scale", chains=((action,),)),))
+        [note] = events(plan, "scale", (Outcome(action=action, result=DONE),))
         assert (note.reason, note.message) == ("SuccessfulCreate", "succeed to create pod web-a")
-        assert not list(events_of_chain(plan, phase, (Outcome(action=action, result=SKIPPED),)))
+        assert not list(events(plan, "scale", (Outcome(action=action, result=SKIPPED),)))
 
     def test_a_late_refusal_is_shown_until_a_pass_finds_nothing_to_scale(self) -> None:
         shown = concluded({}, [], scale_failed_before="exceeded quota")

@@ -19,6 +19,7 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.plan import Phase, Plan, Urgency
 from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.situation import CREATION, Snapshot
 from tests.support.clonesets import DATA_CLAIM, NEW, NOW, OLD, make_claim, make_cloneset, make_pod
 from tests.support.world import LocalWorld, local_world
@@ -85,7 +86,7 @@ def test_a_pod_that_is_there_already_keeps_its_revision_in_all_counts() -> None:
     """The answer to its creation has come, but the pass that made it has not been told yet."""
     plan = planned(2, [make_pod("aaaaa"), make_pod("bbbbb")], {"web-bbbbb": CREATION})
     assert not list(plan.actions())
-    assert plan.notes["figures"].updated_available == 2
+    assert plan.memo_as(Memo).figures.updated_available == 2
 
 
 @pytest.mark.parametrize("reuse", [False, True])

@@ -26,6 +26,7 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Action, Plan
 from kruise.machinery.revision_names import short_hash
 from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.numbers import Limits, limits_of
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.support.clonesets import DATA_CLAIM, TEMPLATE
@@ -170,7 +171,7 @@ class Checked:
             used = {short_hash(pod.metadata.labels.get(keys.REVISION_LABEL, "")) for pod in self._owned()}
             assert short_hash(name) not in used, f"revision {name} is deleted, and a pod has it"
             assert self._snapshot is not None
-            figures = self.plan.notes["figures"]
+            figures = self.plan.memo_as(Memo).figures
             assert name not in (self._snapshot.cloneset.status.current_revision, figures.update_revision)
 
     def _marked_claims(self) -> set[str]:
@@ -528,7 +529,7 @@ def _is_where_it_should_be(checked: Checked) -> None:
     spec, status = model.cloneset.spec, model.cloneset.status
     unwell = [pod for pod in kept if not checked.serves(pod)]
     rolling = spec.update_strategy.rolling_update
-    if any(pod.spec.containers[0].image == BROKEN for pod in unwell) or checked.plan.notes["update_error"]:
+    if any(pod.spec.containers[0].image == BROKEN for pod in unwell) or checked.plan.memo_as(Memo).update_error:
         # A pod that cannot work and that nobody may update uses up limits; an update that cannot be made in place
         # stops where it is. All that is asked for are the reasons.
         return

@@ -19,6 +19,7 @@ from kruise.machinery.patches.json_patch import pointer
 from kruise.machinery.plan import Action, Chain, Outcomes, Plan
 from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.situation import Situation
 from tests.support.clonesets import NEW, NOW, OLD, TEMPLATE, make_cloneset, make_pod, make_situation
 
@@ -252,7 +253,7 @@ def test_the_label_is_short_with_its_gate() -> None:  # IPU-21, CS-150
 def test_recreate_only_marks_the_pod() -> None:  # CS-104, IPU-130
     plan = planned([old("a")], rolling={"podUpdatePolicy": "ReCreate"})
     assert recreated(plan) == {"web-a": {keys.SPECIFIED_DELETE_LABEL: "true"}}
-    assert plan.notes["moves"] == {"web-a": "recreate"}
+    assert plan.memo_as(Memo).moves == {"web-a": "recreate"}
 
 
 def test_recreate_where_it_is_not_possible_in_place() -> None:  # CS-103
@@ -286,7 +287,7 @@ def test_in_place_only_says_what_it_cannot_do_and_goes_no_further() -> None:  # 
 def test_a_state_that_nobody_knows_is_refused() -> None:  # IPU-103
     plan = planned([old("a", state="Resting"), old("b")])
     assert moved(plan) == []
-    assert plan.notes["update_error"] == "not allowed to in-place update pod web-a in state Resting"
+    assert plan.memo_as(Memo).update_error == "not allowed to in-place update pod web-a in state Resting"
 
 
 def test_a_pod_that_is_to_be_deleted_is_not_updated_in_place_first() -> None:  # CS-83, CS-103
@@ -333,7 +334,7 @@ def test_another_hash_of_claim_templates(policy: str, gate: bool, how: str) -> N
     )
     gates = {"RecreatePodWhenChangeVCTInCloneSetGate": gate}
     plan = decide(codec.evolve(found.snapshot, revisions=known, gates=gates))
-    assert plan.notes["moves"] == {"web-a": how}
+    assert plan.memo_as(Memo).moves == {"web-a": how}
 
 
 # Going back (CS-105, CS-109)

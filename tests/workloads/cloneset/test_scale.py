@@ -117,7 +117,7 @@ def test_inactive_pods_are_replaced_and_left_alone() -> None:  # edge cases 16 a
 def test_streaming_scale_up() -> None:  # CS-76, CS-81
     step = scaled([*several("ab"), make_pod("c", ready=False)], replicas=6, scaling={"maxUnavailable": 2})
     assert len(names(step, Verb.CREATE)) == 1
-    (note,) = step.notes
+    (note,) = step.events
     assert (note.type, note.reason) == (EventType.WARNING, "ScaleUpLimited")
     assert note.message == "scaleUp is limited because of scaleStrategy.maxUnavailable, limit: 1"
     (held,) = step.held
@@ -130,7 +130,7 @@ def test_a_limit_of_zero_ends_the_phase_without_a_change() -> None:  # CS-81
     pods = [*several("a"), make_pod("c", ready=False), make_pod("d", ready=False, specified=True)]
     step = scaled(pods, replicas=6, scaling={"maxUnavailable": 1})
     assert step.phase is None
-    assert step.notes[0].message.endswith("limit: 0")
+    assert step.events[0].message.endswith("limit: 0")
 
 
 def test_a_pod_that_is_let_go_does_not_block_its_replacement() -> None:  # CS-81, CS-82

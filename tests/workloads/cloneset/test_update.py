@@ -17,6 +17,7 @@ from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Held, Plan
 from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.support.clonesets import NEW, NOW, OLD, TEMPLATE, make_cloneset, make_pod, make_revision
 
@@ -101,7 +102,7 @@ def test_a_prepared_pod_whose_turn_it_still_is_goes_on() -> None:
     cloneset = make_cloneset(replicas=2, rolling={**IN_PLACE, "partition": 1, "maxUnavailable": 1}, lifecycle=HOOKED)
     plan = _rollout(cloneset, [make_pod("aaaaa", old=True, state="PreparingUpdate"), make_pod("bbbbb", old=True)])
     assert _moved(plan) == {"web-aaaaa"}
-    assert plan.notes["moves"] == {"web-aaaaa": "in-place"}
+    assert plan.memo_as(Memo).moves == {"web-aaaaa": "in-place"}
     assert _causes(plan, "web-bbbbb") == ["partition"]
 
 
@@ -126,7 +127,7 @@ def test_every_pod_says_that_the_update_stopped() -> None:
         make_cloneset(replicas=2, template=template, rolling=rolling),
         [make_pod(name, old=True) for name in ("aaaaa", "bbbbb")],
     )
-    assert plan.notes["update_error"].startswith("find Pod web-")
+    assert plan.memo_as(Memo).update_error.startswith("find Pod web-")
     assert sorted(_causes(plan, "web-aaaaa") + _causes(plan, "web-bbbbb")) == ["in-place-only", "stopped"]
 
 
@@ -221,5 +222,5 @@ def test_a_pass_refreshes_no_more_pods_than_the_server_takes_at_once() -> None:
 def test_the_status_counts_pods_as_they_show_themselves() -> None:
     """A write that is under way may still fail."""
     cloneset = make_cloneset(replicas=3, rolling={**IN_PLACE, "maxUnavailable": 1})
-    figures = _rollout(cloneset, _old_pods(3), under_way={"web-00000": NEW.metadata.name}).notes["figures"]
+    figures = _rollout(cloneset, _old_pods(3), under_way={"web-00000": NEW.metadata.name}).memo_as(Memo).figures
     assert (figures.updated, figures.ready, figures.available) == (0, 3, 3)

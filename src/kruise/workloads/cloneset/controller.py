@@ -23,8 +23,9 @@ from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Vi
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched
 from kruise.workloads.cloneset.admission import handlers
-from kruise.workloads.cloneset.conclude import conclude, events_of_chain
+from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.events import events
 from kruise.workloads.cloneset.scale import SCALE
 from kruise.workloads.cloneset.situation import Snapshot
 from kruise.workloads.cloneset.update import REFRESH, UPDATE
@@ -145,7 +146,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
             decide=decide,
             conclude=conclude,
             snapshot_type=Snapshot,
-            events_of=events_of_chain,
+            events=events,
             workers=settings.workers_of("cloneset") * _TASKS_PER_WORKER,
             pace=_pace,
         ),

@@ -7,7 +7,6 @@ ahead, scaling, updating (only if scaling changed nothing), beside them pods und
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from kruise.inplace import keys
 from kruise.inplace.availability import serves
@@ -17,6 +16,7 @@ from kruise.workloads import waiting
 from kruise.workloads.cloneset import scale, update
 from kruise.workloads.cloneset.claims import clean_claims
 from kruise.workloads.cloneset.failures import NO_BUDGET, failures_of, stopped
+from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.predownload import pull_images
 from kruise.workloads.cloneset.scale import ScaleStep
 from kruise.workloads.cloneset.situation import Situation, Snapshot, situation_of
@@ -27,14 +27,15 @@ from kruise.workloads.waiting import Waiting
 def decide(snapshot: Snapshot) -> Plan:
     situation = situation_of(snapshot)
     if situation.owner.is_deleted:
-        return Plan(notes={"figures": figures(situation)})
+        counted = figures(situation)
+        return Plan(memo=Memo(figures=counted, update_revision=counted.update_revision))
     failures = failures_of(situation)
-    notes: dict[str, Any] = {"figures": figures(situation, current_revision=failures.current_revision)}
+    counted = figures(situation, current_revision=failures.current_revision)
     situation = stopped(situation, failures)
     scaling = scale.scale(situation)
     must_wait = scaling.phase is not None and _is_in_the_way(scaling, snapshot)
     if must_wait:
-        scaling = dataclasses.replace(scaling, phase=None, notes=())
+        scaling = dataclasses.replace(scaling, phase=None, events=())
     updating = update.update(situation, touched=scaling.touched, failures=failures, may_move=not must_wait)
     held = (*scaling.held, *updating.held)
     waits = _waiting(situation, held)
@@ -42,23 +43,26 @@ def decide(snapshot: Snapshot) -> Plan:
         _revision(situation),
         scale.release(situation),
         clean_claims(situation),
-        *pull_images(situation, notes["figures"].updated_ready),
+        *pull_images(situation, counted.updated_ready),
         *_pods(scaling.phase, updating),
         update.spec_write(situation),
         _history(situation),
     )
-    notes["events"] = scaling.notes
-    notes["update_error"] = updating.error
-    notes["moves"] = updating.moves
-    notes["target_revision"] = updating.target.metadata.name
-    if failures is not NO_BUDGET:
-        notes["failure_budget"] = failures.judgement
-    notes["waiting"] = waits.summary
+    memo = Memo(
+        figures=counted,
+        events=scaling.events,
+        moves=updating.moves,
+        target_revision=updating.target.metadata.name,
+        update_revision=counted.update_revision,
+        update_error=updating.error,
+        failure_budget=failures.judgement if failures is not NO_BUDGET else None,
+        waiting=waits,
+    )
     return Plan(
         phases=tuple(phase for phase in phases if phase is not None and phase.chains),
         held=held,
         wakes=(*updating.wakes, *failures.wakes, *_wakes(waits)),
-        notes=notes,
+        memo=memo,
     )
 
 

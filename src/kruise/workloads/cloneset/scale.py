@@ -37,7 +37,7 @@ _ROUNDS = 8
 class ScaleStep:
     phase: Phase | None = None
     """None: nothing to do."""
-    notes: tuple[EventNote, ...] = ()
+    events: tuple[EventNote, ...] = ()
     """Events that are known before anything is written."""
     held: tuple[Held, ...] = ()
     touched: frozenset[str] = frozenset()
@@ -81,7 +81,7 @@ class _Scaling:
         self._reuses_claims = situation.cloneset.spec.scale_strategy.enable_pvc_reuse
         self._numbers = self._count()
         self._chains: list[Chain] = []
-        self._notes: list[EventNote] = []
+        self._events: list[EventNote] = []
         self._held: list[Held] = []
         self._touched: set[str] = set()
         self._creates = False
@@ -122,7 +122,7 @@ class _Scaling:
                 urgency=Urgency.LATER if self._creates else Urgency.USUAL,
             )
         return ScaleStep(
-            phase=phase, notes=tuple(self._notes), held=tuple(self._held), touched=frozenset(self._touched)
+            phase=phase, events=tuple(self._events), held=tuple(self._held), touched=frozenset(self._touched)
         )
 
     # The steps. Each says whether the phase ends with it.
@@ -267,7 +267,7 @@ class _Scaling:
     def _limited(self) -> None:
         numbers, limits = self._numbers, self._situation.limits
         message = f"scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {numbers.limit}"
-        self._notes.append(EventNote(reason="ScaleUpLimited", message=message, type=EventType.WARNING))
+        self._events.append(EventNote(reason="ScaleUpLimited", message=message, type=EventType.WARNING))
         blockers = [facts.name for facts in self._facts if not facts.is_available]
         cause = Cause(
             code="scale-limit",

@@ -1,0 +1,106 @@
+"""The events of a CloneSet's writes (CS section 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kruise.api.apps.images import IMAGE_PULL_JOBS
+from kruise.api.native.pod import PODS
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.machinery import codec
+from kruise.machinery.client.requests import Verb
+from kruise.machinery.plan import UNDECIDED, ChainOutcomes, EventNote, EventType, Outcome, Plan, Result
+from kruise.machinery.wording import shortened
+from kruise.workloads.cloneset.memo import Memo
+from kruise.workloads.cloneset.scale import SCALE
+from kruise.workloads.cloneset.status import LONGEST_MESSAGE
+from kruise.workloads.cloneset.update import IN_PLACE, RECREATE, UPDATE
+
+
+def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
+    """The events of a chain that has ended."""
+    if phase == UPDATE:
+        yield from _update_events(chain, plan.memo_as(Memo))
+        return
+    for outcome in chain:
+        if outcome.result not in UNDECIDED:
+            yield from _write_events(phase, outcome)
+
+
+def _write_events(phase: str, outcome: Outcome) -> Iterator[EventNote]:
+    resource = outcome.action.target.resource
+    if phase == "pull-jobs":
+        if resource == IMAGE_PULL_JOBS and outcome.action.verb is Verb.CREATE:
+            yield _pull_job_event(outcome)
+    elif phase == SCALE and resource == PODS:
+        yield from _pod_events(outcome)
+    elif resource == PERSISTENT_VOLUME_CLAIMS and outcome.result is Result.FAILED:
+        yield _claim_event(phase, outcome)
+
+
+def _pod_events(outcome: Outcome) -> Iterator[EventNote]:
+    action, name, done = outcome.action, outcome.action.target.name, outcome.result is Result.DONE
+    if action.verb is Verb.CREATE and done:
+        yield EventNote(reason="SuccessfulCreate", message=f"succeed to create pod {name}")
+    elif action.verb is Verb.CREATE:
+        yield warning("FailedCreate", f"failed to create pod: {outcome.message}, pod: {_json(action.body)}")
+    elif action.verb is Verb.DELETE and done:
+        yield EventNote(reason="SuccessfulDelete", message=f"succeed to delete pod {name}")
+    elif action.verb is Verb.DELETE:
+        yield warning("FailedDelete", f"failed to delete pod {name}: {outcome.message}")
+
+
+def _claim_event(phase: str, outcome: Outcome) -> EventNote:
+    """Claims are spoken of only when something went wrong."""
+    action, name, error = outcome.action, outcome.action.target.name, outcome.message
+    if action.verb is Verb.CREATE:
+        return warning("FailedCreate", f"failed to create pvc: {error}, pvc: {_json(action.body)}")
+    if action.verb is Verb.PATCH:
+        return warning("FailedUpdate", f"failed to update PVC {name}: {error}")
+    if phase == "claims":
+        return warning("FailedDelete", f"failed to clean up PVC {name}: {error}")
+    return warning("FailedDelete", f"failed to delete pvc {name}: {error}")
+
+
+def _pull_job_event(outcome: Outcome) -> EventNote:
+    """Both kinds are Normal (IPU-153): a rollout goes on without its images pulled ahead."""
+    name, image = outcome.action.target.name, outcome.action.body.get("spec", {}).get("image", "")
+    if outcome.result is Result.DONE:
+        return EventNote(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}")
+    message = f"failed to create ImagePullJob {name} for image: {image}: {outcome.message}"
+    return EventNote(reason="FailedCreateImagePullJob", message=shortened(message, LONGEST_MESSAGE))
+
+
+def _update_events(chain: ChainOutcomes, memo: Memo) -> Iterator[EventNote]:
+    """One event for the whole chain of a pod: its update began, or it failed. A pod that is only prepared for it has
+    none."""
+    if not chain:
+        return
+    name, revision = chain[-1].action.target.name, memo.target_revision
+    move = memo.moves.get(name)
+    failed = next((outcome for outcome in chain if outcome.result is Result.FAILED), None)
+    if failed is None and any(outcome.result is not Result.DONE for outcome in chain):
+        return
+    if move == IN_PLACE:
+        if failed is None:
+            message = f"successfully update pod {name} in-place(revision {revision})"
+            yield EventNote(reason="SuccessfulUpdatePodInPlace", message=message)
+        else:
+            message = f"failed to update pod {name} in-place(revision {revision}): {failed.message}"
+            yield warning("FailedUpdatePodInPlace", message)
+    elif move == RECREATE:
+        if failed is None:
+            message = f"successfully patch pod {name} specified-delete for update(revision {revision})"
+            yield EventNote(reason="SuccessfulUpdatePodReCreate", message=message)
+        else:
+            message = f"failed to patch pod specified-delete {name} for update(revision {revision}): {failed.message}"
+            yield warning("FailedUpdatePodReCreate", message)
+
+
+def warning(reason: str, message: str) -> EventNote:
+    return EventNote(type=EventType.WARNING, reason=reason, message=shortened(message, LONGEST_MESSAGE))
+
+
+def _json(body: Any) -> str:
+    return codec.encode(body).decode()
