@@ -178,7 +178,7 @@ async def test_an_error_in_a_step_denies_with_its_text(caplog: pytest.LogCapture
 
 async def test_writes_are_carried_out_and_the_handler_is_asked_again() -> None:
     def decide(request: AdmissionRequest, view: HandlerView) -> Mutation:
-        if not view.outcomes.items:
+        if not view.outcomes:
             return NeedsWrites(actions=(book(), book("second")))
         assert [outcome.result for outcome in view.outcomes] == [Result.DONE, Result.DONE]
         return Change(object={**request.body(), "slot": 1})
@@ -233,9 +233,9 @@ async def test_a_handler_can_refuse_in_its_own_words_on_the_last_try() -> None: 
 
 async def test_a_dry_run_never_writes() -> None:
     def decide(request: AdmissionRequest, view: HandlerView) -> Mutation:
-        if not view.outcomes.items:
+        if not view.outcomes:
             return NeedsWrites(actions=(book(),))
-        assert view.outcomes.items[0].result is Result.SKIPPED
+        assert view.outcomes[0].result is Result.SKIPPED
         return Change(object={**request.body(), "slot": 1})
 
     hands = FakeHands()
@@ -383,7 +383,7 @@ async def test_the_seed_is_the_same_for_all_rounds_of_a_request_and_differs_betw
 
     def decide(request: AdmissionRequest, view: HandlerView) -> Mutation:
         seeds.append(view.seed)
-        return Allow() if view.outcomes.items else NeedsWrites(actions=(book(),))
+        return Allow() if view.outcomes else NeedsWrites(actions=(book(),))
 
     answerer = Answerer(ManualClock(), hands=FakeHands(Result.DONE, Result.DONE))
     await ask(mutating(decide), request_of(config_map(), uid="a"), answerer)

@@ -28,47 +28,47 @@ from tests.support.inprocess import InProcess
 
 class Listener:
     def __init__(self) -> None:
-        self.wanted = True
+        self.current = True
         self.gone: list[str] = []
         self.heard: list[tuple[str, list[Result]]] = []
 
-    def is_wanted(self) -> bool:
-        return self.wanted
+    def is_current(self) -> bool:
+        return self.current
 
-    def let_go(self, phase: Phase, chain: Chain) -> None:
+    def detached(self, phase: Phase, chain: Chain) -> None:
         self.gone.append(chain[0].target.name)
 
     def ended(self, phase: Phase, chain: Chain, outcomes: tuple[Outcome, ...]) -> None:
         self.heard.append((chain[0].target.name, [outcome.result for outcome in outcomes]))
 
 
-def loose_plan(chains: int = 4, pause_after: float = 0.5) -> Plan:
+def detaching_plan(chains: int = 4, pause_after: float = 0.5) -> Plan:
     pairs = tuple((new_pod(f"p{i}"), new_pod(f"q{i}")) for i in range(chains))
-    loose = Phase(name="loose", chains=pairs, pause_after=pause_after, lets_go=True, on_error=OnError.CONTINUE)
-    return Plan(phases=(loose, single("after", new_pod("last"))))
+    detaching = Phase(name="slow", chains=pairs, pause_after=pause_after, detaches=True, on_error=OnError.CONTINUE)
+    return Plan(phases=(detaching, single("after", new_pod("last"))))
 
 
-def test_a_phase_lets_go_of_chains_under_way_and_whoever_asked_hears_how_they_ended() -> None:
+def test_a_phase_detaches_its_chains_and_the_run_hears_how_they_ended() -> None:
     async def scene(env: InProcess) -> None:
         listener = Listener()
         limiter = WriteLimiter(clock=env.clock, initial=3, maximum=3)
         writer = applier(env, limiter=limiter)
-        task = asyncio.create_task(writer.apply(loose_plan(), later=listener))
+        task = asyncio.create_task(writer.apply(detaching_plan(), run=listener))
         await asyncio.sleep(0.75)
         assert listener.gone == ["p0", "p1", "p2", "p3"]
         assert listener.heard == []
         outcomes = await task
-        assert [outcome.result for outcome in outcomes] == [Result.UNDER_WAY] * 8 + [Result.DONE]
-        assert await writer.ends(10) == 0
+        assert [outcome.result for outcome in outcomes] == [Result.PENDING] * 8 + [Result.DONE]
+        assert await writer.drain(10) == 0
         assert sorted(listener.heard) == [(f"p{i}", [Result.DONE] * 2) for i in range(4)]
         assert await env.pods() == ["last", *(f"p{i}" for i in range(4)), *(f"q{i}" for i in range(4))]
 
     run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
 
 
-def test_without_a_listener_every_chain_is_waited_for() -> None:
+def test_without_a_run_every_chain_is_waited_for() -> None:
     async def scene(env: InProcess) -> None:
-        outcomes = await applier(env).apply(loose_plan())
+        outcomes = await applier(env).apply(detaching_plan())
         assert [outcome.result for outcome in outcomes] == [Result.DONE] * 9
 
     run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
@@ -78,8 +78,8 @@ def test_a_late_failure_is_told_and_skips_the_rest_of_its_chain() -> None:
     async def scene(env: InProcess) -> None:
         listener = Listener()
         writer = applier(env)
-        await writer.apply(loose_plan(1), later=listener)
-        await writer.ends(10)
+        await writer.apply(detaching_plan(1), run=listener)
+        await writer.drain(10)
         assert listener.heard == [("p0", [Result.FAILED, Result.SKIPPED])]
 
     run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}), Rule(Answer(403, "Forbidden"), verbs={Verb.CREATE}, calls={1}))
@@ -92,10 +92,10 @@ def test_a_slow_start_goes_on_after_its_pass_and_ends_with_the_first_refusal() -
         listener = Listener()
         writer = applier(env)
         creates = single("scale", *(new_pod(f"p{i}") for i in range(9)), slow_start=True, on_error=OnError.STOP_PHASE)
-        phase = dataclasses.replace(creates, pause_after=0.5, lets_go=True)
-        outcomes = await writer.apply(Plan(phases=(phase,)), later=listener)
-        assert {outcome.result for outcome in outcomes} == {Result.UNDER_WAY}
-        assert await writer.ends(60) == 0
+        phase = dataclasses.replace(creates, pause_after=0.5, detaches=True)
+        outcomes = await writer.apply(Plan(phases=(phase,)), run=listener)
+        assert {outcome.result for outcome in outcomes} == {Result.PENDING}
+        assert await writer.drain(60) == 0
         assert Counter(result for _, results in listener.heard for result in results) == {
             Result.DONE: 3,
             Result.FAILED: 4,
@@ -111,16 +111,16 @@ def test_a_slow_start_goes_on_after_its_pass_and_ends_with_the_first_refusal() -
 
 
 @pytest.mark.parametrize("slow_start", [False, True])
-def test_what_was_let_go_and_is_not_wanted_any_more_is_not_begun(slow_start: bool) -> None:
+def test_detached_chains_of_a_stale_plan_are_not_begun(slow_start: bool) -> None:
     """What was begun goes on to its end."""
 
     async def scene(env: InProcess) -> None:
         listener = Listener()
         writer = applier(env, limiter=WriteLimiter(clock=env.clock, initial=1, maximum=1))
-        [loose, _] = loose_plan().phases
-        await writer.apply(Plan(phases=(dataclasses.replace(loose, slow_start=slow_start),)), later=listener)
-        listener.wanted = False
-        assert await writer.ends(60) == 0
+        [detaching, _] = detaching_plan().phases
+        await writer.apply(Plan(phases=(dataclasses.replace(detaching, slow_start=slow_start),)), run=listener)
+        listener.current = False
+        assert await writer.drain(60) == 0
         results = dict(listener.heard)
         assert results.pop("p0") == [Result.DONE, Result.DONE]
         assert set(map(tuple, results.values())) == {(Result.DEFERRED, Result.SKIPPED)}
@@ -146,8 +146,8 @@ def test_writes_of_an_urgent_phase_get_the_next_free_slot() -> None:
 def test_a_chain_that_was_begun_ends_before_another_begins() -> None:
     async def scene(env: InProcess) -> None:
         writer = applier(env, limiter=WriteLimiter(clock=env.clock, initial=1, maximum=1))
-        [loose, _] = loose_plan(chains=3).phases
-        await writer.apply(Plan(phases=(dataclasses.replace(loose, pause_after=None, urgency=Urgency.SOON),)))
+        [detaching, _] = detaching_plan(chains=3).phases
+        await writer.apply(Plan(phases=(dataclasses.replace(detaching, pause_after=None, urgency=Urgency.SOON),)))
         pods = (await env.client.list(PODS, "default")).items
         made = sorted(pods, key=lambda pod: int(pod.metadata.resource_version))
         assert [pod.metadata.name for pod in made] == ["p0", "q0", "p1", "q1", "p2", "q2"]
@@ -155,14 +155,14 @@ def test_a_chain_that_was_begun_ends_before_another_begins() -> None:
     run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
 
 
-def test_chains_that_were_let_go_are_abandoned_when_they_take_too_long(caplog: pytest.LogCaptureFixture) -> None:
+def test_detached_chains_are_abandoned_when_they_take_too_long(caplog: pytest.LogCaptureFixture) -> None:
     async def scene(env: InProcess) -> None:
         listener = Listener()
         limiter = WriteLimiter(clock=env.clock)
         writer = applier(env, limiter=limiter)
-        loose = Phase(name="loose", chains=((new_pod("a"),),), pause_after=0.5, lets_go=True)
-        await writer.apply(Plan(phases=(loose,)), later=listener)
-        assert await writer.ends(1) == 1
+        detaching = Phase(name="slow", chains=((new_pod("a"),),), pause_after=0.5, detaches=True)
+        await writer.apply(Plan(phases=(detaching,)), run=listener)
+        assert await writer.drain(1) == 1
         assert listener.heard == [("a", [Result.SKIPPED])]
         assert limiter.in_flight == 0
         assert "write abandoned" in caplog.text

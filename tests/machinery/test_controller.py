@@ -18,7 +18,7 @@ from kruise.api.native.events import ObjectReference
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.local.apicore.builtin import custom_kind
-from kruise.machinery.apply import Later
+from kruise.machinery.apply import Run
 from kruise.machinery.client.faults import Answer, Delay, Rule, storm
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
@@ -357,7 +357,7 @@ def test_one_key_has_one_worker_and_keys_run_side_by_side() -> None:
         scene = Scene(Rule(Delay(1.0), verbs={Verb.CREATE}, resource="pods"), workers=3)
         inner = scene.applier.apply
 
-        async def apply(plan: Plan, *, stopping: Callable[[], bool], later: Later) -> Outcomes:
+        async def apply(plan: Plan, *, stopping: Callable[[], bool], run: Run) -> Outcomes:
             nonlocal most
             context = RECONCILE.get()
             assert context is not None
@@ -365,7 +365,7 @@ def test_one_key_has_one_worker_and_keys_run_side_by_side() -> None:
             at_work[name] = at_work.get(name, 0) + 1
             assert at_work[name] == 1
             most = max(most, sum(at_work.values()))
-            outcomes = await inner(plan, stopping=stopping, later=later)
+            outcomes = await inner(plan, stopping=stopping, run=run)
             at_work[name] -= 1
             return outcomes
 

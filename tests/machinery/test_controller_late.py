@@ -13,6 +13,7 @@ from kruise.machinery.client.faults import Answer, Delay, Rule
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.codec import Struct
+from kruise.machinery.pending import Pending
 from kruise.machinery.plan import (
     ChainOutcomes,
     Conclusion,
@@ -20,8 +21,8 @@ from kruise.machinery.plan import (
     Outcomes,
     Phase,
     Plan,
+    StatusEffect,
     Target,
-    Weight,
     patch,
     status_patch,
 )
@@ -38,31 +39,28 @@ from tests.support.inprocess import TOYS, Toy, pod_body
 # Writes that outlast their pass
 
 
-class LooseSnapshot(Struct):
+class LabelSnapshot(Struct):
     toy: Toy
     pods: tuple[Pod, ...]
-    under_way: dict[str, str]
-    failed_before: dict[str, str]
+    pending: Pending
 
 
-def loosely(seen: list[LooseSnapshot]) -> ControllerSpec[LooseSnapshot]:
-    """Labels every pod of a toy, and lets go of writes that take more than a tenth of a second."""
+def labelling(seen: list[LabelSnapshot]) -> ControllerSpec[LabelSnapshot]:
+    """Labels every pod of a toy, and detaches writes that take more than a tenth of a second."""
 
-    def look(view: View, key: Key) -> LooseSnapshot | None:
+    def look(view: View, key: Key) -> LabelSnapshot | None:
         toy = view.store(TOYS).get(key.namespace, key.name)
         if toy is None:
             return None
-        names = {target.name: mark for target, mark in view.under_way.items()}
-        found = LooseSnapshot(
+        found = LabelSnapshot(
             toy=toy,
             pods=view.store(PODS).by_index("owner", toy.metadata.uid),
-            under_way=names,
-            failed_before=dict(view.failed_before),
+            pending=view.pending(PODS),
         )
         seen.append(found)
         return found
 
-    def labels(snapshot: LooseSnapshot) -> Plan:
+    def labels(snapshot: LabelSnapshot) -> Plan:
         chains = tuple(
             (
                 patch(
@@ -73,11 +71,11 @@ def loosely(seen: list[LooseSnapshot]) -> ControllerSpec[LooseSnapshot]:
                 ),
             )
             for pod in snapshot.pods
-            if "seen" not in pod.metadata.labels and pod.metadata.name not in snapshot.under_way
+            if "seen" not in pod.metadata.labels and snapshot.pending.mark_of(pod) is None
         )
-        return Plan(phases=(Phase(name="label", chains=chains, pause_after=0.1, lets_go=True, mark="there"),))
+        return Plan(phases=(Phase(name="label", chains=chains, pause_after=0.1, detaches=True, mark="there"),))
 
-    def ending(snapshot: LooseSnapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
+    def ending(snapshot: LabelSnapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         count = sum("seen" in pod.metadata.labels for pod in snapshot.pods)
         if snapshot.toy.status.replicas == count:
             return Conclusion()
@@ -89,7 +87,7 @@ def loosely(seen: list[LooseSnapshot]) -> ControllerSpec[LooseSnapshot]:
         return [EventNote(reason="Labelled", message=chain[0].result.value)]
 
     return dataclasses.replace(
-        SPEC, snapshot=look, decide=labels, conclude=ending, snapshot_type=LooseSnapshot, events=events
+        SPEC, snapshot=look, decide=labels, conclude=ending, snapshot_type=LabelSnapshot, events=events
     )
 
 
@@ -101,19 +99,19 @@ async def _with_pods(scene: Scene, count: int) -> None:
         await scene.direct.create(PODS, body, "default")
 
 
-def test_the_next_pass_is_told_of_writes_under_way_and_comes_again_when_they_ended() -> None:
+def test_the_next_pass_knows_of_pending_writes_and_another_follows_when_they_ended() -> None:
     async def main() -> None:
-        seen: list[LooseSnapshot] = []
-        scene = Scene(Rule(Delay(2.0), verbs={Verb.PATCH}, resource="pods"), spec=loosely(seen))
+        seen: list[LabelSnapshot] = []
+        scene = Scene(Rule(Delay(2.0), verbs={Verb.PATCH}, resource="pods"), spec=labelling(seen))
         await _with_pods(scene, 2)
         async with scene.at_work():
             await asyncio.sleep(1)
             scene.controller.queue.add(Key("default", "toy"))
             await asyncio.sleep(0.5)
-            assert seen[-1].under_way == {"p0": "there", "p1": "there"}
+            assert seen[-1].pending.marks == {"default/p0": "there", "default/p1": "there"}
             assert scene.notes.taken == []
             await asyncio.sleep(3)
-            assert seen[-1].under_way == {}
+            assert seen[-1].pending.marks == {}
             assert [message for _, _, _, message in scene.notes.taken] == ["done", "done"]
             toy = await scene.direct.get(TOYS, "toy", "default")
             assert toy.status.replicas == 2
@@ -123,51 +121,51 @@ def test_the_next_pass_is_told_of_writes_under_way_and_comes_again_when_they_end
     run_virtual(main())
 
 
-def test_what_the_next_pass_must_know_is_written_before_it_however_much_is_under_way() -> None:
+def test_what_the_next_pass_must_know_is_written_before_it_however_much_is_pending() -> None:
     async def main() -> None:
-        seen: list[LooseSnapshot] = []
+        seen: list[LabelSnapshot] = []
 
-        def remember(snapshot: LooseSnapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
+        def remember(snapshot: LabelSnapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
             toy, number = snapshot.toy, snapshot.toy.status.replicas
             if number == 3:
                 return Conclusion()
             target = Target(TOYS, "default", toy.metadata.name)
             write = status_patch(target, {"replicas": number + 1}, uid=toy.metadata.uid, reason="remember")
-            return Conclusion(status=write, weight=Weight.MEMORY)
+            return Conclusion(status=write, effect=StatusEffect.BLOCKS)
 
-        spec = dataclasses.replace(loosely(seen), conclude=remember)
+        spec = dataclasses.replace(labelling(seen), conclude=remember)
         slow = (Rule(Delay(9.0), verbs={Verb.PATCH}, resource="pods"), Rule(Delay(0.2), resource="toys"))
         scene = Scene(*slow, spec=spec)
         await _with_pods(scene, 1)
         async with scene.at_work():
             await asyncio.sleep(5)
             assert [snapshot.toy.status.replicas for snapshot in seen] == [0, 1, 2, 3]
-            assert seen[-1].under_way
+            assert seen[-1].pending.marks
 
     run_virtual(main())
 
 
 def test_a_write_that_fails_after_its_pass_is_told_to_the_next_one_and_tried_again() -> None:
     async def main() -> None:
-        seen: list[LooseSnapshot] = []
+        seen: list[LabelSnapshot] = []
         refusal = Rule(Answer(403, "Forbidden"), verbs={Verb.PATCH}, resource="pods", times=1)
-        scene = Scene(Rule(Delay(1.0), verbs={Verb.PATCH}, resource="pods"), refusal, spec=loosely(seen))
+        scene = Scene(Rule(Delay(1.0), verbs={Verb.PATCH}, resource="pods"), refusal, spec=labelling(seen))
         await _with_pods(scene, 1)
         async with scene.at_work():
             await asyncio.sleep(10)
-        told = [snapshot.failed_before for snapshot in seen if snapshot.failed_before]
-        assert len(told) == 1
-        assert "injected fault" in told[0]["label"]
+        failures = [snapshot.pending.failures for snapshot in seen if snapshot.pending.failures]
+        assert len(failures) == 1
+        assert "injected fault" in failures[0]["label"]
         assert [message for _, _, _, message in scene.notes.taken] == ["failed", "done"]
         assert scene.controller.queue.retries(Key("default", "toy")) == 0
 
     run_virtual(main())
 
 
-def test_a_controller_that_ends_waits_for_writes_that_were_let_go() -> None:
+def test_a_controller_that_ends_drains_detached_writes() -> None:
     async def main() -> None:
-        seen: list[LooseSnapshot] = []
-        scene = Scene(Rule(Delay(2.0), verbs={Verb.PATCH}, resource="pods"), spec=loosely(seen))
+        seen: list[LabelSnapshot] = []
+        scene = Scene(Rule(Delay(2.0), verbs={Verb.PATCH}, resource="pods"), spec=labelling(seen))
         await _with_pods(scene, 1)
         async with scene.at_work():
             await asyncio.sleep(1)
@@ -181,10 +179,10 @@ def test_a_chain_that_was_not_begun_gives_no_reason_to_look_again_at_once() -> N
     """Its phase ended with a refusal, which is tried again after a pause."""
 
     async def main() -> None:
-        seen: list[LooseSnapshot] = []
-        spec = loosely(seen)
+        seen: list[LabelSnapshot] = []
+        spec = labelling(seen)
 
-        def one_by_one(snapshot: LooseSnapshot) -> Plan:
+        def one_by_one(snapshot: LabelSnapshot) -> Plan:
             phases = spec.decide(snapshot).phases
             return Plan(phases=tuple(dataclasses.replace(phase, slow_start=True) for phase in phases))
 
@@ -204,7 +202,7 @@ def test_a_chain_that_was_not_begun_gives_no_reason_to_look_again_at_once() -> N
 # A status that decides nothing
 
 
-def counting(weight: Weight, looks: list[int]) -> ControllerSpec[ToySnapshot]:
+def counting(effect: StatusEffect, looks: list[int]) -> ControllerSpec[ToySnapshot]:
     def conclusion(snapshot: ToySnapshot, _plan: Plan, _outcomes: Outcomes) -> Conclusion:
         looks.append(snapshot.toy.status.replicas)
         toy, count = snapshot.toy, len(snapshot.pods)
@@ -212,16 +210,16 @@ def counting(weight: Weight, looks: list[int]) -> ControllerSpec[ToySnapshot]:
             return Conclusion()
         target = Target(TOYS, "default", toy.metadata.name)
         write = status_patch(target, {"replicas": count}, uid=toy.metadata.uid, reason="counted")
-        return Conclusion(status=write, weight=weight)
+        return Conclusion(status=write, effect=effect)
 
     return changed(decide=idle, conclude=conclusion)
 
 
-@pytest.mark.parametrize(("weight", "passes"), [(Weight.NEWS, [0, 2]), (Weight.TOLD, [0])])
-def test_a_status_without_news_is_no_reason_to_look_again(weight: Weight, passes: list[int]) -> None:
+@pytest.mark.parametrize(("effect", "passes"), [(StatusEffect.REQUEUES, [0, 2]), (StatusEffect.INFORMS, [0])])
+def test_a_status_without_news_is_no_reason_to_look_again(effect: StatusEffect, passes: list[int]) -> None:
     async def main() -> None:
         looks: list[int] = []
-        scene = Scene(spec=counting(weight, looks))
+        scene = Scene(spec=counting(effect, looks))
         await _with_pods(scene, 2)
         async with scene.at_work():
             await asyncio.sleep(5)
@@ -242,7 +240,7 @@ def test_whoever_writes_beside_a_status_without_news_is_heard(delay: float) -> N
     async def main() -> None:
         looks: list[int] = []
         slow = Rule(Delay(0.5), verbs={Verb.PATCH}, resource="toys", times=1)
-        scene = Scene(slow, spec=counting(Weight.TOLD, looks))
+        scene = Scene(slow, spec=counting(StatusEffect.INFORMS, looks))
         await _with_pods(scene, 2)
         async with scene.at_work():
             await asyncio.sleep(delay)
@@ -257,7 +255,7 @@ def test_a_status_without_news_that_is_refused_is_tried_less_and_less() -> None:
     async def main() -> None:
         looks: list[int] = []
         refusal = Rule(Answer(403, "Forbidden"), verbs={Verb.PATCH}, resource="toys")
-        scene = Scene(refusal, spec=counting(Weight.TOLD, looks))
+        scene = Scene(refusal, spec=counting(StatusEffect.INFORMS, looks))
         await _with_pods(scene, 2)
         async with scene.at_work():
             await asyncio.sleep(20)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kruise.api.native.pod import PODS
 from kruise.machinery.course import NOT_SUCCEEDED, OVERTAKEN, Course, ends_phase, rest_of, skipped, together
-from kruise.machinery.plan import Chain, OnError, Outcome, Phase, Result, Target, patch
+from kruise.machinery.plan import Chain, OnError, Outcome, Phase, PhaseOutcomes, Result, Target, patch
 
 CHAIN: Chain = tuple(patch(Target(PODS, "demo", name), {}, uid=name, reason="r") for name in ("a", "b", "c"))
 
@@ -19,26 +19,27 @@ def phase(name: str = "one", on_error: OnError = OnError.STOP_PLAN, **options: o
     return Phase(name=name, chains=(CHAIN,), on_error=on_error, **options)  # type: ignore[arg-type]
 
 
-def ended(result: Result) -> list[Outcome]:
-    return [Outcome(action=CHAIN[0], result=Result.DONE), Outcome(action=CHAIN[1], result=result)]
+def ended(*results: Result) -> PhaseOutcomes:
+    chain = tuple(Outcome(action=action, result=result) for action, result in zip(CHAIN, results, strict=False))
+    return PhaseOutcomes("one", (chain,))
 
 
 @pytest.mark.parametrize(("on_error", "result"), list(itertools.product(OnError, Result)))
 def test_a_plan_stops_where_its_phase_says_so(on_error: OnError, result: Result) -> None:
     course = Course()
-    assert course.hindrance(phase()) == ""
-    course.ended(phase(on_error=on_error), ended(result))
-    stops = on_error is OnError.STOP_PLAN and result not in (Result.DONE, Result.UNDER_WAY)
-    assert course.hindrance(phase("two")) == (NOT_SUCCEEDED if stops else "")
+    assert course.reason_to_skip(phase()) == ""
+    course.ended(phase(on_error=on_error), ended(Result.DONE, result))
+    stops = on_error is OnError.STOP_PLAN and result not in (Result.DONE, Result.PENDING)
+    assert course.reason_to_skip(phase("two")) == (NOT_SUCCEEDED if stops else "")
 
 
 @pytest.mark.parametrize("result", list(Result))
 def test_a_phase_is_overtaken_by_what_changed_before(result: Result) -> None:
     course = Course()
-    course.ended(phase(on_error=OnError.CONTINUE), [Outcome(action=CHAIN[0], result=result)])
+    course.ended(phase(on_error=OnError.CONTINUE), ended(result))
     is_unchanged = result in (Result.FAILED, Result.SKIPPED, Result.DEFERRED)
-    assert course.hindrance(phase("two", unless_done=("one",))) == ("" if is_unchanged else OVERTAKEN)
-    assert course.hindrance(phase("two", unless_done=("another",))) == ""
+    assert course.reason_to_skip(phase("two", unless_done=("one",))) == ("" if is_unchanged else OVERTAKEN)
+    assert course.reason_to_skip(phase("two", unless_done=("another",))) == ""
 
 
 def test_what_ends_a_phase() -> None:
@@ -63,4 +64,4 @@ def test_the_rest_of_a_chain_says_why() -> None:
     assert (outcome.action, outcome.result) == (CHAIN[2], Result.SKIPPED)
     assert "patch of" in outcome.error
     assert "demo/b did not succeed" in outcome.error
-    assert [item.error for item in skipped([CHAIN], "why")] == ["why"] * 3
+    assert [item.error for item in skipped(CHAIN, "why")] == ["why"] * 3

@@ -57,7 +57,7 @@ def test_actions_that_come_go_and_change() -> None:
     ]
 
 
-def test_causes_wakes_and_notes() -> None:
+def test_causes_wakes_and_the_memo() -> None:
     assert told(plan(), plan(code="paused")) == ["~ held pods ns/web-d", "    partition -> paused"]
     other = plan()
     other["held"][0]["causes"][0]["message"] = "kept"
@@ -68,9 +68,9 @@ def test_causes_wakes_and_notes() -> None:
         "~ held pods ns/web-d",
         '    [0].message: "kept back" -> "kept"',
         "- wake after 1.5 s: later",
-        "~ note figures",
+        "~ memo figures",
         "    updated: 1 -> 2",
-        "- note order",
+        "- memo order",
     ]
 
 

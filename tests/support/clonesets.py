@@ -17,6 +17,7 @@ from kruise.api.native.storage import PersistentVolumeClaim
 from kruise.inplace import keys
 from kruise.machinery import codec, revision_names, revisions
 from kruise.machinery.ownership import Owner
+from kruise.machinery.pending import Pending
 from kruise.workloads.cloneset.claims import INSTANCE_ID_LABEL
 from kruise.workloads.cloneset.situation import Situation, Snapshot, situation_of
 
@@ -213,3 +214,8 @@ def make_situation(
             seed=seed,
         )
     )
+
+
+def make_pending(marks: Mapping[str, str], **more: Any) -> Pending:
+    """Writes to pods, by name."""
+    return Pending(marks={f"demo/{name}": mark for name, mark in marks.items()}, **more)

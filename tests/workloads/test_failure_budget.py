@@ -40,7 +40,7 @@ from kruise.workloads.failure_budget import (
     judge,
     look_at,
 )
-from tests.support.clonesets import NOW, TEMPLATE, make_cloneset
+from tests.support.clonesets import NOW, TEMPLATE, make_cloneset, make_pending
 from tests.support.examples import story_settings
 from tests.workloads.cloneset.model import BROKEN, Json, Model
 from tests.workloads.cloneset.test_properties import _STEPS as STEPS
@@ -567,11 +567,12 @@ def test_a_pod_that_is_just_being_moved_is_not_judged_by_what_it_was() -> None:
     set_image(model, "nginx:2")
     revision = decide(model.snapshot()).memo_as(Memo).target_revision
     broken = [item.metadata.name for item in kept(model) if image_of(item) == BROKEN]
-    under_way = codec.evolve(model.snapshot(), under_way=dict.fromkeys(broken, revision))
-    assert decide(under_way).memo_as(Memo).failure_budget.stop is None
-    arrived = codec.evolve(model.snapshot(), under_way={})
+    moving = codec.evolve(model.snapshot(), pending=make_pending(dict.fromkeys(broken, revision)))
+    assert decide(moving).memo_as(Memo).failure_budget.stop is None
+    arrived = model.snapshot()
     assert decide(arrived).memo_as(Memo).failure_budget.stop is None
-    assert decide(codec.evolve(arrived, under_way=dict.fromkeys(broken, ""))).memo_as(Memo).failure_budget.stop is None
+    touched = codec.evolve(arrived, pending=make_pending(dict.fromkeys(broken, "")))
+    assert decide(touched).memo_as(Memo).failure_budget.stop is None
 
 
 def test_a_pass_is_asked_for_when_a_pod_would_count_as_failed() -> None:

@@ -19,7 +19,7 @@ from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.situation import Snapshot
-from tests.support.clonesets import NOW, make_cloneset, make_pod, make_situation
+from tests.support.clonesets import NOW, make_cloneset, make_pending, make_pod, make_situation
 
 LONG_AGO, JUST_NOW = "2030-01-01T11:50:00Z", "2030-01-01T11:59:40Z"
 
@@ -153,7 +153,7 @@ def test_a_pod_that_is_just_being_moved_is_not_stuck() -> None:
     cloneset = make_cloneset(replicas=2, rolling={"maxUnavailable": 1})
     snapshot = make_situation(cloneset, [make_pod("a", old=True), make_pod("b", old=True)], rollout=True).snapshot
     revision = decide(snapshot).memo_as(Memo).target_revision
-    plan = decide(codec.evolve(snapshot, under_way={"web-a": revision}))
+    plan = decide(codec.evolve(snapshot, pending=make_pending({"web-a": revision})))
     assert {item.target.name: item.causes[0].code for item in plan.held}["web-b"] == "max-unavailable"
     assert plan.memo_as(Memo).waiting == waiting.NOTHING_WAITS
 

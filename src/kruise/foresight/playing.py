@@ -221,7 +221,7 @@ class Playing:
             seed=_mixed(self._seed, self._passes),
             gates=self._settings.gates,
             server_version=self._server_version,
-            at_once=sys.maxsize,  # writes cost no time here
+            capacity=sys.maxsize,  # writes cost no time here
         )
         controller.wakes.pop(key, None)
         snapshot = spec.snapshot(view, key)

@@ -62,28 +62,27 @@ _BINDING = "binding"
 _STOPPED = (Result.SKIPPED, "not begun: the controller is shutting down")
 _FAILED_BEFORE = (Result.SKIPPED, ANOTHER_FAILED)
 _PAUSED = (Result.DEFERRED, "not begun: the phase has taken its time, the rest is decided anew")
-_LET_GO = (Result.UNDER_WAY, "under way: it ends after this pass")
-_OUTDATED = (Result.DEFERRED, "not begun: the object was changed after this was decided")
+_DETACHED = (Result.PENDING, "pending: it ends after this pass")
+_STALE = (Result.DEFERRED, "not begun: the object was changed after this was decided")
 
-Hindrance = tuple[Result, str]
-MayBegin = Callable[[], Hindrance | None]
-"""What speaks against beginning a write right now."""
+Refusal = tuple[Result, str]
+"""How a write ends that must not begin, and why."""
 
 
 def never() -> bool:
     return False
 
 
-class Later(Protocol):
-    """Who is told of chains that a pass let go (`Phase.lets_go`): when that happens, and when they have ended."""
+class Run(Protocol):
+    """Whose plan is carried out. It hears of chains that are detached (`Phase.detaches`), and how they ended."""
 
-    def is_wanted(self) -> bool:
-        """Whether the plan is still about what it was decided about."""
+    def is_current(self) -> bool:
+        """False: the plan is stale, no further chain of it is begun."""
         ...
 
-    def let_go(self, phase: Phase, chain: Chain) -> None: ...
+    def detached(self, phase: Phase, chain: Chain) -> None: ...
 
-    def ended(self, phase: Phase, chain: Chain, outcomes: tuple[Outcome, ...]) -> None: ...
+    def ended(self, phase: Phase, chain: Chain, outcomes: ChainOutcomes) -> None: ...
 
 
 class Memory(Protocol):
@@ -135,25 +134,25 @@ class Applier:
         self._metrics.observe_writes(lambda: self._limiter.limit, lambda: self._limiter.in_flight)
         self._patience = patience or Patience()
         self._rng = rng or random.Random(0)
-        self._loose: set[asyncio.Task[Any]] = set()
-        """Writes that no pass waits for any more, or may stop to wait for."""
+        self._detached: set[asyncio.Task[Any]] = set()
+        """Writes that may outlast their pass."""
 
-    async def apply(self, plan: Plan, *, stopping: Stopping = never, later: Later | None = None) -> Outcomes:
+    async def apply(self, plan: Plan, *, stopping: Stopping = never, run: Run | None = None) -> Outcomes:
         """Carry out a plan; the outcomes are in plan order. Once `stopping` says so, no action is begun any more.
 
-        Without somebody to be told `later`, every chain is waited for.
+        Without a `run` nothing is detached: every chain is waited for.
         """
         outcomes: list[PhaseOutcomes] = []
         course = Course()
         for group in together(plan.phases):
             reasons = [course.reason_to_skip(phase) for phase in group]
             begun = [phase for phase, reason in zip(group, reasons, strict=True) if not reason]
-            runs = [_PhaseRun(phase, stopping, self._clock, later) for phase in begun]
+            runs = [_PhaseRun(phase, stopping, self._clock, run) for phase in begun]
             if len(runs) == 1:
                 results = [await self._phase(runs[0])]
             else:
                 async with asyncio.TaskGroup() as tasks:
-                    running = [tasks.create_task(self._phase(run)) for run in runs]
+                    running = [tasks.create_task(self._phase(one)) for one in runs]
                 results = [task.result() for task in running]
             ended = iter(results)
             for phase, reason in zip(group, reasons, strict=True):
@@ -169,17 +168,17 @@ class Applier:
         return await self._write(action, _Turn(lambda: _STOPPED if stopping() else None, Urgency.SOON), stopping)
 
     def begin(self, action: Action, *, stopping: Stopping = never) -> asyncio.Task[Outcome]:
-        """One write that nobody waits for here; `ends` does."""
+        """One write that nobody waits for here; `drain` does."""
         task = asyncio.create_task(self.carry_out(action, stopping=stopping))
-        self._loose.add(task)
-        task.add_done_callback(self._loose.discard)
+        self._detached.add(task)
+        task.add_done_callback(self._detached.discard)
         return task
 
-    async def ends(self, grace: float) -> int:
-        """Wait for the writes that were let go, and abandon those that take longer; how many these are."""
-        if not self._loose:
+    async def drain(self, grace: float) -> int:
+        """Wait for detached writes, and abandon those that take longer; how many these are."""
+        if not self._detached:
             return 0
-        _, late = await asyncio.wait(self._loose, timeout=grace)
+        _, late = await asyncio.wait(self._detached, timeout=grace)
         for task in late:
             task.cancel()
         await asyncio.gather(*late, return_exceptions=True)
@@ -187,8 +186,8 @@ class Applier:
 
     async def _phase(self, run: _PhaseRun) -> tuple[ChainOutcomes, ...]:
         chains = run.phase.chains
-        if run.later is not None and run.phase.lets_go and chains:
-            return await self._loosely(run, run.later)
+        if run.owner is not None and run.phase.detaches and chains:
+            return await self._detaching(run, run.owner)
         results: list[ChainOutcomes] = [()] * len(chains)
         indexes = iter(range(len(chains)))
 
@@ -205,14 +204,14 @@ class Applier:
                     group.create_task(lane())
         return tuple(results)
 
-    async def _loosely(self, run: _PhaseRun, later: Later) -> tuple[ChainOutcomes, ...]:
-        """A phase whose chains may outlast the pass. Those that still wait for their turn are let go too: they would
-        have to queue again behind everybody else."""
+    async def _detaching(self, run: _PhaseRun, owner: Run) -> tuple[ChainOutcomes, ...]:
+        """A phase whose chains may outlast the pass. Those that still wait for their turn are detached, too: they
+        would have to queue again behind everybody else."""
         phase = run.phase
         tasks = [asyncio.create_task(self._chain(chain, run)) for chain in phase.chains]
-        self._loose.update(tasks)
+        self._detached.update(tasks)
         for task in tasks:
-            task.add_done_callback(self._loose.discard)
+            task.add_done_callback(self._detached.discard)
         try:
             await asyncio.wait(tasks, timeout=phase.pause_after)
         except asyncio.CancelledError:
@@ -224,9 +223,9 @@ class Applier:
             if task.done():
                 outcomes.append(task.result())
             else:
-                outcomes.append(tuple(not_begun(action, *_LET_GO) for action in chain))
-                later.let_go(phase, chain)
-                task.add_done_callback(functools.partial(_tell, later, phase, chain))
+                outcomes.append(tuple(not_begun(action, *_DETACHED) for action in chain))
+                owner.detached(phase, chain)
+                task.add_done_callback(functools.partial(_report_end, owner, phase, chain))
         return tuple(outcomes)
 
     async def _chain(self, chain: Chain, run: _PhaseRun) -> ChainOutcomes:
@@ -252,8 +251,8 @@ class Applier:
         return tuple(outcomes)
 
     async def _write(self, action: Action, turn: _Turn, stopping: Stopping) -> Outcome:
-        if (hindrance := turn.against()) is not None:
-            return not_begun(action, *hindrance)
+        if (refusal := turn.refusal()) is not None:
+            return not_begun(action, *refusal)
         try:
             body = guarded_body(action)
         except (TypeError, ValueError) as error:
@@ -273,10 +272,10 @@ class Applier:
             urgency, until = (Urgency.NOW, None) if attempt else (turn.urgency, turn.until)
             began = await self._limiter.acquire(until=until, urgency=urgency)
             if began is None:
-                return not_begun(action, *(turn.against() or _PAUSED))
-            if attempt == 0 and (hindrance := turn.against()) is not None:
+                return not_begun(action, *(turn.refusal() or _PAUSED))
+            if attempt == 0 and (refusal := turn.refusal()) is not None:
                 self._limiter.release(began, Load.SILENT)
-                return not_begun(action, *hindrance)
+                return not_begun(action, *refusal)
             load = Load.SILENT
             failure: ClientError
             try:
@@ -409,7 +408,8 @@ class Applier:
 class _Turn:
     """How a write comes to its turn."""
 
-    against: MayBegin
+    refusal: Callable[[], Refusal | None]
+    """None: it may begin."""
     urgency: Urgency
     until: float | None = None
     """It gives up then."""
@@ -418,38 +418,38 @@ class _Turn:
 class _PhaseRun:
     """What the chains of a phase know of each other."""
 
-    def __init__(self, phase: Phase, stopping: Stopping, clock: Clock, later: Later | None = None) -> None:
+    def __init__(self, phase: Phase, stopping: Stopping, clock: Clock, owner: Run | None = None) -> None:
         self._clock = clock
-        waits_for_all = later is None or not phase.lets_go
+        waits_for_all = owner is None or not phase.detaches
         self._ends = clock.monotonic() + phase.pause_after if phase.pause_after is not None and waits_for_all else None
         self.phase = phase
         self.stopping = stopping
         self.closed = False
         """No further chain may begin."""
-        self.later = later
+        self.owner = owner
         self.permits = asyncio.Semaphore(1) if phase.slow_start else None
         """Each success permits two more: with n successes at most 2n + 1 chains were begun."""
 
     def first_turn(self) -> _Turn:
-        return _Turn(self.against_chain, self.phase.urgency, until=self._ends)
+        return _Turn(self.refuse_chain, self.phase.urgency, until=self._ends)
 
     def next_turn(self) -> _Turn:
-        return _Turn(self.against_action, Urgency.NOW)
+        return _Turn(self.refuse_action, Urgency.NOW)
 
-    def against_chain(self) -> Hindrance | None:
+    def refuse_chain(self) -> Refusal | None:
         if self.closed:
             return _FAILED_BEFORE
         if self._ends is not None and self._clock.monotonic() > self._ends:
             return _PAUSED
-        if self.later is not None and not self.later.is_wanted():
-            return _OUTDATED
-        return self.against_action()
+        if self.owner is not None and not self.owner.is_current():
+            return _STALE
+        return self.refuse_action()
 
-    def against_action(self) -> Hindrance | None:
+    def refuse_action(self) -> Refusal | None:
         return _STOPPED if self.stopping() else None
 
 
-def _tell(later: Later, phase: Phase, chain: Chain, task: asyncio.Task[ChainOutcomes]) -> None:
+def _report_end(owner: Run, phase: Phase, chain: Chain, task: asyncio.Task[ChainOutcomes]) -> None:
     if task.cancelled():
         outcomes = skipped(chain, "abandoned: the controller is shutting down")
     elif (error := task.exception()) is not None:
@@ -457,7 +457,7 @@ def _tell(later: Later, phase: Phase, chain: Chain, task: asyncio.Task[ChainOutc
         outcomes = tuple(not_begun(action, Result.UNKNOWN, str(error)) for action in chain)
     else:
         outcomes = task.result()
-    later.ended(phase, chain, outcomes)
+    owner.ended(phase, chain, outcomes)
 
 
 def _parent(action: Action) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import functools
 import hashlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -23,12 +22,12 @@ from kruise.api.resource import Resource
 from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.clock import Clock
-from kruise.machinery.codec import evolve
 from kruise.machinery.journal import Journal
+from kruise.machinery.key_state import KeyState, KeyStates
 from kruise.machinery.metrics import Metrics, PassResult, RequeueCause
 from kruise.machinery.plan import (
-    Action,
     Chain,
+    ChainOutcomes,
     Conclusion,
     EventNote,
     Outcome,
@@ -36,22 +35,18 @@ from kruise.machinery.plan import (
     Phase,
     Plan,
     Result,
-    Target,
     Wake,
-    Weight,
 )
 from kruise.machinery.queue import Backoff, Queue, QueueShutDown
 from kruise.machinery.spec import ControllerSpec, Source, View
+from kruise.machinery.status_writes import StatusWriter
 
 log = logging.getLogger(__name__)
 
 S = TypeVar("S")
 
-_STATUS_EVERY = 0.5
-"""Seconds between the status writes of an object whose passes follow each other closely."""
-
-# A decision that was overtaken is made again at once; if that goes on, a little later each time.
-_AGAIN = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
+# A decision that was stale is made again at once; if that goes on, a little later each time.
+_STALE_DELAYS = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,22 +88,22 @@ class _Subject:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Later:
-    """Remembers for a pass what its late chains belong to."""
+class _Run:
+    """A plan that is carried out, and what its detached chains belong to (`kruise.machinery.apply.Run`)."""
 
     controller: Controller[Any]
     key: Key
     plan: Plan
     subject: _Subject
 
-    def is_wanted(self) -> bool:
+    def is_current(self) -> bool:
         """Hundreds of chains may wait for their turn. Somebody who pauses, scales in or deletes means these, too."""
         return self.controller.is_unchanged(self.subject)
 
-    def let_go(self, phase: Phase, chain: Chain) -> None:
-        self.controller.let_go(self.key, phase, chain)
+    def detached(self, phase: Phase, chain: Chain) -> None:
+        self.controller.detached(self, phase, chain)
 
-    def ended(self, phase: Phase, chain: Chain, outcomes: tuple[Outcome, ...]) -> None:
+    def ended(self, phase: Phase, chain: Chain, outcomes: ChainOutcomes) -> None:
         self.controller.ended(self, phase, chain, outcomes)
 
 
@@ -132,8 +127,8 @@ class Controller(Generic[S]):
         sync_timeout: float | None = 120.0,
         grace: float = 10.0,
     ) -> None:
-        """`seed` should be random in production: names are drawn from it. `grace` is how long passes that are under
-        way may take to end when the controller is cancelled."""
+        """`seed` should be random in production: names are drawn from it. `grace` is how long passes in progress
+        may take to end when the controller is cancelled."""
         metrics = metrics or Metrics()
         self.spec = spec
         self.journal = journal or Journal()
@@ -150,15 +145,18 @@ class Controller(Generic[S]):
         self._passes = 0
         self._sync_timeout = sync_timeout
         self._grace = grace
-        self._overtaken: dict[Key, int] = {}
-        self._under_way: dict[Key, dict[Target, str]] = {}
-        self._failed_late: dict[Key, dict[str, str]] = {}
-        self._told: dict[Key, float] = {}
-        """When the status of an object was written last, for those that have much going on."""
-        self._telling: dict[Key, asyncio.Task[Outcome]] = {}
-        self._quiet: set[Key] = set()
-        """Objects whose status is being written that nothing is decided by (`Weight.TOLD`)."""
+        self._states = KeyStates()
         self._stopping = False
+        self._statuses = StatusWriter(
+            spec.subject,
+            cache=cache,
+            applier=applier,
+            clock=clock,
+            queue=self.queue,
+            states=self._states,
+            stopping=self._is_stopping,
+            failed=lambda key, outcome: self._retry(key, RequeueCause.STATUS, _describe(outcome)),
+        )
         self._metrics.workers.set(self._workers)
         self.resources = tuple(self._watch())
         """The kinds whose stores this controller cannot do without."""
@@ -174,7 +172,7 @@ class Controller(Generic[S]):
         is_subject = source.resource == self.spec.subject
 
         def on_change(old: Any, new: Any) -> None:
-            if is_subject and self._quiet and _is_status_only(old, new) and key_of(new) in self._quiet:
+            if is_subject and self._statuses.is_echo(old, new):
                 return
             for key in source.keys(old, new, self._cache):
                 self.queue.add(key)
@@ -183,7 +181,7 @@ class Controller(Generic[S]):
         return on_change
 
     async def run(self) -> None:
-        """Work until cancelled. Then no further write is begun, and those under way have `grace` seconds to end."""
+        """Work until cancelled. Then no further write is begun, and those in flight have `grace` seconds to end."""
         await self._cache.wait_synced(self._sync_timeout, self.resources)
         for obj in self._cache.store(self.spec.subject).list():
             self.queue.add(key_of(obj), reason="start")
@@ -222,7 +220,7 @@ class Controller(Generic[S]):
         for worker in late:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-        abandoned = len(late) + await self._applier.ends(self._grace)
+        abandoned = len(late) + await self._applier.drain(self._grace)
         log.info("controller stopped", extra={"controller": self.spec.name, "abandoned": abandoned})
 
     async def _work(self) -> None:
@@ -249,14 +247,15 @@ class Controller(Generic[S]):
         progress: _Pass[S] = _Pass()
         error = ""
         try:
+            state = self._states.get(key)
             view = View(
                 self._cache,
                 now=time,
                 seed=seed,
                 gates=self._gates,
                 server_version=self._server_version,
-                under_way=dict(self._under_way.get(key, {})),
-                failed_before=self._failed_late.pop(key, None),
+                pending=dict(state.pending) if state is not None else None,
+                failures=state.take_failures() if state is not None else None,
             )
             await self._pass(view, key, progress)
         except Exception as raised:
@@ -265,11 +264,14 @@ class Controller(Generic[S]):
         finally:
             duration = self._clock.monotonic() - began
             self._metrics.seconds.observe(duration)
-            self._settle(key, progress, error)
-            self._note(context, time, duration, progress, error)
+            self._requeue(key, progress, error)
+            self._states.tidy(key)
+            self._journal_pass(context, time, duration, progress, error)
             RECONCILE.reset(token)
 
-    def _note(self, context: ReconcileContext, time: datetime, duration: float, progress: _Pass[S], error: str) -> None:
+    def _journal_pass(
+        self, context: ReconcileContext, time: datetime, duration: float, progress: _Pass[S], error: str
+    ) -> None:
         if progress.snapshot is None and not error:
             self.journal.drop(self.spec.name, context.key)
             return
@@ -302,51 +304,16 @@ class Controller(Generic[S]):
         plan = progress.plan = spec.decide(snapshot)
         # Taken before the writes: the last of them may end the subject, and the events are about this one.
         subject = view.store(spec.subject).get(key.namespace, key.name)
-        later = _Later(self, key, plan, _Subject(spec.subject, key, subject))
-        outcomes = progress.outcomes = await self._applier.apply(plan, stopping=self._is_stopping, later=later)
+        run = _Run(self, key, plan, _Subject(spec.subject, key, subject))
+        outcomes = progress.outcomes = await self._applier.apply(plan, stopping=self._is_stopping, run=run)
         conclusion = progress.conclusion = spec.concluded(snapshot, plan, outcomes)
-        for note in conclusion.events:
-            self.say(note, later.subject)
+        self._record_events(conclusion.events, run.subject)
         if conclusion.status is not None:
-            progress.status = await self._tell(key, conclusion.status, conclusion, outcomes)
+            progress.status = await self._statuses.write(key, conclusion.status, conclusion.effect, outcomes)
 
-    def say(self, note: EventNote, subject: _Subject) -> None:
-        self._recorder.record(_regarding(note, subject), note.type.value, note.reason, note.message)
-
-    async def _tell(self, key: Key, status: Action, conclusion: Conclusion, outcomes: Outcomes) -> Outcome | None:
-        """Write the status. Where other passes follow at once, now and then is enough, and they do not wait for it."""
-        before = self._telling.get(key)
-        if conclusion.weight is not Weight.MEMORY and (key in self._under_way or outcomes.of(Result.DEFERRED)):
-            now = self._clock.monotonic()
-            if before is None and now - self._told.get(key, float("-inf")) >= _STATUS_EVERY:
-                self._told[key] = now
-                task = self._telling[key] = self._applier.begin(status, stopping=self._is_stopping)
-                task.add_done_callback(functools.partial(self._has_told, key))
-            return None
-        if before is not None:
-            await asyncio.wait({before})
-        self._told.pop(key, None)
-        if conclusion.weight is not Weight.TOLD:
-            return await self._applier.carry_out(status, stopping=self._is_stopping)
-        self._quiet.add(key)
-        try:
-            outcome = await self._applier.carry_out(status, stopping=self._is_stopping)
-        finally:
-            self._quiet.discard(key)
-        latest = self._cache.find(self.spec.subject, key.namespace, key.name)
-        if outcome.result is Result.DONE and _version(latest) != _version(outcome.object):
-            self.queue.add(key, reason="somebody else wrote to it besides")
-        return outcome
-
-    def _has_told(self, key: Key, task: asyncio.Task[Outcome]) -> None:
-        self._telling.pop(key, None)
-        if task.cancelled() or self._stopping:
-            return
-        outcome = task.result()
-        if outcome.result in (Result.FAILED, Result.UNKNOWN):
-            self._retry(key, RequeueCause.STATUS, _describe(outcome))
-        else:
-            self.queue.add(key, reason="the status can be written again")
+    def _record_events(self, notes: Iterable[EventNote], subject: _Subject) -> None:
+        for note in notes:
+            self._recorder.record(_regarding(note, subject), note.type.value, note.reason, note.message)
 
     def is_unchanged(self, subject: _Subject) -> bool:
         """Whether what a pass decided about an object may still begin."""
@@ -355,38 +322,32 @@ class Controller(Generic[S]):
         now = self._cache.find(subject.resource, subject.key.namespace, subject.key.name)
         return now is not None and self.spec.still_holds(subject.object, now)
 
-    def let_go(self, key: Key, phase: Phase, chain: Chain) -> None:
-        under_way = self._under_way.setdefault(key, {})
-        for action in chain:
-            under_way[action.target] = phase.mark
+    def detached(self, run: _Run, phase: Phase, chain: Chain) -> None:
+        self._states.of(run.key).add_pending(chain, phase.mark)
 
-    def ended(self, later: _Later, phase: Phase, chain: Chain, outcomes: tuple[Outcome, ...]) -> None:
+    def ended(self, run: _Run, phase: Phase, chain: Chain, outcomes: ChainOutcomes) -> None:
         """A chain ended after its pass. Its objects can be decided about again, so the key is looked at in any case."""
-        key = later.key
-        under_way = self._under_way.get(key, {})
-        for action in chain:
-            under_way.pop(action.target, None)
-        if not under_way:
-            self._under_way.pop(key, None)
+        key, state = run.key, self._states.of(run.key)
+        state.remove_pending(chain)
+        self._states.tidy(key)
         if self._stopping:
             return
-        for note in self.spec.events_of(later.plan, phase.name, outcomes):
-            self.say(note, later.subject)
+        self._record_events(self.spec.events_of(run.plan, phase.name, outcomes), run.subject)
         bad = next((outcome for outcome in outcomes if outcome.result in (Result.FAILED, Result.UNKNOWN)), None)
         if bad is None:
-            # A chain that was not begun is so because of another, which says itself when to look again.
+            # A chain that was not begun is so because of another, which requeues the key itself.
             if any(outcome.result is not Result.SKIPPED for outcome in outcomes):
                 self.queue.add(key, reason="writes of an earlier pass ended")
             return
         cause = RequeueCause.FAILED if bad.result is Result.FAILED else RequeueCause.UNKNOWN
         if bad.result is Result.FAILED:
-            self._failed_late.setdefault(key, {})[phase.name] = bad.error or _describe(bad)
+            self._states.of(key).failures[phase.name] = bad.error or _describe(bad)
         self._retry(key, cause, _describe(bad))
 
     def _is_stopping(self) -> bool:
         return self._stopping
 
-    def _settle(self, key: Key, progress: _Pass[S], error: str) -> None:
+    def _requeue(self, key: Key, progress: _Pass[S], error: str) -> None:
         """When to look at the key again, and how the pass counts."""
         if error:
             self._metrics.panics.inc()
@@ -395,8 +356,8 @@ class Controller(Generic[S]):
         if progress.snapshot is None:
             self.queue.forget(key)
             self.queue.pace(key, 0.0)
-            for memory in (self._overtaken, self._failed_late, self._told):
-                memory.pop(key, None)
+            if (state := self._states.get(key)) is not None:
+                state.forget()
             self._metrics.passes[PassResult.SUCCESS].inc()
             return
         if progress.conclusion is None:
@@ -406,29 +367,30 @@ class Controller(Generic[S]):
             self._metrics.requeues[RequeueCause.WAKE].inc()
             self.queue.add(key, after=after, reason=reason)
         cause, why = _why_again(progress)
+        state = self._states.of(key)
         if cause is RequeueCause.MOVED:
-            self._again(key, why)
-        elif cause is not None:
-            self._overtaken.pop(key, None)
+            self._decide_again(key, state, why)
+            return
+        state.stale = 0
+        if cause is not None:
             self._retry(key, cause, why)
         else:
             if progress.outcomes is not None and progress.outcomes.of(Result.DEFERRED):
                 self._metrics.requeues[RequeueCause.DEFERRED].inc()
                 self.queue.add(key, reason="the rest of a long pass")
-            if key not in self._under_way:  # how those end, counts too
+            if not state.pending:  # how those end, counts too
                 self.queue.forget(key)
-            self._overtaken.pop(key, None)
             self._metrics.passes[PassResult.REQUEUE_AFTER if wakes else PassResult.SUCCESS].inc()
 
-    def _again(self, key: Key, why: str) -> None:
-        count = self._overtaken.get(key, 0)
-        self._overtaken[key] = count + 1
-        if count == len(_AGAIN):
+    def _decide_again(self, key: Key, state: KeyState, why: str) -> None:
+        count = state.stale
+        state.stale += 1
+        if count == len(_STALE_DELAYS):
             # No race lasts that long: more likely a patch never fits what the server holds.
             log.warning("decision overtaken again and again", extra={"controller": self.spec.name, "key": str(key)})
         self._metrics.passes[PassResult.REQUEUE].inc()
         self._metrics.requeues[RequeueCause.MOVED].inc()
-        self.queue.add(key, after=_AGAIN[min(count, len(_AGAIN) - 1)], reason=why)
+        self.queue.add(key, after=_STALE_DELAYS[min(count, len(_STALE_DELAYS) - 1)], reason=why)
 
     def _retry(self, key: Key, cause: RequeueCause, why: str) -> None:
         self._metrics.passes[PassResult.ERROR].inc()
@@ -454,18 +416,6 @@ def _why_again(progress: _Pass[Any]) -> tuple[RequeueCause | None, str]:
     if outcomes.must_decide_again or (status is not None and status.result is Result.MOVED):
         return RequeueCause.MOVED, "an object changed while the decision was carried out"
     return None, ""
-
-
-def _is_status_only(old: Any, new: Any) -> bool:
-    """Whether nothing but the status differs. The generation stands for the spec."""
-    if old is None or new is None:
-        return False
-    before, after = old.metadata, new.metadata
-    return bool(evolve(before, resource_version="") == evolve(after, resource_version=""))
-
-
-def _version(obj: Any) -> str:
-    return obj.metadata.resource_version if obj is not None else ""
 
 
 def _describe(outcome: Outcome) -> str:

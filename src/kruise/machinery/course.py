@@ -13,9 +13,9 @@ NOT_SUCCEEDED = "not begun: an earlier phase did not succeed"
 OVERTAKEN = "not begun: an earlier phase changed what this was decided about"
 ANOTHER_FAILED = "not begun: another chain failed"
 
-_CHANGED = frozenset({Result.DONE, Result.UNKNOWN, Result.MOVED, Result.GONE, Result.UNDER_WAY})
+_CHANGED = frozenset({Result.DONE, Result.UNKNOWN, Result.MOVED, Result.GONE, Result.PENDING})
 """After a write that ended so, the object may differ from the snapshot, by our doing or by somebody else's."""
-_FINE = frozenset({Result.DONE, Result.UNDER_WAY})
+_FINE = frozenset({Result.DONE, Result.PENDING})
 
 
 class Course:

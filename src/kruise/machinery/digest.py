@@ -104,7 +104,7 @@ def plan_to_data(plan: Plan, *, causes_once: bool = False) -> dict[str, Any]:
                 "unlessDone": list(phase.unless_done),
                 "alongside": phase.alongside,
                 "pauseAfter": phase.pause_after,
-                "letsGo": phase.lets_go,
+                "detaches": phase.detaches,
                 "mark": phase.mark,
                 "urgency": phase.urgency.name,
                 "chains": [_chain_to_data(chain) for chain in phase.chains],

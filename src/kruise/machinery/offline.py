@@ -64,4 +64,4 @@ def view_of(
     """What a controller's snapshot sees of these objects at a moment."""
     stores = ReadStores(spec, objects)
     # Nothing is written, so nobody has to wait for the writes of others.
-    return View(stores, now=now, seed=seed, gates=gates, server_version=server_version, at_once=sys.maxsize)
+    return View(stores, now=now, seed=seed, gates=gates, server_version=server_version, capacity=sys.maxsize)

@@ -205,11 +205,11 @@ class Phase:
     pause_after: float | None = None
     """Seconds after which no further chain of this phase is begun, so that a long pass does not keep what happened
     meanwhile waiting. What is left is decided anew at once."""
-    lets_go: bool = False
+    detaches: bool = False
     """When the pause comes, the chains go on by themselves, and the pass does not wait for them. Until they end, the
-    next decisions are told of their objects (`View.under_way`), and must leave those alone."""
+    next snapshots have their objects in `Pending`, and decisions must leave those alone."""
     mark: str = ""
-    """What the next decisions are told about the objects of chains that were let go."""
+    """What `Pending` tells about the objects of detached chains: the revision that they move to, or `CREATION`."""
     urgency: Urgency = Urgency.USUAL
 
 
@@ -261,8 +261,8 @@ class Result(enum.StrEnum):
     SKIPPED = "skipped"
     DEFERRED = "deferred"
     """Not begun, since the phase had taken its time: the next pass decides anew, at once."""
-    UNDER_WAY = "under way"
-    """Begun, and let go: it ends by itself, and the key is decided about anew then."""
+    PENDING = "pending"
+    """Detached: it ends after the pass, and the key is requeued then."""
 
 
 UNDECIDED = frozenset(Result) - {Result.DONE, Result.FAILED}
@@ -356,15 +356,15 @@ class EventNote:
     uid: str = ""
 
 
-class Weight(enum.Enum):
+class StatusEffect(enum.Enum):
     """What a change of a status means for the passes to come."""
 
-    TOLD = "told"
-    """For those who look on. Nothing is decided by it, so its write is no reason to look at the object again."""
-    NEWS = "news"
+    INFORMS = "informs"
+    """Only its readers: nothing is decided by it, so its write does not requeue the object."""
+    REQUEUES = "requeues"
     """Something is decided by it: the object is looked at again when it is written."""
-    MEMORY = "memory"
-    """The next pass must know of it: it is written before, however much is under way."""
+    BLOCKS = "blocks"
+    """The next pass must know of it: it is written before, however many writes are pending."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -377,7 +377,7 @@ class Conclusion:
     wakes: tuple[Wake, ...] = ()
     retry: str = ""
     """Why to try again with back-off; empty where the plan worked out."""
-    weight: Weight = Weight.NEWS
+    effect: StatusEffect = StatusEffect.REQUEUES
     """Of the status."""
 
 

@@ -13,6 +13,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from kruise.api.meta import Key, Object, controller_of, key_of
 from kruise.api.resource import Resource, refers_to
+from kruise.machinery.pending import CAPACITY, Pending
 from kruise.machinery.plan import ChainOutcomes, Conclusion, EventNote, Outcomes, Plan, Result, Target
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched, watched
@@ -89,13 +90,10 @@ OWNER = "owner"
 OWNER_INDEX: Mapping[str, Callable[[Object], Iterable[str]]] = {OWNER: by_owner}
 
 
-AT_ONCE = 64
-
-
 class View:
     """What a snapshot may be made of. Reading it costs no I/O."""
 
-    __slots__ = ("_cache", "at_once", "failed_before", "gates", "now", "seed", "server_version", "under_way")
+    __slots__ = ("_cache", "_capacity", "_failures", "_pending", "gates", "now", "seed", "server_version")
 
     def __init__(
         self,
@@ -105,18 +103,14 @@ class View:
         seed: int,
         gates: Mapping[str, bool],
         server_version: Any,
-        under_way: Mapping[Target, str] | None = None,
-        failed_before: Mapping[str, str] | None = None,
-        at_once: int = AT_ONCE,
+        pending: Mapping[Target, str] | None = None,
+        failures: Mapping[str, str] | None = None,
+        capacity: int = CAPACITY,
     ) -> None:
         self._cache = cache
-        self.at_once = at_once
-        """About as many writes as the server takes at a time: to work out thousands, and send a few of them pass after
-        pass, would take longer than sending them all."""
-        self.under_way: Mapping[Target, str] = under_way or {}
-        """Objects that an earlier pass still writes to, with the mark of the phase: decide nothing about them."""
-        self.failed_before: Mapping[str, str] = failed_before or {}
-        """Why writes failed, since the pass before, that an earlier pass had let go; by the name of their phase."""
+        self._pending: Mapping[Target, str] = pending or {}
+        self._failures: Mapping[str, str] = failures or {}
+        self._capacity = capacity
         self.now = now
         self.seed = seed
         """Another one at each pass. A snapshot that needs names or a draw keeps it, so that a replay is exact."""
@@ -125,6 +119,11 @@ class View:
 
     def store(self, resource: Resource[T]) -> Store[T]:
         return self._cache.store(resource)
+
+    def pending(self, resource: Resource[Any]) -> Pending:
+        """The writes of earlier passes to objects of a kind that have not ended, and what failed since."""
+        marks = {str(target.key): mark for target, mark in self._pending.items() if target.resource == resource}
+        return Pending(marks=marks, failures=dict(self._failures), capacity=self._capacity)
 
 
 def same_spec(before: Any, now: Any) -> bool:
@@ -155,7 +154,7 @@ class ControllerSpec(Generic[S]):
 
     def events_of(self, plan: Plan, phase: str, chain: ChainOutcomes) -> tuple[EventNote, ...]:
         """None as long as the chain has not ended."""
-        if self.events is None or any(outcome.result is Result.UNDER_WAY for outcome in chain):
+        if self.events is None or any(outcome.result is Result.PENDING for outcome in chain):
             return ()
         return tuple(self.events(plan, phase, chain))
 

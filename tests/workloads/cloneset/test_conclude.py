@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
 from kruise.api.apps.images import IMAGE_PULL_JOBS
@@ -18,6 +16,7 @@ from kruise.api.resource import Resource
 from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.digest import plan_to_data
+from kruise.machinery.pending import Pending
 from kruise.machinery.plan import (
     Action,
     Chain,
@@ -28,9 +27,8 @@ from kruise.machinery.plan import (
     Phase,
     Plan,
     Result,
+    StatusEffect,
     Target,
-    Weight,
-    failure_of,
 )
 from kruise.manager.options import Options
 from kruise.workloads.cloneset.controller import controllers
@@ -66,11 +64,11 @@ def concluded(
     pods: tuple[Pod, ...] = (),
     now: Any = START,
     error: str = "refused",
-    scale_failed_before: str = "",
+    failed_late: Mapping[str, str] = {},
     **memo: Any,
 ) -> Conclusion:
     """Conclude over phases of chains, with the results of their actions in order."""
-    snapshot = Snapshot(cloneset=subject or cloneset(), pods=pods, now=now, scale_failed_before=scale_failed_before)
+    snapshot = Snapshot(cloneset=subject or cloneset(), pods=pods, now=now, pending=Pending(failures=dict(failed_late)))
     counted = figures(situation_of(snapshot))
     plan = Plan(
         phases=tuple(Phase(name=name, chains=tuple(chains)) for name, chains in phases.items()),
@@ -279,16 +277,6 @@ class TestFailures:
         going = codec.evolve(subject, metadata=codec.evolve(subject.metadata, deletion_timestamp=START))
         assert conditions(concluded({}, [], subject=going)) == {"FailedUpdate": "no"}  # CS-28: and it is written
 
-    def test_an_error_without_text_names_the_object(self) -> None:
-        outcome = Outcome(action=delete(PODS, "web-a"), result=FAILED)
-        assert failure_of([outcome]) == "delete of pods demo/web-a failed, no reason was given"
-
-    @given(st.lists(st.sampled_from(list(Result)), max_size=6))
-    def test_only_failed_writes_are_failures(self, results: list[Result]) -> None:
-        outcomes = [Outcome(action=patch(PODS, "a"), result=result, error="refused") for result in results]
-        expected = "refused" if FAILED in results else "" if all(result is DONE for result in results) else None
-        assert failure_of(outcomes) == expected
-
 
 def _settled_status() -> dict[str, Any]:
     conclusion = concluded({}, [])
@@ -374,10 +362,11 @@ class TestLate:
         assert not list(events(plan, "scale", (Outcome(action=action, result=SKIPPED),)))
 
     def test_a_late_refusal_is_shown_until_a_pass_finds_nothing_to_scale(self) -> None:
-        shown = concluded({}, [], scale_failed_before="exceeded quota")
+        shown = concluded({}, [], failed_late={"scale": "exceeded quota"})
         assert conditions(shown)["FailedScale"] == "exceeded quota"
 
     def test_counts_are_no_news_but_conditions_are(self) -> None:
         settled = cloneset(status=written(concluded({}, [])))
-        assert concluded({}, [], subject=settled, pods=(pod("a"),)).weight is Weight.TOLD
-        assert concluded({}, [], subject=settled, scale_failed_before="exceeded quota").weight is Weight.NEWS
+        assert concluded({}, [], subject=settled, pods=(pod("a"),)).effect is StatusEffect.INFORMS
+        refused = concluded({}, [], subject=settled, failed_late={"scale": "exceeded quota"})
+        assert refused.effect is StatusEffect.REQUEUES

@@ -17,11 +17,12 @@ from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
 from kruise.machinery.client.faults import Answer, Delay, FaultyTransport, Rule
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
+from kruise.machinery.pending import CREATION
 from kruise.machinery.plan import Phase, Plan, Urgency
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.memo import Memo
-from kruise.workloads.cloneset.situation import CREATION, Snapshot
-from tests.support.clonesets import DATA_CLAIM, NEW, NOW, OLD, make_claim, make_cloneset, make_pod
+from kruise.workloads.cloneset.situation import Snapshot
+from tests.support.clonesets import DATA_CLAIM, NEW, NOW, OLD, make_claim, make_cloneset, make_pending, make_pod
 from tests.support.world import LocalWorld, local_world
 from tests.workloads.cloneset.chaos import manifest
 
@@ -29,7 +30,7 @@ from tests.workloads.cloneset.chaos import manifest
 def planned(
     replicas: int,
     pods: list[Pod],
-    under_way: dict[str, str],
+    marks: dict[str, str],
     claims: list[PersistentVolumeClaim] | None = None,
     **spec: Any,
 ) -> Plan:
@@ -42,7 +43,7 @@ def planned(
             pods=tuple(pods),
             claims=tuple(claims or ()),
             revisions=(OLD, NEW),
-            under_way=under_way,
+            pending=make_pending(marks),
             seed=3,
         )
     )
@@ -55,13 +56,13 @@ def phase_of(plan: Plan, name: str) -> Phase | None:
 def test_creations_may_outlast_their_pass_and_let_others_go_first() -> None:
     scale = phase_of(planned(3, [make_pod("aaaaa")], {}), "scale")
     assert scale is not None
-    assert (scale.lets_go, scale.mark, scale.slow_start, scale.urgency) == (True, CREATION, True, Urgency.LATER)
+    assert (scale.detaches, scale.mark, scale.slow_start, scale.urgency) == (True, CREATION, True, Urgency.LATER)
 
 
 def test_deletions_are_waited_for() -> None:
     scale = phase_of(planned(1, [make_pod("aaaaa"), make_pod("bbbbb")], {}), "scale")
     assert scale is not None
-    assert (scale.lets_go, scale.urgency) == (False, Urgency.USUAL)
+    assert (scale.detaches, scale.urgency) == (False, Urgency.USUAL)
 
 
 @given(
@@ -73,13 +74,13 @@ def test_deletions_are_waited_for() -> None:
 def test_nobody_is_made_deleted_or_moved_meanwhile(replicas: int, there: int, made: set[int], old: bool) -> None:
     """How many pods there will be is not known before all have been made."""
     pods = [make_pod(f"{number:05d}", old=old) for number in range(there)]
-    under_way = {f"web-{number:05d}": CREATION for number in made}
-    plan = planned(replicas, pods, under_way, rolling={"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1})
+    marks = {f"web-{number:05d}": CREATION for number in made}
+    plan = planned(replicas, pods, marks, rolling={"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 1})
     assert phase_of(plan, "scale") is None
     touched = {action.target.name for action in plan.actions() if action.target.resource == PODS}
     if there != replicas:
         assert not touched
-    assert touched.isdisjoint(under_way)
+    assert touched.isdisjoint(marks)
 
 
 def test_a_pod_that_is_there_already_keeps_its_revision_in_all_counts() -> None:

@@ -12,8 +12,8 @@ from kruise.api.apps.cloneset import CloneSet, CloneSetStatus
 from kruise.api.meta import Condition
 from kruise.api.native.pod import Pod
 from kruise.machinery import codec
-from kruise.machinery.plan import Weight
-from kruise.workloads.cloneset.status import Figures, figures, must_write, status_of, weight_of, wire_form
+from kruise.machinery.plan import StatusEffect
+from kruise.workloads.cloneset.status import Figures, effect_of, figures, must_write, status_of, wire_form
 from tests.workloads.cloneset.status_cases import (
     START,
     at,
@@ -365,12 +365,12 @@ def test_what_cannot_be_worked_out_again_is_remembered() -> None:
     stopped = Condition(type="FailureBudgetExceeded", status="True", reason="RolledBack", message="1 pod failed")
     more = codec.evolve(stopped, message="2 pods failed")
     before = CloneSetStatus(current_revision="web-1")
-    assert weight_of(before, codec.evolve(before, conditions=(stopped,))) is Weight.MEMORY
+    assert effect_of(before, codec.evolve(before, conditions=(stopped,))) is StatusEffect.BLOCKS
     assert (
-        weight_of(codec.evolve(before, conditions=(stopped,)), codec.evolve(before, conditions=(more,)))
-        is Weight.MEMORY
+        effect_of(codec.evolve(before, conditions=(stopped,)), codec.evolve(before, conditions=(more,)))
+        is StatusEffect.BLOCKS
     )
-    assert weight_of(before, codec.evolve(before, current_revision="web-2")) is Weight.MEMORY
+    assert effect_of(before, codec.evolve(before, current_revision="web-2")) is StatusEffect.BLOCKS
     waiting = Condition(type="Waiting", status="True", reason="Hook", message="1 pod waits")
-    assert weight_of(before, codec.evolve(before, ready_replicas=3, conditions=(waiting,))) is Weight.NEWS
-    assert weight_of(before, codec.evolve(before, ready_replicas=3)) is Weight.TOLD
+    assert effect_of(before, codec.evolve(before, ready_replicas=3, conditions=(waiting,))) is StatusEffect.REQUEUES
+    assert effect_of(before, codec.evolve(before, ready_replicas=3)) is StatusEffect.INFORMS

@@ -19,7 +19,7 @@ from kruise.machinery.plan import Held, Plan
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.situation import Snapshot
-from tests.support.clonesets import NEW, NOW, OLD, TEMPLATE, make_cloneset, make_pod, make_revision
+from tests.support.clonesets import NEW, NOW, OLD, TEMPLATE, make_cloneset, make_pending, make_pod, make_revision
 
 IN_PLACE = {"podUpdatePolicy": "InPlaceIfPossible"}
 HOLD = "example.com/hold"
@@ -150,17 +150,17 @@ def _old_pods(count: int) -> list[Pod]:
 @given(
     replicas=st.integers(1, 12),
     limit=st.integers(1, 12),
-    under_way=st.sets(st.integers(0, 11)),
+    written=st.sets(st.integers(0, 11)),
     refreshed=st.sets(st.integers(0, 11)),
 )
-def test_pods_under_way_count_as_moved_and_down_and_are_left_alone(
-    replicas: int, limit: int, under_way: set[int], refreshed: set[int]
+def test_pending_pods_count_as_moved_and_down_and_are_left_alone(
+    replicas: int, limit: int, written: set[int], refreshed: set[int]
 ) -> None:
     cloneset = make_cloneset(replicas=replicas, rolling={**IN_PLACE, "maxUnavailable": limit})
     pods = _old_pods(replicas)
     marks = {f"web-{number:05d}": "" for number in refreshed}
-    marks |= {f"web-{number:05d}": NEW.metadata.name for number in under_way if number < min(limit, replicas)}
-    plan = _rollout(cloneset, pods, under_way=marks)
+    marks |= {f"web-{number:05d}": NEW.metadata.name for number in written if number < min(limit, replicas)}
+    plan = _rollout(cloneset, pods, pending=make_pending(marks))
     moving = {name for name, mark in marks.items() if mark}
     assert {action.target.name for action in plan.actions()}.isdisjoint(marks)
     assert len(moving) + len(_moved(plan)) <= min(limit, replicas)
@@ -176,14 +176,14 @@ def _names(pods: Iterable[Pod]) -> set[str]:
 def test_a_pod_on_its_way_to_a_revision_that_is_not_wanted_any_more_is_no_new_pod() -> None:
     """The template changed again while the write was under way: the pod is down, and its turn comes when it ended."""
     cloneset = make_cloneset(replicas=3, rolling={**IN_PLACE, "maxUnavailable": 1})
-    plan = _rollout(cloneset, _old_pods(3), under_way={"web-00000": "web-5d8f7c9b6c"})
+    plan = _rollout(cloneset, _old_pods(3), pending=make_pending({"web-00000": "web-5d8f7c9b6c"}))
     assert _moved(plan) == set()
     assert _causes(plan, "web-00001") == ["max-unavailable"]
 
 
-def test_scaling_waits_for_pods_under_way_and_nobody_else_moves_meanwhile() -> None:
+def test_scaling_waits_for_pending_pods_and_nobody_else_moves_meanwhile() -> None:
     cloneset = make_cloneset(replicas=2, rolling={**IN_PLACE, "maxUnavailable": 2})
-    plan = _rollout(cloneset, _old_pods(4), under_way={"web-00003": NEW.metadata.name})
+    plan = _rollout(cloneset, _old_pods(4), pending=make_pending({"web-00003": NEW.metadata.name}))
     assert list(plan.actions()) == []
     assert _causes(plan, "web-00001") == ["next"]
     assert list(_rollout(cloneset, _old_pods(4)).actions())
@@ -191,14 +191,14 @@ def test_scaling_waits_for_pods_under_way_and_nobody_else_moves_meanwhile() -> N
 
 def test_scaling_does_not_wait_for_a_refresh_of_other_pods() -> None:
     cloneset = make_cloneset(replicas=5, rolling={**IN_PLACE, "maxUnavailable": 2})
-    plan = _rollout(cloneset, _old_pods(4), under_way={"web-00003": ""})
+    plan = _rollout(cloneset, _old_pods(4), pending=make_pending({"web-00003": ""}))
     assert Verb.CREATE in {action.verb for action in plan.actions()}
 
 
 def test_a_pass_moves_no_more_pods_than_the_server_takes_at_once() -> None:
     cloneset = make_cloneset(replicas=9, rolling={**IN_PLACE, "maxUnavailable": "100%"})
     moving = {"web-00000": NEW.metadata.name}
-    plan = _rollout(cloneset, _old_pods(9), under_way=moving, at_once=4)
+    plan = _rollout(cloneset, _old_pods(9), pending=make_pending(moving, capacity=4))
     assert len(_moved(plan)) == 3
     assert _causes(plan, "web-00008") == ["next"]
 
@@ -214,13 +214,15 @@ def test_pods_that_have_arrived_come_before_those_that_still_serve() -> None:
 
 def test_a_pass_refreshes_no_more_pods_than_the_server_takes_at_once() -> None:
     cloneset = make_cloneset(replicas=6, rolling=IN_PLACE)
-    plan = _rollout(cloneset, [make_pod(f"{number:05d}", state="PreparingNormal") for number in range(6)], at_once=4)
+    pods = [make_pod(f"{number:05d}", state="PreparingNormal") for number in range(6)]
+    plan = _rollout(cloneset, pods, pending=make_pending({}, capacity=4))
     assert len(list(plan.actions())) == 4
     assert _causes(plan, "web-00005") == ["next"]
 
 
 def test_the_status_counts_pods_as_they_show_themselves() -> None:
-    """A write that is under way may still fail."""
+    """A pending write may still fail."""
     cloneset = make_cloneset(replicas=3, rolling={**IN_PLACE, "maxUnavailable": 1})
-    figures = _rollout(cloneset, _old_pods(3), under_way={"web-00000": NEW.metadata.name}).memo_as(Memo).figures
+    plan = _rollout(cloneset, _old_pods(3), pending=make_pending({"web-00000": NEW.metadata.name}))
+    figures = plan.memo_as(Memo).figures
     assert (figures.updated, figures.ready, figures.available) == (0, 3, 3)

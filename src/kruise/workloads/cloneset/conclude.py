@@ -17,9 +17,9 @@ from kruise.workloads.cloneset.scale import SCALE
 from kruise.workloads.cloneset.situation import Snapshot
 from kruise.workloads.cloneset.status import (
     Figures,
+    effect_of,
     must_write,
     status_of,
-    weight_of,
     wire_form,
 )
 from kruise.workloads.cloneset.update import REFRESH, UPDATE
@@ -32,8 +32,10 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         return Conclusion()
     cloneset, memo = snapshot.cloneset, plan.memo_as(Memo)
     counted = memo.figures
-    failed_scale = snapshot.scale_failed_before or failure_of(outcomes.within(SCALE))
-    failed_update = memo.update_error or snapshot.failed_before or failure_of(outcomes.within(REFRESH, UPDATE))
+    failed_scale = snapshot.pending.failure(SCALE) or failure_of(outcomes.within(SCALE))
+    failed_update = (
+        memo.update_error or snapshot.pending.failure(UPDATE, REFRESH) or failure_of(outcomes.within(REFRESH, UPDATE))
+    )
     if cloneset.metadata.deletion_timestamp is not None:
         failed_scale = failed_update = None  # neither is tried any more
     status = status_of(
@@ -48,7 +50,7 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         status=_status_write(cloneset, status),
         events=(*memo.events, *_budget_events(memo.failure_budget)),
         wakes=tuple(_wakes(snapshot, counted, status)),
-        weight=weight_of(cloneset.status, status),
+        effect=effect_of(cloneset.status, status),
     )
 
 

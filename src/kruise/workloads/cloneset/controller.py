@@ -26,9 +26,7 @@ from kruise.workloads.cloneset.admission import handlers
 from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.events import events
-from kruise.workloads.cloneset.scale import SCALE
 from kruise.workloads.cloneset.situation import Snapshot
-from kruise.workloads.cloneset.update import REFRESH, UPDATE
 
 NAME = "cloneset-controller"
 PRE_DOWNLOAD_GATE = "PreDownloadImageForInPlaceUpdate"
@@ -84,10 +82,7 @@ class _Snapshots:
             gates=dict(view.gates),
             exclude_preparing_delete=self._exclude,
             resize_subresource=view.server_version is None or view.server_version.at_least(1, 32),
-            under_way={target.name: mark for target, mark in view.under_way.items() if target.resource == PODS},
-            failed_before=view.failed_before.get(UPDATE) or view.failed_before.get(REFRESH, ""),
-            scale_failed_before=view.failed_before.get(SCALE, ""),
-            at_once=view.at_once,
+            pending=view.pending(PODS),
             now=view.now,
             seed=view.seed,
         )

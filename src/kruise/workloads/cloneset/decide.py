@@ -1,7 +1,8 @@
 """What a CloneSet needs, decided from a snapshot (CS-63 to CS-69).
 
-The phases in order: the revision of the template, pods that are let go, claims that are cleaned up, images pulled
-ahead, scaling, updating (only if scaling changed nothing), beside them pods under way, and the bookkeeping in the end.
+The phases in order: the revision of the template, pods that are released, claims that are cleaned up, images pulled
+ahead, scaling, updating (only if scaling changed nothing), beside them the refresh of pods that are on their way, and
+the bookkeeping in the end.
 """
 
 from __future__ import annotations
@@ -68,11 +69,12 @@ def decide(snapshot: Snapshot) -> Plan:
 
 def _is_in_the_way(scaling: ScaleStep, snapshot: Snapshot) -> bool:
     """Whom scaling takes depends on where the pods are. While some are moving, it waits until they have arrived."""
-    return any(snapshot.under_way.values()) or not scaling.touched.isdisjoint(snapshot.under_way)
+    pending, namespace = snapshot.pending, snapshot.cloneset.metadata.namespace
+    return pending.moving > 0 or any(pending.has(namespace, name) for name in scaling.touched)
 
 
 def _pods(scaling: Phase | None, updating: update.UpdateStep) -> tuple[Phase, ...]:
-    """Pods under way are refreshed while others are made, deleted or moved: neither has to wait for the other."""
+    """Pods on their way are refreshed while others are made, deleted or moved: neither has to wait for the other."""
     if scaling is not None:
         return scaling, dataclasses.replace(updating.refresh, alongside=True), updating.update
     if updating.update.chains:
@@ -86,7 +88,7 @@ def _waiting(situation: Situation, held: tuple[Held, ...]) -> Waiting:
     down = {
         fact.name: fact.pod
         for fact in situation.facts
-        if not fact.is_available and not fact.is_under_way and not (fact.is_ready and serves(fact.state))
+        if not fact.is_available and not fact.is_pending and not (fact.is_ready and serves(fact.state))
     }
     return waiting.summarized(held, down, situation.now)
 

@@ -59,7 +59,7 @@ def _judged(situation: Situation, budget: Budget, previous: Condition | None) ->
     broken: set[str] = set()
     failed: dict[str, str] = {}
     due: list[tuple[float, str]] = []
-    for fact in situation.seen:  # a pod that is still written to shows what became of the revision before
+    for fact in situation.observed:  # a pod that is still written to shows what became of the revision before
         look = failure_budget.look_at(fact.pod, deadline_seconds=deadline, now=situation.now)
         if look.failure:
             if not fact.is_available:

@@ -16,18 +16,19 @@ from kruise.inplace.availability import serves
 from kruise.inplace.lifecycle import State
 from kruise.machinery import ownership
 from kruise.machinery import plan as plans
+from kruise.machinery.pending import CREATION
 from kruise.machinery.plan import Cause, Chain, EventNote, EventType, Held, OnError, Phase, Target, Urgency
 from kruise.machinery.wording import listed
 from kruise.workloads.cloneset.claims import claims_by_id, delete_claim, hand_over, id_of, mark_for_deletion
 from kruise.workloads.cloneset.creation import create_pods
 from kruise.workloads.cloneset.deletion_order import choose_for_deletion, topology_keys
 from kruise.workloads.cloneset.numbers import ScaleNumbers, counts_of, scale_numbers
-from kruise.workloads.cloneset.situation import CREATION, PodFacts, Situation
+from kruise.workloads.cloneset.situation import PodFacts, Situation
 
 SCALE = "scale"
 _LONGEST_PASS = 0.15
 """Seconds. Pods that got a node meanwhile wait no longer than this for their conditions."""
-_LET_GO_AFTER = 0.04
+_DETACH_AFTER = 0.04
 """Seconds that a pass waits for the pods it makes. With two hundred CloneSets, the server may take much longer."""
 _ROUNDS = 8
 """Times what the server takes at once is more than a pass can make in its time: the others come with the next."""
@@ -115,8 +116,8 @@ class _Scaling:
                 chains=tuple(self._chains),
                 on_error=OnError.STOP_PHASE,
                 slow_start=self._creates,
-                pause_after=_LET_GO_AFTER if self._creates else _LONGEST_PASS,
-                lets_go=self._creates,
+                pause_after=_DETACH_AFTER if self._creates else _LONGEST_PASS,
+                detaches=self._creates,
                 mark=CREATION if self._creates else "",
                 # Pods that are there should not stand in line behind those that are not.
                 urgency=Urgency.LATER if self._creates else Urgency.USUAL,
@@ -155,7 +156,7 @@ class _Scaling:
             return False
         if numbers.up > numbers.limit:
             self._limited()
-        most = self._situation.snapshot.at_once * _ROUNDS
+        most = self._situation.snapshot.pending.capacity * _ROUNDS
         created = create_pods(
             self._situation,
             at_current=min(numbers.create_current, most),

@@ -23,12 +23,11 @@ from kruise.inplace.engine import is_settled
 from kruise.machinery import codec, revisions
 from kruise.machinery.codec import Struct, field
 from kruise.machinery.ownership import Owner
+from kruise.machinery.pending import Pending, revision_of
 from kruise.machinery.revision_names import is_revision
 from kruise.machinery.selectors import Selector, from_label_selector
 from kruise.workloads.cloneset.claims import INSTANCE_ID_LABEL, claim_templates_hash
 from kruise.workloads.cloneset.numbers import Limits, limits_of, replicas_of
-
-CREATION = "creation"
 
 
 class Snapshot(Struct):
@@ -50,15 +49,8 @@ class Snapshot(Struct):
     """The process flag that turns the exclusion on for all (CS-141)."""
     resize_subresource: bool = True
     """Whether the server has `pods/resize` (1.32 and later, IPU-55)."""
-    under_way: dict[str, str] = field(default_factory=dict)
-    """Pods that an earlier pass still writes to, with the revision they move to; empty where they do not move,
-    `CREATION` for those that are being made."""
-    failed_before: str = ""
-    """Why such an update failed since the pass before."""
-    scale_failed_before: str = ""
-    """Why a pod could not be made that the pass before had let go."""
-    at_once: int = 64
-    """Pods that are written to at a time (`View.at_once`)."""
+    pending: Pending = Pending()
+    """Writes of earlier passes to pods."""
     seed: int = 0
 
 
@@ -80,7 +72,7 @@ class PodFacts(Struct):
     is_preparing_delete: bool
     is_settled: bool = False
     """In state Normal, with both conditions written and no update under way: a refresh would change nothing."""
-    is_under_way: bool = False
+    is_pending: bool = False
     """An earlier pass still writes to it. One that moves counts as there already, and as down."""
 
 
@@ -102,7 +94,7 @@ class Situation:
     """Pod templates of the current and the update revision, by revision name."""
     facts: tuple[PodFacts, ...]
     """Active pods that the CloneSet keeps, by name; those that are still written to as they will be then."""
-    seen: tuple[PodFacts, ...]
+    observed: tuple[PodFacts, ...]
     """The same pods as they show themselves: what the status tells."""
     inactive: tuple[Pod, ...]
     """Finished or terminating pods of the CloneSet."""
@@ -120,7 +112,7 @@ class Situation:
 
     def makes_pod(self, instance_id: str) -> bool:
         """Whether an earlier pass is still making the pod with this id."""
-        return self.snapshot.under_way.get(f"{self.owner.name}-{instance_id}") == CREATION
+        return self.snapshot.pending.creates(self.owner.namespace, f"{self.owner.name}-{instance_id}")
 
     def gate(self, name: str) -> bool:
         return self.snapshot.gates.get(name, False)
@@ -145,21 +137,21 @@ def facts_of(pod: Pod, *, update: str, min_ready_seconds: int, to_delete: frozen
     )
 
 
-def _as_decided(seen: Iterable[PodFacts], under_way: Mapping[str, str], update: str) -> Iterator[PodFacts]:
-    """The pods as they are when the writes of earlier passes have ended."""
-    for facts in seen:
-        target = under_way.get(facts.name)
-        if target and target != CREATION:
-            is_new = is_revision(target, update)
-            yield codec.evolve(facts, is_under_way=True, is_new=is_new, is_available=False, is_ready=False)
-        elif target is not None:
-            yield codec.evolve(facts, is_under_way=True)
+def _once_written(observed: Iterable[PodFacts], pending: Pending, update: str) -> Iterator[PodFacts]:
+    """The pods as they are when the pending writes have ended."""
+    for facts in observed:
+        mark = pending.mark_of(facts.pod)
+        if revision := revision_of(mark):
+            is_new = is_revision(revision, update)
+            yield codec.evolve(facts, is_pending=True, is_new=is_new, is_available=False, is_ready=False)
+        elif mark is not None:
+            yield codec.evolve(facts, is_pending=True)
         else:
             yield facts
 
 
 def situation_of(snapshot: Snapshot) -> Situation:
-    cloneset = snapshot.cloneset
+    cloneset, pending = snapshot.cloneset, snapshot.pending
     spec, status, metadata = cloneset.spec, cloneset.status, cloneset.metadata
     owner = Owner.of(CLONE_SETS, cloneset)
     selector = from_label_selector(spec.selector)
@@ -179,7 +171,7 @@ def situation_of(snapshot: Snapshot) -> Situation:
     current = revisions.current_revision(history, status.current_revision, update)
     kept, inactive, released = _sorted_out(snapshot.pods, owner, selector)
     to_delete, wait, now = frozenset(spec.scale_strategy.pods_to_delete), spec.min_ready_seconds, snapshot.now
-    seen = tuple(
+    observed = tuple(
         facts_of(pod, update=update.metadata.name, min_ready_seconds=wait, to_delete=to_delete, now=now) for pod in kept
     )
     return Situation(
@@ -193,8 +185,8 @@ def situation_of(snapshot: Snapshot) -> Situation:
         update=update,
         history=tuple(history),
         templates={revision.metadata.name: revisions.template_of(revision) or {} for revision in (current, update)},
-        facts=tuple(_as_decided(seen, snapshot.under_way, update.metadata.name)) if snapshot.under_way else seen,
-        seen=seen,
+        facts=tuple(_once_written(observed, pending, update.metadata.name)) if pending.marks else observed,
+        observed=observed,
         inactive=tuple(inactive),
         released=tuple(released),
         now=snapshot.now,

@@ -11,7 +11,7 @@ from kruise.api.apps.cloneset import CloneSet, CloneSetStatus
 from kruise.api.meta import Condition
 from kruise.inplace.availability import seconds_until_available
 from kruise.machinery.codec import evolve
-from kruise.machinery.plan import Weight
+from kruise.machinery.plan import StatusEffect
 from kruise.machinery.selectors import from_label_selector
 from kruise.machinery.times import format_time
 from kruise.machinery.wording import shortened
@@ -49,7 +49,7 @@ def figures(situation: Situation, *, current_revision: str | None = None) -> Fig
     spec, replicas = situation.cloneset.spec, situation.replicas
     ready = available = updated = updated_ready = updated_available = 0
     waits: list[tuple[float, str]] = []
-    for fact in situation.seen:
+    for fact in situation.observed:
         ready += fact.is_ready
         available += fact.is_available
         if fact.is_new:
@@ -61,7 +61,7 @@ def figures(situation: Situation, *, current_revision: str | None = None) -> Fig
             if seconds is not None:
                 waits.append((seconds, fact.name))
     after, name = min(waits, default=(None, ""))
-    existing = len(situation.seen)
+    existing = len(situation.observed)
     update_revision = situation.update.metadata.name
     if current_revision is None:
         everyone_updated = updated == existing == replicas
@@ -198,13 +198,13 @@ _COUNTS = (
 )
 
 
-def weight_of(old: CloneSetStatus, new: CloneSetStatus) -> Weight:
+def effect_of(old: CloneSetStatus, new: CloneSetStatus) -> StatusEffect:
     """Pods are counted anew at every pass, so counts decide nothing. Where they go back to, and that too many of them
     had failed, cannot be worked out again from them."""
     if _remembered(old) != _remembered(new):
-        return Weight.MEMORY
+        return StatusEffect.BLOCKS
     counts_alone_differ = evolve(old, **dict.fromkeys(_COUNTS, 0)) == evolve(new, **dict.fromkeys(_COUNTS, 0))
-    return Weight.TOLD if counts_alone_differ else Weight.NEWS
+    return StatusEffect.INFORMS if counts_alone_differ else StatusEffect.REQUEUES
 
 
 def _remembered(status: CloneSetStatus) -> tuple[Any, ...]:

@@ -84,9 +84,8 @@ class _Updating:
         """Pods whose lifecycle state or missing label is written by the refresh."""
         self._stepping: set[str] = set()
         """Pods that nothing else may be decided about in this pass."""
-        moving = sum(map(bool, situation.snapshot.under_way.values()))
-        self._room_to_move = situation.snapshot.at_once - moving
-        self._room_to_refresh = situation.snapshot.at_once - (len(situation.snapshot.under_way) - moving)
+        self._room_to_move = situation.snapshot.pending.room_to_move
+        self._room_to_refresh = situation.snapshot.pending.room_to_touch
         self._broken: set[str] = set()
         self._specs: dict[tuple[str, str], UpdateSpec | Refusal] = {}
         self._by_hash = {short_hash(revision.metadata.name): revision for revision in situation.history}
@@ -98,7 +97,7 @@ class _Updating:
     def step(self, *, may_move: bool) -> UpdateStep:
         unsettled: list[PodFacts] = []
         for fact in self._situation.facts:
-            if fact.is_under_way:
+            if fact.is_pending:
                 self._hold(fact, "updating", "writes to it are under way", "it goes on by itself")
             elif not fact.is_settled and fact.name not in self._touched:
                 unsettled.append(fact)
@@ -121,7 +120,7 @@ class _Updating:
                 chains=refreshes,
                 on_error=OnError.CONTINUE,
                 pause_after=_LONGEST_PASS,
-                lets_go=True,
+                detaches=True,
                 # Before those that are to move next: these serve nobody, the others serve while they wait in line.
                 urgency=Urgency.SOON,
             ),
@@ -132,7 +131,7 @@ class _Updating:
                 unless_done=("scale",),
                 pause_after=_LONGEST_PASS,
                 # Pods that are only prepared, or marked for deletion, are not on their way to the revision yet.
-                lets_go=all(self._moves.get(name) == IN_PLACE for name in self._updates),
+                detaches=all(self._moves.get(name) == IN_PLACE for name in self._updates),
                 mark=self._target.metadata.name,
             ),
             held=tuple(
@@ -233,7 +232,7 @@ class _Updating:
             fact
             for fact in waiting
             if fact.name not in self._touched
-            and not fact.is_under_way
+            and not fact.is_pending
             and (fact.state == State.UPDATED or not self._is_busy(fact))
         ]
         if any(fact.name in self._changing for fact in candidates):
@@ -271,7 +270,7 @@ class _Updating:
     def _leave(self, fact: PodFacts) -> None:
         """The pod is not to move. If it was prepared for that, it takes its way back: otherwise it would stay out of
         service for as long as nobody wants to move it."""
-        if fact.is_under_way:
+        if fact.is_pending:
             return
         if fact.state == State.PREPARING_UPDATE and fact.name not in self._touched:
             pod, now = fact.pod, self._situation.now
