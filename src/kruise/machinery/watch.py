@@ -24,13 +24,13 @@ from kruise.machinery.store import Store, parse_version
 from kruise.machinery.watch_states import (
     DEFAULT_BACKOFF,
     Backoff,
-    Came,
     Cause,
+    Ending,
     LateEventError,
     State,
     Task,
     advance,
-    came_of,
+    ending_of,
     opened,
 )
 
@@ -149,14 +149,14 @@ class Watcher(Generic[T]):
             asked = await self._pause(state.delay)
             begun = self._clock.monotonic()
             if state.task is Task.LIST:
-                came = await self._list(whole=state.whole_list)
+                ending = await self._list(whole=state.whole_list)
             elif asked:
-                came = Came(Cause.ASKED)
+                ending = Ending(Cause.ASKED)
             else:
-                came = await self._watch()
+                ending = await self._watch()
             # The watch may have changed the state when it was opened.
-            self._state = advance(self._state, came, jitter=self._random.random(), backoff=self._backoff)
-            self._tell(state, came, self._clock.monotonic() - begun)
+            self._state = advance(self._state, ending, jitter=self._random.random(), backoff=self._backoff)
+            self._report(state, ending, self._clock.monotonic() - begun)
 
     async def relist(self) -> None:
         """Wait for a list that began after this call. A kind that is not installed counts as listed: it has no
@@ -178,20 +178,20 @@ class Watcher(Generic[T]):
                 return False
         return self._asked.is_set()
 
-    async def _list(self, *, whole: bool) -> Came:
+    async def _list(self, *, whole: bool) -> Ending:
         covered, self._waiting = self._waiting, []
         self._asked.clear()
         settled = False
         try:
             await self._list_pages(0 if whole else self._page_size)
             settled = True
-            return Came(Cause.LISTED)
+            return Ending(Cause.LISTED)
         except Exception as error:
-            came = came_of(error, self.resource)
-            settled = came.cause is Cause.MISSING
-            if came.cause is Cause.FAULT:
+            ending = ending_of(error, self.resource)
+            settled = ending.cause is Cause.MISSING
+            if ending.cause is Cause.FAULT:
                 log.exception("list failed by a fault of ours", extra={"resource": str(self.resource)})
-            return came
+            return ending
         finally:
             if settled:
                 for future in covered:
@@ -226,7 +226,7 @@ class Watcher(Generic[T]):
         self.store.replace(items, version, prepared=True)
         self.synced.set()
 
-    async def _watch(self) -> Came:
+    async def _watch(self) -> Ending:
         begun = self._clock.monotonic()
         seconds = self._random.randint(*WATCH_SECONDS)
         watermark = self.store.watermark
@@ -239,16 +239,16 @@ class Watcher(Generic[T]):
             delivered = self.store.watermark > watermark
             if isinstance(error, TimeoutError) and expired:
                 if self._asked.is_set():
-                    return Came(Cause.ASKED, lived=lived, delivered=delivered)
+                    return Ending(Cause.ASKED, lived=lived, delivered=delivered)
                 message = f"the watch of {self.resource} was not accepted or did not end in time: a dead connection"
-                return Came(Cause.TORN, message, lived, delivered)
-            came = came_of(error, self.resource, lived=lived, delivered=delivered)
-            if came.cause is Cause.FAULT:
+                return Ending(Cause.TORN, message, lived, delivered)
+            ending = ending_of(error, self.resource, lived=lived, delivered=delivered)
+            if ending.cause is Cause.FAULT:
                 log.exception("watch failed by a fault of ours", extra={"resource": str(self.resource)})
-            return came
+            return ending
         finally:
             self._deadline = None
-        return Came(Cause.ENDED, lived=self._clock.monotonic() - begun, delivered=self.store.watermark > watermark)
+        return Ending(Cause.ENDED, lived=self._clock.monotonic() - begun, delivered=self.store.watermark > watermark)
 
     async def _consume(self, seconds: int, deadline: asyncio.Timeout) -> None:
         store = self.store
@@ -278,22 +278,23 @@ class Watcher(Generic[T]):
                 if not count % EVENTS_IN_A_ROW:
                     await asyncio.sleep(0)
 
-    def _tell(self, before: State, came: Came, seconds: float) -> None:
+    def _report(self, before: State, ending: Ending, seconds: float) -> None:
         after = self._state
-        if self._observer is not None and came.cause is not Cause.ASKED:
-            self._observer.task_ended(self.resource, before.task, came.cause, seconds)
-        facts = {"resource": str(self.resource), "task": str(before.task), "cause": str(came.cause)}
-        if came.cause is Cause.LISTED:
+        if self._observer is not None and ending.cause is not Cause.ASKED:
+            self._observer.task_ended(self.resource, before.task, ending.cause, seconds)
+        facts = {"resource": str(self.resource), "task": str(before.task), "cause": str(ending.cause)}
+        if ending.cause is Cause.LISTED:
             log.info("listed", extra={**facts, "objects": len(self.store), "version": self.store.watermark})
         elif after.history_lost and not before.history_lost:
             log.error(
-                "the server's history went back: this process must be restarted", extra={**facts, "error": came.message}
+                "the server's history went back: this process must be restarted",
+                extra={**facts, "error": ending.message},
             )
-        elif not came.message or (came.cause is Cause.EXPIRED and after.failures == 1):
+        elif not ending.message or (ending.cause is Cause.EXPIRED and after.failures == 1):
             log.debug("watch restarts", extra=facts)
         elif after.failures & (after.failures - 1) == 0:
             # The 1st, 2nd, 4th, 8th failure in a row: a long trouble stays visible without filling the log.
             log.warning(
                 "watch interrupted",
-                extra={**facts, "error": came.message, "failures": after.failures, "retry_in": round(after.delay, 2)},
+                extra={**facts, "error": ending.message, "failures": after.failures, "retry_in": round(after.delay, 2)},
             )

@@ -66,7 +66,7 @@ class Cause(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Came:
+class Ending:
     """How a task ended."""
 
     cause: Cause
@@ -132,40 +132,40 @@ def opened(state: State) -> State:
     return dataclasses.replace(state, trouble="") if state.trouble else state
 
 
-def advance(state: State, came: Came, *, jitter: float, backoff: Backoff) -> State:
-    """The next state after what came."""
-    if came.cause is Cause.LISTED:
+def advance(state: State, ending: Ending, *, jitter: float, backoff: Backoff) -> State:
+    """The next state after a task has ended."""
+    if ending.cause is Cause.LISTED:
         return State(Task.WATCH, failures=state.failures)
-    goes_on = came.cause in _GO_ON
-    worked = came.lived >= backoff.steady or (came.delivered and goes_on)
+    goes_on = ending.cause in _GO_ON
+    worked = ending.lived >= backoff.steady or (ending.delivered and goes_on)
     task = state.task if goes_on else Task.LIST
-    if came.cause is Cause.ASKED:
+    if ending.cause is Cause.ASKED:
         return dataclasses.replace(state, task=task, delay=0.0, failures=0 if worked else state.failures)
-    if came.cause is Cause.ENDED and worked:
+    if ending.cause is Cause.ENDED and worked:
         return State(task)
     failures = 1 if worked else state.failures + 1
-    stale_lists = state.stale_lists + 1 if came.cause is Cause.STALE else state.stale_lists
-    missing = came.cause is Cause.MISSING
+    stale_lists = state.stale_lists + 1 if ending.cause is Cause.STALE else state.stale_lists
+    missing = ending.cause is Cause.MISSING
     delay = backoff.delay(failures, jitter, backoff.most_missing if missing else backoff.most)
-    if came.cause is Cause.EXPIRED and failures == 1:
+    if ending.cause is Cause.EXPIRED and failures == 1:
         delay = 0.0  # a version that grew old while all was well: nothing is wrong with the server
     return State(
         task,
-        delay=max(delay, came.retry_after),
+        delay=max(delay, ending.retry_after),
         failures=failures,
-        expired_lists=state.expired_lists + (state.task is Task.LIST and came.cause is Cause.EXPIRED),
+        expired_lists=state.expired_lists + (state.task is Task.LIST and ending.cause is Cause.EXPIRED),
         stale_lists=stale_lists,
-        trouble=came.message,
+        trouble=ending.message,
         missing=missing,
         history_lost=stale_lists >= backoff.refusals,
     )
 
 
-def came_of(error: Exception, resource: object, *, lived: float = 0.0, delivered: bool = False) -> Came:
+def ending_of(error: Exception, resource: object, *, lived: float = 0.0, delivered: bool = False) -> Ending:
     """What an exception means. An unknown one is a fault of ours, and listing anew heals whatever it left undone."""
     cause, message = _read(error, resource)
     retry_after = error.retry_after or 0.0 if isinstance(error, ApiError) else 0.0
-    return Came(cause, message, lived, delivered, retry_after)
+    return Ending(cause, message, lived, delivered, retry_after)
 
 
 def _read(error: Exception, resource: object) -> tuple[Cause, str]:
