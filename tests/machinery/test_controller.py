@@ -179,7 +179,7 @@ def test_refused_creates_are_shown_and_retried_with_backoff() -> None:
     run_virtual(main())
 
 
-def test_a_decision_that_is_overtaken_is_made_again_at_once_but_does_not_spin(
+def test_a_stale_decision_is_made_again_at_once_but_does_not_spin(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def never_fits(seen: ToySnapshot) -> Plan:
@@ -199,7 +199,7 @@ def test_a_decision_that_is_overtaken_is_made_again_at_once_but_does_not_spin(
             assert scene.notes.taken == []
 
     run_virtual(main())
-    assert "overtaken again and again" in caplog.text
+    assert "stale again and again" in caplog.text
 
 
 def test_a_moved_status_is_decided_again_and_a_failed_one_retried() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.api.native.pod import PODS
-from kruise.machinery.course import NOT_SUCCEEDED, OVERTAKEN, Course, ends_phase, rest_of, skipped, together
+from kruise.machinery.course import NOT_SUCCEEDED, STALE, Course, ends_phase, rest_of, skipped, together
 from kruise.machinery.plan import Chain, OnError, Outcome, Phase, PhaseOutcomes, Result, Target, patch
 
 CHAIN: Chain = tuple(patch(Target(PODS, "demo", name), {}, uid=name, reason="r") for name in ("a", "b", "c"))
@@ -34,11 +34,11 @@ def test_a_plan_stops_where_its_phase_says_so(on_error: OnError, result: Result)
 
 
 @pytest.mark.parametrize("result", list(Result))
-def test_a_phase_is_overtaken_by_what_changed_before(result: Result) -> None:
+def test_a_phase_is_stale_after_what_changed_before(result: Result) -> None:
     course = Course()
     course.ended(phase(on_error=OnError.CONTINUE), ended(result))
     is_unchanged = result in (Result.FAILED, Result.SKIPPED, Result.DEFERRED)
-    assert course.reason_to_skip(phase("two", unless_done=("one",))) == ("" if is_unchanged else OVERTAKEN)
+    assert course.reason_to_skip(phase("two", unless_done=("one",))) == ("" if is_unchanged else STALE)
     assert course.reason_to_skip(phase("two", unless_done=("another",))) == ""
 
 

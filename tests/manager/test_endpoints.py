@@ -16,7 +16,7 @@ from kruise.api.native.pod import Pod
 from kruise.machinery.codec import decode
 from kruise.machinery.journal import NOT_KEPT, Journal
 from kruise.machinery.metrics import Metrics
-from kruise.machinery.plan import Conclusion, Outcomes, Plan, Wake
+from kruise.machinery.plan import Conclusion, Plan, Wake
 from kruise.manager import endpoints
 from kruise.manager.endpoints import Endpoints, Reports, health_app, metrics_app
 from tests.toy.decide import Snapshot, Troupe
@@ -87,7 +87,7 @@ async def test_metrics_and_journal(served: Endpoints) -> None:
         duration=0.5,
         snapshot=snapshot,
         plan=Plan(wakes=(Wake(after=3.0, reason="minReadySeconds of pod a-0"),)),
-        outcomes=Outcomes(),
+        outcomes=(),
         conclusion=Conclusion(),
         error="",
     )

@@ -387,7 +387,7 @@ class Controller(Generic[S]):
         state.stale += 1
         if count == len(_STALE_DELAYS):
             # No race lasts that long: more likely a patch never fits what the server holds.
-            log.warning("decision overtaken again and again", extra={"controller": self.spec.name, "key": str(key)})
+            log.warning("decision stale again and again", extra={"controller": self.spec.name, "key": str(key)})
         self._metrics.passes[PassResult.REQUEUE].inc()
         self._metrics.requeues[RequeueCause.MOVED].inc()
         self.queue.add(key, after=_STALE_DELAYS[min(count, len(_STALE_DELAYS) - 1)], reason=why)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from kruise.machinery.plan import Action, Chain, ChainOutcomes, OnError, Outcome, Phase, PhaseOutcomes, Result
 
 NOT_SUCCEEDED = "not begun: an earlier phase did not succeed"
-OVERTAKEN = "not begun: an earlier phase changed what this was decided about"
+STALE = "not begun: an earlier phase changed what this was decided about"
 ANOTHER_FAILED = "not begun: another chain failed"
 
 _CHANGED = frozenset({Result.DONE, Result.UNKNOWN, Result.MOVED, Result.GONE, Result.PENDING})
@@ -29,7 +29,7 @@ class Course:
         """Why nothing of the phase is begun; empty: it is its turn."""
         if not self._goes_on:
             return NOT_SUCCEEDED
-        return "" if self._changed.isdisjoint(phase.unless_done) else OVERTAKEN
+        return "" if self._changed.isdisjoint(phase.unless_done) else STALE
 
     def ended(self, phase: Phase, outcomes: PhaseOutcomes) -> None:
         """A phase that was begun is over, or goes on by itself."""

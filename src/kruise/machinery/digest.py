@@ -140,8 +140,8 @@ def action_to_data(action: Action) -> dict[str, Any]:
         for field in dataclasses.fields(action)
         if field.name not in ("verb", "target", "reason")
     }
-    told = {name: value for name, value in fields.items() if value not in (None, "", False)}
-    return {"verb": action.verb.value, "target": target_to_data(action.target), "reason": action.reason, **told}
+    given = {name: value for name, value in fields.items() if value not in (None, "", False)}
+    return {"verb": action.verb.value, "target": target_to_data(action.target), "reason": action.reason, **given}
 
 
 def target_to_data(target: Target) -> dict[str, str]:

@@ -37,7 +37,7 @@ class KeyState:
             self.pending.pop(action.target, None)
 
     def take_failures(self) -> dict[str, str]:
-        """They are told to one pass."""
+        """For one pass: the next does not see them again."""
         failures, self.failures = self.failures, {}
         return failures
 

@@ -311,7 +311,7 @@ class Outcomes:
 
     def phase(self, name: str) -> tuple[ChainOutcomes, ...]:
         """The chains of a phase; none where the plan has no such phase."""
-        return next((phase.chains for phase in self.phases if phase.name == name), ())
+        return tuple(chain for phase in self.phases if phase.name == name for chain in phase.chains)
 
     def within(self, *names: str) -> Iterator[Outcome]:
         """The outcomes of these phases, in the order of the names."""

@@ -162,8 +162,8 @@ class ControllerSpec(Generic[S]):
         """The conclusion, with the events of the chains that have ended."""
         conclusion = self.conclude(snapshot, plan, outcomes)
         chains = ((phase.name, chain) for phase in outcomes.phases for chain in phase.chains)
-        told = [note for name, chain in chains for note in self.events_of(plan, name, chain)]
-        return dataclasses.replace(conclusion, events=(*conclusion.events, *told)) if told else conclusion
+        ended = [note for name, chain in chains for note in self.events_of(plan, name, chain)]
+        return dataclasses.replace(conclusion, events=(*conclusion.events, *ended)) if ended else conclusion
 
     @property
     def all_sources(self) -> tuple[Source[Any], ...]:
