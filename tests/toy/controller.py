@@ -7,7 +7,7 @@ from kruise.feature import Feature
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, View, owner_keys
 from kruise.machinery.watched import Watched
 from tests.toy import admission
-from tests.toy.decide import TROUPES, Snapshot, conclude, decide
+from tests.toy.decide import TROUPES, Snapshot, conclude, decide, events
 
 
 def snapshot(view: View, key: Key) -> Snapshot | None:
@@ -23,6 +23,7 @@ SPEC = ControllerSpec(
     snapshot=snapshot,
     decide=decide,
     conclude=conclude,
+    events=events,
     snapshot_type=Snapshot,
 )
 HANDLERS = (

@@ -9,7 +9,7 @@ from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import Struct, field
 from kruise.machinery.ownership import Owner
-from kruise.machinery.plan import Action, Conclusion, EventNote, Outcomes, Plan, Target, single
+from kruise.machinery.plan import Action, ChainOutcomes, Conclusion, EventNote, Outcomes, Plan, Target, single
 from kruise.machinery.times import format_time
 
 SEEN = "toy.pykruise.dev/Seen"
@@ -51,12 +51,15 @@ def decide(snapshot: Snapshot) -> Plan:
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
     troupe, pods, target = snapshot.troupe, snapshot.pods, Target.of(TROUPES, snapshot.troupe)
-    names = [done.object.metadata.name for done in outcomes if done.object and done.action.owner_uid]
-    events = tuple(EventNote(reason="SuccessfulCreate", message=f"created pod {name}") for name in names)
     updated = sum(pod.spec.containers[0].image == troupe.spec.image for pod in pods)
     status = {"observedGeneration": troupe.metadata.generation, "pods": len(pods), "updated": updated}
     write = plans.status_patch(target, status, uid=troupe.metadata.uid, reason="status")
-    return Conclusion(status=write if status != troupe.status else None, events=events)
+    return Conclusion(status=write if status != troupe.status else None)
+
+
+def events(plan: Plan, phase: str, chain: ChainOutcomes) -> list[EventNote]:
+    names = [done.object.metadata.name for done in chain if done.object and done.action.owner_uid]
+    return [EventNote(reason="SuccessfulCreate", message=f"created pod {name}") for name in names]
 
 
 def _pod(troupe: Troupe, name: str) -> Action:
