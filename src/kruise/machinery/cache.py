@@ -20,6 +20,7 @@ from kruise.api.meta import Object
 from kruise.api.resource import Resource
 from kruise.machinery import selectors
 from kruise.machinery.clock import Clock
+from kruise.machinery.sharing import Sharing
 from kruise.machinery.store import Store, VersionError
 from kruise.machinery.watch import PAGE_SIZE, Scope, WatchClient, Watcher, WatchObserver
 from kruise.machinery.watch_states import DEFAULT_BACKOFF, Backoff
@@ -76,6 +77,7 @@ class Cache:
         self._backoff = backoff
         self._page_size = page_size
         self._observer = observer
+        self._sharing = Sharing()
         self._watchers: dict[Resource[Any], Watcher[Any]] = {}
         self._group: asyncio.TaskGroup | None = None
 
@@ -99,7 +101,7 @@ class Cache:
             store = cast(Store[T], known.store)
             store.add_indexes(wanted)
             return store
-        store = Store(wanted, accepts=_accepts(scope), report=_report)
+        store = Store(wanted, sharing=self._sharing, accepts=_accepts(scope), report=_report)
         watcher = Watcher(
             self._client,
             store,

@@ -32,6 +32,7 @@ __all__ = [
     "decoder",
     "encode",
     "evolve",
+    "exchange",
     "field",
     "is_struct",
     "struct_fields",
@@ -182,6 +183,11 @@ def struct_fields(kind: type) -> tuple[tuple[str, str, bool], ...]:
 def evolve(value: T, /, **changes: Any) -> T:
     """A copy of a struct with some fields changed."""
     return cast(T, msgspec.structs.replace(cast(Any, value), **changes))
+
+
+exchange: Callable[[Any, str, Any], None] = msgspec.structs.force_setattr
+"""`exchange(struct, field, equal)` puts an equal value into a field, so that both can be one. The only way to touch a
+frozen struct: never with a value that a reader could tell from the one that was there."""
 
 
 # Kept here so that type checkers see what JSON can hold without every module spelling it out.

@@ -36,6 +36,7 @@ from kruise.api.meta import Key, Object
 from kruise.api.resource import Resource
 from kruise.machinery.indexes import Entry, Group, Index, IndexFunction, IndexValues
 from kruise.machinery.selector_index import SelectorFunction, SelectorIndex, filters
+from kruise.machinery.sharing import Sharing
 from kruise.machinery.watched import Watched, watched
 
 T = TypeVar("T", bound=Object)
@@ -85,21 +86,24 @@ def _everything(_obj: object) -> bool:
 class Store(Generic[T]):
     """Objects of one kind by namespace and name, with secondary indexes.
 
-    `accepts` says whether an object belongs here where the watch covers only a part of the kind: an answer about
-    another one is dropped, since no event would ever correct or remove it. `report` is told of what handlers, `trim`
-    and index functions raise: one odd object must not stop the others. Without it they raise to the caller.
+    `sharing` keeps what is equal in many objects once. `accepts` says whether an object belongs here where the watch
+    covers only a part of the kind: an answer about another one is dropped, since no event would ever correct or remove
+    it. `report` is told of what handlers, `trim` and index functions raise: one odd object must not stop the others.
+    Without it they raise to the caller.
     """
 
     def __init__(
         self,
         kind: Resource[T] | Watched[T],
         *,
+        sharing: Sharing | None = None,
         accepts: Callable[[T], bool] = _everything,
         report: ErrorReport = _raise,
     ) -> None:
         wanted = watched(kind)
         self.resource = wanted.resource
         self.trim = wanted.trim
+        self._sharing = sharing
         self._accepts = accepts
         self._report = report
         self._namespaces: dict[str, Group[str, T]] = {}
@@ -261,7 +265,7 @@ class Store(Generic[T]):
             if entry is not None and entry.version == self._version(item):
                 kept.append(entry.obj)
             else:
-                kept.append(self._trimmed(item))
+                kept.append(self._compact(item, entry))
         return tuple(kept)
 
     def replace(self, items: Iterable[T], version: int, *, prepared: bool = False) -> None:
@@ -286,7 +290,7 @@ class Store(Generic[T]):
             # The list is the truth about everything up to its version. An item older than the stored object, with
             # both at or below that version, is possible only if the server lost history; the list heals that, too.
             if not prepared:
-                item = self._trimmed(item)
+                item = self._compact(item, entry)
             if entry is not None and entry.uid == metadata.uid:
                 changes.append((entry.obj, item))
                 self._put(entry, item, item_version)
@@ -343,12 +347,12 @@ class Store(Generic[T]):
     # Changes of state. Each is complete before a handler runs.
 
     def _come(self, obj: T, version: int) -> None:
-        kept = self._trimmed(obj)
+        kept = self._compact(obj, None)
         self._insert(kept, version)
         self._notify(None, kept)
 
     def _change(self, entry: Entry[T], obj: T, version: int) -> None:
-        kept = self._trimmed(obj)
+        kept = self._compact(obj, entry)
         old = entry.obj
         if entry.uid == obj.metadata.uid:
             self._put(entry, kept, version)
@@ -406,6 +410,12 @@ class Store(Generic[T]):
         except Exception as error:  # noqa: BLE001 - handed on: one handler's fault is not the watch's
             obj = new if new is not None else old
             self._report(f"handler {_name(handler)} on {self._describe(obj)}", error)
+
+    def _compact(self, obj: T, before: Entry[T] | None) -> T:
+        kept = self._trimmed(obj)
+        if self._sharing is not None:
+            self._sharing.share(kept, before.obj if before is not None else None)
+        return kept
 
     def _trimmed(self, obj: T) -> T:
         if self.trim is None:
