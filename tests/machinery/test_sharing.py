@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given
@@ -14,7 +16,7 @@ from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.pod import PODS, LocalObjectReference, Pod, Volume
 from kruise.machinery.cache import Cache
 from kruise.machinery.clock import RealClock
-from kruise.machinery.codec import Raw, Struct, decode, encode, evolve, field
+from kruise.machinery.codec import Raw, Struct, decode, encode, evolve, field, is_struct, struct_fields
 from kruise.machinery.sharing import Sharing, Table
 from kruise.machinery.store import Store
 from tests.support.store_model import config_map
@@ -42,6 +44,23 @@ def pod(number: int, version: int = 1, **status: Any) -> Pod:
     return decode(encode(document | {"status": document["status"] | status}), Pod)
 
 
+def parts_of(value: Any) -> Iterator[Any]:
+    """Everything inside that takes memory of its own."""
+    if not value and not is_struct(value):
+        return
+    if isinstance(value, str | tuple | dict) or is_struct(value):
+        yield value
+    if is_struct(value):
+        for name, _, _ in struct_fields(type(value)):
+            yield from parts_of(getattr(value, name))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from parts_of(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from parts_of(item)
+
+
 class TestOtherObjects:
     def test_pods_of_one_workload_share_all_but_their_own_texts(self) -> None:
         sharing, first, second = Sharing(), pod(0), pod(1)
@@ -56,6 +75,30 @@ class TestOtherObjects:
         for key in ("checksum/config", "prometheus.io/port"):
             assert second.metadata.annotations[key] is first.metadata.annotations[key]
         assert (first, second) == (pod(0), pod(1))
+
+    def test_a_pod_adds_only_what_no_other_has(self) -> None:
+        """So a field that pods take from their template costs nothing for each of them, whoever reads it."""
+        sharing, first, second = Sharing(), pod(3), pod(5)
+        sharing.share(first)
+        sharing.share(second)
+        known = {id(part) for part in parts_of(first)}
+        own = [part for part in parts_of(second) if id(part) not in known]
+        document = stored_pod(5, "1")
+        metadata, status = document["metadata"], document["status"]
+        assert sorted(part for part in own if isinstance(part, str)) == sorted(
+            [
+                metadata["name"],
+                metadata["uid"],
+                metadata["annotations"]["example.com/trace"],
+                document["spec"]["nodeName"],
+                status["podIP"],
+                status["hostIP"],
+                *(item["containerID"] for item in status["containerStatuses"]),
+            ]
+        )
+        assert Counter(type(part).__name__ for part in own if not isinstance(part, str)) == {
+            "Pod": 1, "ObjectMeta": 1, "PodSpec": 1, "PodStatus": 1, "ContainerStatus": 2, "tuple": 1, "dict": 1
+        }  # fmt: skip
 
     def test_texts_and_times_are_shared_wherever_they_stand(self) -> None:
         sharing, first, second = Sharing(), pod(0), pod(200)

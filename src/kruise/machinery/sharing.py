@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -25,6 +26,8 @@ ROOM = 512 * 1024
 """How much a table holds before it begins to forget, in characters of its keys."""
 
 _PLAIN = frozenset({type(None), bool, int, float})
+_NEVER_EQUAL = frozenset({"resource_version"})
+"""Fields not worth a look: no two objects and no two versions have the same."""
 _MOMENT = 32
 """What a time counts for: it has no length."""
 
@@ -165,12 +168,15 @@ class Sharing:
 _numbers = itertools.count()
 
 
-@functools.cache
-def _mark(_kind: Any, _field: str = "") -> bytes:
-    """Begins the keys of a struct, or of a field of it."""
+def _new_mark(_kind: Any, _field: str = "") -> bytes:
     return b"%d " % next(_numbers)
 
 
-@functools.cache
-def _fields(kind: Any) -> tuple[tuple[str, bytes], ...]:
-    return tuple((name, _mark(kind, name)) for name, _, _ in struct_fields(kind))
+def _fields_of(kind: Any) -> tuple[tuple[str, bytes], ...]:
+    return tuple((name, _mark(kind, name)) for name, _, _ in struct_fields(kind) if name not in _NEVER_EQUAL)
+
+
+_mark: Callable[..., bytes] = functools.cache(_new_mark)
+"""What the keys of a struct begin with, or those of a field of it."""
+_fields: Callable[[Any], tuple[tuple[str, bytes], ...]] = functools.cache(_fields_of)
+"""The names of a struct's fields, with their marks."""

@@ -412,19 +412,14 @@ class Store(Generic[T]):
             self._report(f"handler {_name(handler)} on {self._describe(obj)}", error)
 
     def _compact(self, obj: T, before: Entry[T] | None) -> T:
-        kept = self._trimmed(obj)
+        if self.trim is not None:
+            try:
+                obj = self.trim(obj)
+            except Exception as error:  # noqa: BLE001 - handed on: a larger object is better than none
+                self._report(f"trim {_name(self.trim)} on {self._describe(obj)}", error)
         if self._sharing is not None:
-            self._sharing.share(kept, before.obj if before is not None else None)
-        return kept
-
-    def _trimmed(self, obj: T) -> T:
-        if self.trim is None:
-            return obj
-        try:
-            return self.trim(obj)
-        except Exception as error:  # noqa: BLE001 - handed on: a larger object is better than none
-            self._report(f"trim {_name(self.trim)} on {self._describe(obj)}", error)
-            return obj
+            self._sharing.share(obj, before.obj if before is not None else None)
+        return obj
 
     def _values(self, obj: T) -> IndexValues:
         return tuple([self._values_one(function, obj) for function in self._functions])
