@@ -29,7 +29,7 @@ from kruise.api.resource import Resource
 from kruise.foresight.foreseeing import foresee
 from kruise.foresight.playing import Bounds
 from kruise.foresight.staging import stage
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.machinery import codec
 from kruise.manager.options import Options
 
@@ -67,7 +67,7 @@ def _lines(replicas: int, policy: str) -> Iterator[bytes]:
         KEY,
         manifest(replicas, "nginx:1", "10%", policy),
         {NODES: nodes},
-        features=FEATURES,
+        features=features(),
         settings=Options(),
         now=NOW - timedelta(hours=1),
         seed=0,
@@ -92,7 +92,7 @@ def _child(path: str, limit: str, policy: str) -> None:
             kind = RESOURCES[int(number)]
             objects[kind].append(codec.decode(document, kind.type))
     changed = manifest(len(objects[PODS]), "nginx:2", int(limit) if limit.isdecimal() else limit, policy)
-    forecast = foresee(CLONE_SETS, KEY, changed, objects, features=FEATURES, settings=Options(), now=NOW)
+    forecast = foresee(CLONE_SETS, KEY, changed, objects, features=features(), settings=Options(), now=NOW)
     # Not `ru_maxrss`: that begins with what the parent had when it started this process.
     print(json.dumps({"rss": memory()["peak"], "waves": len(forecast.waves), "cut": forecast.is_cut}))
 

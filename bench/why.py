@@ -25,8 +25,8 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
 from kruise.reasons.words import told
-from kruise.verbs.kinds import CLONE_SET
 from kruise.verbs.targets import Target
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
 ROUNDS = 7
 SMALL = 100

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kruise import __version__
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.machinery.codec import DecodeError, Raw, decode, encode
 from kruise.machinery.journal import Replay, ReplayError, replay
 from kruise.machinery.plan_difference import differences
@@ -50,7 +50,7 @@ def test_decides_as_recorded(dump: Path) -> None:
 def specs() -> tuple[ControllerSpec[Any], ...]:
     """Every controller of this build, whatever gates it hides behind: a dump holds the gates that it was made under."""
     everything = Options(gates=dict.fromkeys(gates.resolve({}), True))
-    return tuple(spec for feature in FEATURES for spec in feature.controllers(everything))
+    return tuple(spec for feature in features() for spec in feature.controllers(everything))
 
 
 def read(path: Path) -> bytes:

@@ -16,16 +16,16 @@ from kruise.cli.flags import Writing
 from kruise.cli.following import Seen, follow, must_be_revision
 from kruise.cli.live_view import LiveView
 from kruise.cli.session import NotFinishedError, Session
+from kruise.faces.progress import Phase
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import Status, TransportError, from_status
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response, Transport
+from kruise.machinery.documents import Json
 from kruise.verbs import images
-from kruise.verbs.documents import Json
 from kruise.verbs.errors import VerbError
-from kruise.verbs.kinds import CLONE_SET
-from kruise.verbs.rollout_status import Phase
 from kruise.verbs.targets import Target
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from tests.support.world import LocalWorld, run_local
 
 WEB = Target(CLONE_SET, "web")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from kruise import __version__
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.manager.installation.manifests import manifests
 
 
@@ -73,4 +73,4 @@ def test_the_manager_names_mistakes_and_ends_with_2(arguments: list[str], messag
 def test_install_prints_manifests_without_a_cluster() -> None:
     done = kruise("install", "--print", "--namespace=elsewhere")
     assert done.returncode == 0
-    assert list(yaml.safe_load_all(done.stdout)) == manifests(FEATURES, namespace="elsewhere")
+    assert list(yaml.safe_load_all(done.stdout)) == manifests(features(), namespace="elsewhere")

@@ -21,8 +21,8 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response
 from kruise.reasons.words import told
-from kruise.verbs.kinds import CLONE_SET
 from kruise.verbs.targets import Target
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from tests.scenarios.stage import Stage
 from tests.support.commandline import Kruise, local_cluster, needs_tmux
 from tests.support.manifests import cloneset_manifest

@@ -17,7 +17,7 @@ from kruise.foresight.forecast import Forecast, How
 from kruise.foresight.foreseeing import foresee
 from kruise.foresight.playing import Bounds
 from kruise.foresight.staging import stage
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.machinery import codec
 from kruise.manager import gates
 from kruise.manager.options import Options
@@ -105,7 +105,7 @@ class Scene:
             KEY,
             document or self.changed(**spec),
             self.objects,
-            features=FEATURES,
+            features=features(),
             settings=self.options,
             now=self.now,
             answer_hooks=answer_hooks,
@@ -119,7 +119,7 @@ class Scene:
             KEY,
             document,
             self.objects,
-            features=FEATURES,
+            features=features(),
             settings=self.options,
             now=self.now,
             seed=0,
@@ -138,7 +138,7 @@ class Scene:
 
 
 def _kinds() -> tuple[Resource[Any], ...]:
-    sources = [source for feature in FEATURES for spec in feature.controllers(options()) for source in spec.sources]
+    sources = [source for feature in features() for spec in feature.controllers(options()) for source in spec.sources]
     return (CLONE_SETS, *dict.fromkeys(source.resource for source in sources if not source.optional))
 
 

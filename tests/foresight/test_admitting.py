@@ -21,7 +21,7 @@ from kruise.feature import Feature, PodMutation
 from kruise.foresight import RefusedError, UnknownKindError, foresee, needed
 from kruise.foresight.admitting import Gatekeeper
 from kruise.foresight.world import World
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.machinery import plan as plans
 from kruise.machinery.watched import Watched
 from tests.foresight.scenes import KEY, NOW, Scene, manifest, options, sizes
@@ -88,13 +88,13 @@ def test_pods_to_delete_are_looked_up_among_the_pods() -> None:
 
 def test_a_kind_that_nobody_described() -> None:
     with pytest.raises(UnknownKindError, match="deployments"):
-        foresee(DEPLOYMENTS, Key("demo", "web"), {}, {}, features=FEATURES, settings=options(), now=NOW)
+        foresee(DEPLOYMENTS, Key("demo", "web"), {}, {}, features=features(), settings=options(), now=NOW)
 
 
 def test_what_has_to_be_read() -> None:
     document = manifest(2)
     document["spec"]["selector"]["matchExpressions"] = [{"key": "tier", "operator": "Exists"}]
-    needs = {need.resource: need for need in needed(CLONE_SETS, document, features=FEATURES, settings=options())}
+    needs = {need.resource: need for need in needed(CLONE_SETS, document, features=features(), settings=options())}
     assert set(needs) == {PODS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, NODES}
     assert needs[PODS].namespace == KEY.namespace
     assert needs[PODS].selector == "app=web,tier"
@@ -104,7 +104,7 @@ def test_what_has_to_be_read() -> None:
 
 def test_kinds_that_may_be_missing_are_optional() -> None:
     gate = "PreDownloadImageForInPlaceUpdate=true"
-    needs = needed(CLONE_SETS, manifest(2), features=FEATURES, settings=options(gate))
+    needs = needed(CLONE_SETS, manifest(2), features=features(), settings=options(gate))
     assert [need.resource.kind for need in needs if need.optional] == ["ImagePullJob"]
 
 
@@ -118,7 +118,7 @@ def test_a_selector_that_cannot_be_read() -> None:
     document = manifest(2)
     document["spec"]["selector"] = {"matchExpressions": [{"key": "app", "operator": "Near"}]}
     with pytest.raises(RefusedError, match=r"spec\.selector"):
-        needed(CLONE_SETS, document, features=FEATURES, settings=options())
+        needed(CLONE_SETS, document, features=features(), settings=options())
 
 
 def test_pod_steps_find_objects_by_their_indexes() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 from kruise.api.native.pod import Pod
 from kruise.foresight.forecast import How
-from kruise.foresight.kinds import CLONE_SET_KIND
 from kruise.foresight.watching import Watcher
 from kruise.foresight.waves import waves_of
 from kruise.machinery import codec
+from kruise.workloads.cloneset.forecast import FORECAST
 from tests.support.clonesets import NEW, NOW, OLD, make_cloneset, make_pod
 
 
@@ -18,7 +18,7 @@ class Story:
     """Pods by their ids, and what happens to them when."""
 
     def __init__(self, replicas: int, **spec: Any) -> None:
-        self.watcher = Watcher(CLONE_SET_KIND, make_cloneset(replicas=replicas, **spec), NOW)
+        self.watcher = Watcher(FORECAST, make_cloneset(replicas=replicas, **spec), replicas, NOW)
         self.pods: dict[str, Pod] = {}
 
     def starts_with(self, *names: str) -> Story:

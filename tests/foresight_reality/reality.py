@@ -20,7 +20,7 @@ from kruise.foresight.errors import RefusedError
 from kruise.foresight.forecast import Forecast
 from kruise.foresight.foreseeing import foresee
 from kruise.foresight.needs import needed
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.machinery import codec
 from kruise.machinery.client.errors import InvalidError as RefusedByServerError
 from kruise.machinery.client.errors import NotFoundError
@@ -146,7 +146,7 @@ class _Player:
 
     async def _foresee(self, live: Json, changed: Json) -> Forecast | str:
         objects: dict[Resource[Any], tuple[Any, ...]] = {CLONE_SETS: (codec.convert(live, CloneSet),)}
-        for need in needed(CLONE_SETS, live, features=FEATURES, settings=self._options):
+        for need in needed(CLONE_SETS, live, features=features(), settings=self._options):
             try:
                 listed = await self._world.client.list(need.resource, need.namespace, labels=need.selector)
             except NotFoundError:
@@ -160,7 +160,7 @@ class _Player:
                 Key(self._world.namespace, NAME),
                 changed,
                 objects,
-                features=FEATURES,
+                features=features(),
                 settings=self._options,
                 now=self._world.clock.now(),
                 answer_hooks=self._case.answers_hooks,

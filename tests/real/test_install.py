@@ -21,7 +21,7 @@ from kruise.api.meta import PartialObject
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.api.resource import Resource
 from kruise.feature import Feature
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
@@ -71,7 +71,7 @@ async def test_the_command_installs_repeats_and_removes(fresh_control_plane: Cal
     cluster = fresh_control_plane(scheduler=False)
     first = _kruise("install", f"--kubeconfig={cluster.kubeconfig}")
     assert first.returncode == 0, first.stderr
-    count = len(manifests(FEATURES))
+    count = len(manifests(features()))
     assert first.stdout.splitlines()[-1].startswith(f"installed: {count} created, 0 configured, 0 unchanged")
     # Nothing is intercepted before a manager serves: the namespace's default account can still make pods.
     pod = {"metadata": {"name": "free"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

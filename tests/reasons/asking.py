@@ -10,9 +10,10 @@ from kruise.api.meta import Key
 from kruise.cli import journal_access
 from kruise.cli.deciding import Asking, explain, lone_pod, owner_of
 from kruise.cli.session import Session
+from kruise.faces.native import POD
 from kruise.reasons import dump
 from kruise.reasons.links import Act, Answer, Link
-from kruise.verbs.kinds import POD, find
+from kruise.verbs.kinds import find
 from kruise.verbs.targets import Target
 from tests.scenarios.stage import Stage
 from tests.support.world import LocalWorld

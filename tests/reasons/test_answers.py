@@ -12,6 +12,7 @@ from kruise.api.meta import Condition
 from kruise.api.native.events import Event, Lease
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import PODS, Pod
+from kruise.faces.native import STATEFUL_SET
 from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.machinery.digest import plan_to_data
@@ -24,8 +25,8 @@ from kruise.reasons.diagnosis import Place, Surroundings, diagnose
 from kruise.reasons.links import OBJECT, Act, Answer, Source
 from kruise.reasons.manager import manager_by
 from kruise.reasons.words import groups, in_short, listed, told, told_of_lone_pod, told_of_pod
-from kruise.verbs.kinds import CLONE_SET, STATEFUL_SET
 from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.support.clonesets import NEW, NOW, OLD, make_cloneset, make_pod
 

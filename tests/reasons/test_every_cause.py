@@ -16,15 +16,13 @@ from kruise.api.native.apps import DEPLOYMENTS
 from kruise.api.native.events import EVENTS, LEASES
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
-from kruise.cli.deciding import controller_name
 from kruise.inplace import keys
-from kruise.kinds import FEATURES
+from kruise.kinds import faces, features
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.times import format_micro_time
 from kruise.manager.options import Options, Role
 from kruise.reasons.codes import CODES, OF_PLANS, REMARKS
 from kruise.reasons.links import OBJECT, Act, Answer
-from kruise.verbs.kinds import KINDS
 from tests.reasons.asking import ask, ask_both, ask_pod, codes, ends, is_helped
 from tests.scenarios.stage import OK_GATE, Stage, names
 from tests.support.world import Json, LocalWorld, run_local
@@ -544,10 +542,10 @@ def test_no_code_is_left_over() -> None:
 
 def test_controllers_are_called_after_their_kinds() -> None:
     """So that the journal can be asked without loading the code of every kind."""
-    specs = [spec for feature in FEATURES for spec in feature.controllers(Options())]
-    by_kind = {(kind.resource.group, kind.resource.plural): kind for kind in KINDS if kind.is_ours}
+    specs = [spec for feature in features() for spec in feature.controllers(Options())]
+    by_kind = {(kind.resource.group, kind.resource.plural): kind for kind in faces() if kind.is_ours}
     called = {spec.name: by_kind.get((spec.subject.group, spec.subject.plural)) for spec in specs}
-    ours = {name: controller_name(kind) for name, kind in called.items() if kind is not None}
+    ours = {name: kind.controller for name, kind in called.items() if kind is not None}
     assert ours
     assert all(name == expected for name, expected in ours.items())
 

@@ -21,8 +21,8 @@ from kruise.reasons.decision import Decision, of_plan
 from kruise.reasons.dump import Dumped, read
 from kruise.reasons.links import OBJECT, Act, Answer, Source
 from kruise.reasons.words import GROUPS, groups, told, told_of_pod
-from kruise.verbs.kinds import CLONE_SET
 from kruise.workloads.cloneset.decide import decide
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.support.examples import story_settings
 from tests.workloads.cloneset.model import Json, Model

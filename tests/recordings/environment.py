@@ -20,7 +20,7 @@ from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.embedded import install
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.local import scheduler
 from kruise.local.apicore.admission import AdmissionRequest, Operation
 from kruise.local.cluster import ClusterOptions, LocalCluster, Specs
@@ -277,8 +277,8 @@ async def recorded_world(
     cluster.core.admission.mutating.append(add_barriers)
     running = asyncio.create_task(cluster.run(), name="cluster")
     await cluster.ready.wait()
-    await install(cluster, FEATURES)
-    world = LocalWorld(cluster, Options(), FEATURES, seed=seed)
+    await install(cluster, features())
+    world = LocalWorld(cluster, Options(), features(), seed=seed)
     world.namespace = "demo"
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
     await world.client.send(Request(Verb.CREATE, NAMESPACES, body=json.dumps(namespace).encode()))

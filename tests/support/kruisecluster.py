@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
@@ -111,13 +111,13 @@ class KruiseCluster:
     async def _install(self) -> None:
         client = Client(HttpTransport(load(self.kubeconfig)))
         try:
-            await Installer(client, clock=RealClock(), report=lambda line: None).install(manifests(FEATURES))
+            await Installer(client, clock=RealClock(), report=lambda line: None).install(manifests(features()))
         finally:
             await client.close()
 
     def _remove_webhooks(self) -> None:
         """The cluster lives on: entries that point to a manager which is gone would refuse every pod."""
-        for manifest in manifests(FEATURES):
+        for manifest in manifests(features()):
             if manifest["kind"] in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
                 plural = f"{manifest['kind'].lower()}s"
                 name = manifest["metadata"]["name"]

@@ -27,7 +27,7 @@ from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.resource import Resource
 from kruise.embedded import embedded_manager, embedded_options, install
 from kruise.feature import Feature
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.local.cluster import ClusterOptions, LocalCluster
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.requests import PatchType, Request, Verb
@@ -179,7 +179,7 @@ async def local_world(
     seed: int = 1,
     nodes: int = 6,
     feature_gates: str = "",
-    features: Sequence[Feature] = FEATURES,
+    features: Sequence[Feature] = features(),
     start: bool = True,
     **options: Any,
 ) -> AsyncIterator[LocalWorld]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kruise.api.native.pod import Pod
 from kruise.machinery import codec
-from kruise.verbs.documents import Json
+from kruise.machinery.documents import Json
 
 UID = "5a1b0b67-0000-4000-8000-000000000001"
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kruise.faces.native import POD, SERVICE, STATEFUL_SET
 from kruise.verbs import exposing
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.exposing import Wishes
-from kruise.verbs.kinds import CLONE_SET, POD, SERVICE, STATEFUL_SET
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from tests.verbs.objects import cloneset, container, native, template
 
 PORTS = [{"containerPort": 80}, {"containerPort": 53, "protocol": "UDP"}, {"containerPort": 53, "protocol": "TCP"}]

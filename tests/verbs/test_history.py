@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kruise.faces.native import DAEMON_SET, DEPLOYMENT, SERVICE
+from kruise.machinery.documents import Json, patch_between
 from kruise.verbs import history, template_text, undo
-from kruise.verbs.documents import Json, patch_between
 from kruise.verbs.errors import VerbError
-from kruise.verbs.kinds import CLONE_SET, DAEMON_SET, DEPLOYMENT, SERVICE
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from tests.verbs.objects import cloneset, container, controller_revision, native, owned, replica_set, template
 
 OLD, NEW = template(container(image="nginx:1.25")), template(container(image="nginx:1.26"))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kruise.machinery.documents import Json
 from kruise.verbs import migration
-from kruise.verbs.documents import Json
 from kruise.verbs.errors import UsageError, VerbError
 from tests.verbs.objects import cloneset, native, template
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from kruise.faces.native import DAEMON_SET, DEPLOYMENT, SERVICE, STATEFUL_SET
 from kruise.verbs import history, overview, podstates, waves
 from kruise.verbs.errors import VerbError
-from kruise.verbs.kinds import CLONE_SET, DAEMON_SET, DEPLOYMENT, SERVICE, STATEFUL_SET
 from kruise.verbs.podstates import PodState, Side
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from tests.verbs.objects import cloneset, container, controller_revision, native, pod, replica_set, template
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)

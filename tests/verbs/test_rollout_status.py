@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kruise.verbs import rollout_status
-from kruise.verbs.documents import Json
-from kruise.verbs.rollout_status import Phase
+from kruise.faces import native_progress
+from kruise.faces.progress import Phase
+from kruise.machinery.documents import Json
+from kruise.workloads.cloneset import face
 from tests.verbs.objects import cloneset, native
 
 IN_PLACE = {"podUpdatePolicy": "InPlaceIfPossible"}
@@ -87,7 +88,7 @@ def figures(total: int, updated: int, ready: int, available: int | None = None, 
     ],
 )
 def test_clonesets(document: Json, phase: Phase, message: str) -> None:  # KK-1
-    seen = rollout_status.cloneset(document)
+    seen = face.progress(document)
     assert (seen.phase, seen.message) == (phase, message)
 
 
@@ -109,7 +110,7 @@ def test_clonesets(document: Json, phase: Phase, message: str) -> None:  # KK-1
     ],
 )
 def test_deployments_speak_as_for_kubectl(status: Json, phase: Phase, message: str) -> None:
-    seen = rollout_status.deployment(native("Deployment", status=status))
+    seen = native_progress.deployment(native("Deployment", status=status))
     assert seen.phase is phase
     assert seen.message.endswith(message)
 
@@ -151,7 +152,7 @@ def test_deployments_speak_as_for_kubectl(status: Json, phase: Phase, message: s
     ],
 )
 def test_statefulsets_speak_as_for_kubectl(strategy: Json, status: Json, phase: Phase, message: str) -> None:
-    seen = rollout_status.stateful_set(native("StatefulSet", status=status, updateStrategy=strategy))
+    seen = native_progress.stateful_set(native("StatefulSet", status=status, updateStrategy=strategy))
     assert (seen.phase, seen.message) == (phase, message)
 
 
@@ -173,7 +174,7 @@ def test_daemonsets_speak_as_for_kubectl(
         "numberAvailable": available,
         "observedGeneration": observed,
     }
-    seen = rollout_status.daemon_set(native("DaemonSet", status=status))
+    seen = native_progress.daemon_set(native("DaemonSet", status=status))
     assert seen.phase is phase
     assert seen.message.endswith(message)
 
@@ -183,7 +184,7 @@ def test_daemonsets_speak_as_for_kubectl(
 )
 def test_done_means_done(wanted: int, total: int, updated: int, ready: int, partition: int | str) -> None:
     """Whatever the figures: done is said only when enough are updated, all are ready, and none is too many."""
-    seen = rollout_status.cloneset(
+    seen = face.progress(
         cloneset(replicas=wanted, rolling={"partition": partition}, status=figures(total, updated, ready))
     )
     if seen.phase is Phase.DONE:

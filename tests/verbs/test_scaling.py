@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from kruise.faces.native import DAEMON_SET, DEPLOYMENT, SERVICE, STATEFUL_SET
+from kruise.machinery.documents import value_at
 from kruise.verbs import pausing, restarting, scaling
-from kruise.verbs.documents import value_at
 from kruise.verbs.errors import UsageError, VerbError
-from kruise.verbs.kinds import CLONE_SET, DAEMON_SET, DEPLOYMENT, SERVICE, STATEFUL_SET
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from tests.verbs.objects import cloneset, container, native, template
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)

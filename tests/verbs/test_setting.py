@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from kruise.faces.native import POD, SERVICE
+from kruise.machinery.documents import value_at
 from kruise.verbs import environment, identity, images, resources
-from kruise.verbs.documents import value_at
 from kruise.verbs.environment import Edits
 from kruise.verbs.errors import UsageError, VerbError
-from kruise.verbs.kinds import CLONE_SET, POD, SERVICE
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from tests.verbs.objects import cloneset, container, template
 
 SPEC = ("spec", "template", "spec")

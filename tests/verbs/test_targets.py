@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kruise.faces.native import DEPLOYMENT, STATEFUL_SET
 from kruise.verbs import kinds, targets
 from kruise.verbs.errors import UsageError
-from kruise.verbs.kinds import CLONE_SET, DEPLOYMENT, STATEFUL_SET
 from kruise.verbs.targets import Target
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_objects_by_name(words: list[str], expected: tuple[Target, ...]) -> None
 def test_objects_by_selector_and_all() -> None:
     assert targets.parse(["clone"], selector="app=web").selector == "app=web"
     assert targets.parse(["clone,deploy"], everything=True).kinds == (CLONE_SET, DEPLOYMENT)
-    assert targets.parse(["all"], everything=True).kinds == kinds.WORKLOADS
+    assert targets.parse(["all"], everything=True).kinds == kinds.workloads()
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.meta import Condition
 from kruise.api.native.pod import PODS, Pod, is_active
+from kruise.faces.progress import Phase
 from kruise.inplace import keys
 from kruise.inplace.state import UpdateState, state_json
 from kruise.machinery import codec
@@ -20,9 +21,8 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Action, Outcomes, Plan
 from kruise.machinery.revision_names import short_hash
-from kruise.verbs import rollout_status
 from kruise.workloads import failure_budget
-from kruise.workloads.cloneset import advice
+from kruise.workloads.cloneset import advice, face
 from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.memo import Memo
@@ -648,12 +648,12 @@ def test_a_wrong_budget_is_refused_when_it_comes_and_stays_editable_around() -> 
 
 def test_the_status_of_a_rollout_that_stopped_is_a_failure() -> None:
     document = codec.decode(codec.encode(stopped_model().cloneset), dict)
-    progress = rollout_status.cloneset(document)
-    assert progress.phase is rollout_status.Phase.FAILED
+    progress = face.progress(document)
+    assert progress.phase is Phase.FAILED
     assert 'cloneset "web" exceeded its progress deadline' in progress.message
     document["status"]["conditions"] = [
         item for item in document["status"]["conditions"] if item["type"] != "Progressing"
     ]
-    progress = rollout_status.cloneset(document)
-    assert progress.phase is rollout_status.Phase.FAILED
+    progress = face.progress(document)
+    assert progress.phase is Phase.FAILED
     assert 'cloneset "web" exceeded its failure budget: 2 pods failed' in progress.message

@@ -13,13 +13,13 @@ from kruise.cli.flags import Where, Writing
 from kruise.cli.following import follow
 from kruise.cli.reporters import Lines, reporter_for
 from kruise.cli.session import Session, duration, explained
+from kruise.faces.face import Face
 from kruise.machinery.client.errors import ClientError
-from kruise.verbs.documents import Json
+from kruise.machinery.documents import Json
 from kruise.verbs.errors import UsageError, VerbError
-from kruise.verbs.kinds import Kind
 from kruise.verbs.targets import Target
 
-Edit = Callable[[Kind, Json], Json]
+Edit = Callable[[Face, Json], Json]
 Write = Callable[[Target, Json, Callable[[Json], Json], Writing], Awaitable[Json | None]]
 
 

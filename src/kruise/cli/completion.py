@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem, get_completion_class
 
 if TYPE_CHECKING:
     from kruise.cli.session import Session
-    from kruise.verbs.kinds import Kind
+    from kruise.faces.face import Face
 
 PATIENCE = 1.5
 _MOST = 500
@@ -82,7 +82,7 @@ def targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
             return [name for name in _names(ctx, kinds.find(words[0])) if name.startswith(incomplete)]
     except UsageError:
         return []  # the word is no kind yet
-    return [CompletionItem(kind.singular) for kind in kinds.WORKLOADS if kind.singular.startswith(incomplete)]
+    return [CompletionItem(kind.singular) for kind in kinds.workloads() if kind.singular.startswith(incomplete)]
 
 
 def targets_and_containers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -111,7 +111,7 @@ def _object(words: list[str]) -> tuple[str, str] | None:
     return (words[0], words[1]) if len(words) > 1 else None
 
 
-def _names(ctx: click.Context, kind: Kind) -> list[str]:
+def _names(ctx: click.Context, kind: Face) -> list[str]:
     async def ask(session: Session) -> list[str]:
         page = await session.client.list_page(kind.resource, session.namespace, limit=_MOST, timeout=PATIENCE)
         return [item.metadata.name for item in page.items]
@@ -119,7 +119,7 @@ def _names(ctx: click.Context, kind: Kind) -> list[str]:
     return _asked(ctx, ask)
 
 
-def _containers(ctx: click.Context, kind: Kind, name: str) -> list[str]:
+def _containers(ctx: click.Context, kind: Face, name: str) -> list[str]:
     from kruise.verbs import containers
     from kruise.verbs.targets import Target
 

@@ -10,6 +10,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from kruise import kinds
 from kruise.api.meta import Key, controller_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.events import EVENTS, Event
@@ -17,17 +18,17 @@ from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
 from kruise.cli.session import Session, selector_text
+from kruise.faces.face import Face, Pods
 from kruise.inplace.availability import is_available
 from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
 from kruise.machinery.codec import convert
+from kruise.machinery.documents import Json, name_of, namespace_of, uid_of, value_at
 from kruise.reasons.assembling import Facts, assemble, standalone
 from kruise.reasons.decision import Decision, of_plan
 from kruise.reasons.diagnosis import Surroundings, needs_events
 from kruise.reasons.links import Answer, Link, Source
 from kruise.reasons.manager import UNKNOWN, Manager, manager_by
-from kruise.verbs.documents import Json, name_of, namespace_of, uid_of, value_at
 from kruise.verbs.errors import VerbError
-from kruise.verbs.kinds import KINDS, Kind
 from kruise.verbs.targets import Target
 
 ANEW = "a decision made anew from the live objects"
@@ -67,7 +68,7 @@ class _Decided:
 async def explain(session: Session, target: Target, document: Json, asking: Asking) -> Answer:
     """Everything about a workload that waits."""
     kind = target.kind
-    if kind.selector is None or kind.progress is None:
+    if kind.progress is None:
         raise VerbError(f"{target} has no pods of its own that could wait; ask about a workload or a pod")
     decided = await _decide(session, kind, document, asking)
     pods = decided.pods if decided.pods is not None else await _pods(session, kind, document)
@@ -79,7 +80,7 @@ async def explain(session: Session, target: Target, document: Json, asking: Aski
         states = podstates.states(kind, document, pods, revisions)
         new_pods = frozenset(state.name for state in states if state.is_new)
         pods = tuple(podstates.pods_of(kind, document, pods, revisions))
-    else:
+    elif kind.pods is not Pods.SELECTED:
         uid = uid_of(document)
         pods = tuple(pod for pod in pods if (owner := controller_of(pod)) is not None and owner.uid == uid)
     now = session.clock.now()
@@ -101,7 +102,7 @@ async def explain(session: Session, target: Target, document: Json, asking: Aski
     )
 
 
-async def _pods(session: Session, kind: Kind, document: Json) -> tuple[Pod, ...]:
+async def _pods(session: Session, kind: Face, document: Json) -> tuple[Pod, ...]:
     listed = await session.client.list(PODS, namespace_of(document), labels=selector_text(kind, document))
     return tuple(listed.items)
 
@@ -120,7 +121,7 @@ def down(pods: Iterable[Pod], document: Json, now: datetime) -> list[Pod]:
 # What the manager decided, or would
 
 
-async def _decide(session: Session, kind: Kind, document: Json, asking: Asking) -> _Decided:
+async def _decide(session: Session, kind: Face, document: Json, asking: Asking) -> _Decided:
     if not kind.is_ours:
         return _Decided(source=Source(words=PODS_ALONE))
     reason = ""
@@ -130,7 +131,7 @@ async def _decide(session: Session, kind: Kind, document: Json, asking: Asking) 
         key = Key(namespace_of(document), name_of(document))
         try:
             dump, source = await journal_access.latest_decision(
-                session, controller_name(kind), key, manager_url=asking.manager_url
+                session, kind.controller, key, manager_url=asking.manager_url
             )
         except journal_access.JournalUnavailable as error:
             reason = str(error)
@@ -153,11 +154,6 @@ async def _decide(session: Session, kind: Kind, document: Json, asking: Asking) 
     )
 
 
-def controller_name(kind: Kind) -> str:
-    """Controllers are called after the kind that they are about; so the code of all kinds need not be loaded."""
-    return f"{kind.singular}-controller"
-
-
 async def _manager(session: Session) -> Manager:
     from kruise.cli.journal_access import JournalUnavailable, manager_lease
 
@@ -169,34 +165,32 @@ async def _manager(session: Session) -> Manager:
 
 
 async def decide_anew(
-    session: Session, kind: Kind, document: Json, gates: Mapping[str, bool] | None
+    session: Session, kind: Face, document: Json, gates: Mapping[str, bool] | None
 ) -> tuple[Decision, tuple[Pod, ...], tuple[str, ...]]:
     """What the kind's own code decides about the live objects, their pods, and what could not be read."""
-    from kruise.kinds import FEATURES
     from kruise.machinery.offline import view_of
     from kruise.manager import gates as feature_gates
     from kruise.manager.options import Options
 
     chosen = dict(gates) if gates is not None else feature_gates.resolve({})
-    subject = kind.resource
-    for feature in FEATURES:
-        for spec in feature.controllers(Options(gates=chosen)):
-            if (spec.subject.group, spec.subject.plural) != (subject.group, subject.plural):
-                continue
-            pods, (objects, unreadable) = await asyncio.gather(
-                _pods(session, kind, document), _sources(session, spec, kind, document)
-            )
-            objects[PODS] = pods
-            objects[spec.subject] = (convert(document, spec.subject.type),)
-            view = view_of(spec, objects, now=session.clock.now(), gates=chosen)
-            snapshot = spec.snapshot(view, Key(namespace_of(document), name_of(document)))
-            decision = of_plan(spec.decide(snapshot)) if snapshot is not None else Decision()
-            return decision, pods, unreadable
-    raise VerbError(f"nobody here decides about {kind}s: this version of kruise does not know their controller")
+    feature = kinds.feature_of(*kind.group_kind)
+    specs = feature.controllers(Options(gates=chosen)) if feature is not None else ()
+    spec = next((one for one in specs if (one.subject.group, one.subject.kind) == kind.group_kind), None)
+    if spec is None:
+        raise VerbError(f"nobody here decides about {kind}s: this version of kruise does not know their controller")
+    pods, (objects, unreadable) = await asyncio.gather(
+        _pods(session, kind, document), _sources(session, spec, kind, document)
+    )
+    objects[PODS] = pods
+    objects[spec.subject] = (convert(document, spec.subject.type),)
+    view = view_of(spec, objects, now=session.clock.now(), gates=chosen)
+    snapshot = spec.snapshot(view, Key(namespace_of(document), name_of(document)))
+    decision = of_plan(spec.decide(snapshot)) if snapshot is not None else Decision()
+    return decision, pods, unreadable
 
 
 async def _sources(
-    session: Session, spec: Any, kind: Kind, document: Json
+    session: Session, spec: Any, kind: Face, document: Json
 ) -> tuple[dict[Resource[Any], Sequence[Any]], tuple[str, ...]]:
     """The objects that a controller looks at: those of the namespace, and of these what the selector matches where it
     is known to reach all that count."""
@@ -289,10 +283,10 @@ async def owner_of(session: Session, document: Json) -> tuple[Target, Json] | No
         if reference is None:
             return None
         group = str(reference.get("apiVersion", "")).rpartition("/")[0]
-        found = [one for one in KINDS if (one.resource.group, one.resource.kind) == (group, reference.get("kind"))]
-        if not found:
+        kind = kinds.face_of(group, str(reference.get("kind", "")))
+        if kind is None:
             return None
-        target = Target(found[0], str(reference.get("name", "")), namespace)
+        target = Target(kind, str(reference.get("name", "")), namespace)
         try:
             current = await session.get(target)
         except (VerbError, ForbiddenError):

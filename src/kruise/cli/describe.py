@@ -12,7 +12,7 @@ from kruise.cli.flags import Connection, Where
 
 if TYPE_CHECKING:
     from kruise.cli.session import Session
-    from kruise.verbs.documents import Json
+    from kruise.machinery.documents import Json
     from kruise.verbs.targets import Target
 
 

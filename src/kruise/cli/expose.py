@@ -63,9 +63,9 @@ def expose(
     """Make a Service for the pods of a workload, of a pod, or of another Service."""
     from kruise.cli import printing
     from kruise.cli.session import run
+    from kruise.faces.native import SERVICE
+    from kruise.machinery.documents import value_at, with_value
     from kruise.verbs import exposing
-    from kruise.verbs.documents import value_at, with_value
-    from kruise.verbs.kinds import SERVICE
 
     async def work(session: Session) -> None:
         wishes = exposing.Wishes(

@@ -16,15 +16,15 @@ from kruise.api.meta import ObjectMeta
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
 from kruise.cli.session import NotFinishedError, Session, selector_text
+from kruise.faces.face import Face, History
+from kruise.faces.progress import Phase, Progress
 from kruise.machinery import codec
+from kruise.machinery.documents import Json, namespace_of, uid_of, value_at
 from kruise.machinery.store import Store
 from kruise.machinery.watch import Scope, Watcher
-from kruise.verbs.documents import Json, namespace_of, uid_of, value_at
 from kruise.verbs.errors import VerbError
-from kruise.verbs.history import Revision, revisions_of
-from kruise.verbs.kinds import History, Kind
+from kruise.verbs.history import REVISION_ANNOTATION, Revision, revisions_of
 from kruise.verbs.overview import Overview, overview
-from kruise.verbs.rollout_status import REVISION_ANNOTATION, Phase, Progress
 from kruise.verbs.targets import Target
 
 TROUBLE_SECONDS = 5.0
@@ -214,7 +214,7 @@ async def _next(follower: Follower, deadline: float | None, session: Session) ->
         return
 
 
-def must_be_revision(kind: Kind, wanted: int, revisions: list[Revision]) -> Callable[[Json], None]:
+def must_be_revision(kind: Face, wanted: int, revisions: list[Revision]) -> Callable[[Json], None]:
     """Refuse to follow another revision than the one that is meant."""
 
     numbers = {revision.name: str(revision.number) for revision in revisions}

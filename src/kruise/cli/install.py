@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 import yaml
 
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.http import HttpTransport
@@ -39,7 +39,7 @@ def install(namespace: str, kubeconfig: str, context: str, print_only: bool, tim
     May be repeated at any time. Over a cluster that stored older versions of a kind it rewrites the objects and then
     drops those versions from the definition's status.
     """
-    objects = manifests(FEATURES, namespace=namespace)
+    objects = manifests(features(), namespace=namespace)
     if print_only:
         click.echo(yaml.dump_all(objects, sort_keys=False), nl=False)
         return
@@ -61,7 +61,7 @@ def install(namespace: str, kubeconfig: str, context: str, print_only: bool, tim
 @click.option("--with-resources", is_flag=True, help="Delete all custom resources, and the pods they own, too.")
 def uninstall(namespace: str, kubeconfig: str, context: str, with_resources: bool) -> None:
     """Remove PyKruise. Refuses while custom resources exist, since they would be deleted with their definitions."""
-    objects = manifests(FEATURES, namespace=namespace)
+    objects = manifests(features(), namespace=namespace)
 
     async def run(installer: Installer) -> None:
         removed = await installer.uninstall(objects, with_resources=with_resources)

@@ -16,7 +16,7 @@ from kruise.cli.flags import Connection
 if TYPE_CHECKING:
     from kruise.api.resource import Resource
     from kruise.cli.session import Session
-    from kruise.verbs.kinds import Kind
+    from kruise.faces.face import Face
 
 _POLL_SECONDS = 1.0
 
@@ -25,7 +25,7 @@ _POLL_SECONDS = 1.0
 class _Asked:
     """Whose decisions are wanted. No kind: of everything; no name: of everything of that kind."""
 
-    kind: Kind | None = None
+    kind: Face | None = None
     name: str = ""
     namespace: str = ""
     controllers: tuple[str, ...] = ()
@@ -118,8 +118,10 @@ def _asked(words: Sequence[str], session: Session, connection: Connection) -> _A
     )
 
 
-def _controllers(word: str) -> tuple[Kind, tuple[str, ...]]:
+def _controllers(word: str) -> tuple[Face, tuple[str, ...]]:
     """The kind that a word means, and who decides about it. Every kind that has a controller is known by itself."""
+    from kruise.faces.face import Face
+    from kruise.kinds import face_of
     from kruise.replaying import specs
     from kruise.verbs import kinds
     from kruise.verbs.errors import UsageError
@@ -135,7 +137,7 @@ def _controllers(word: str) -> tuple[Kind, tuple[str, ...]]:
         raise UsageError(
             f"PyKruise decides nothing about a {subject.kind}, so there is no journal of it: only of {names}"
         )
-    return kinds.Kind(resource=subject, is_ours="kruise.io" in subject.group), found
+    return face_of(subject.group, subject.kind) or Face(resource=subject), found
 
 
 def _words(subject: Resource[Any]) -> tuple[str, ...]:

@@ -9,12 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from kruise.cli.following import Seen
+from kruise.faces.progress import Phase
 from kruise.machinery.ages import age
 from kruise.machinery.clock import Clock
 from kruise.verbs import waves
 from kruise.verbs.overview import Overview
 from kruise.verbs.podstates import PodState, Side
-from kruise.verbs.rollout_status import Phase
 
 _MARKS = {Side.DONE: ("●", "green"), Side.MOVING: ("◐", "yellow"), Side.OLD: ("○", "dim")}
 _ORDER = (Side.MOVING, Side.DONE, Side.OLD)

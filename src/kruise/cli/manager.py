@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from kruise.feature import Feature
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
@@ -39,7 +39,7 @@ def manager(arguments: Sequence[str]) -> None:
     if "--help" in arguments or "-h" in arguments:
         click.echo(f"Usage: kruise manager [flags]\n\nFlags:\n{usage(options.FLAGS)}")
         return
-    sys.exit(run(arguments, FEATURES))
+    sys.exit(run(arguments, features()))
 
 
 def run(arguments: Sequence[str], features: Sequence[Feature]) -> int:

@@ -12,7 +12,7 @@ from kruise.cli.flags import Connection, Writing
 
 if TYPE_CHECKING:
     from kruise.cli.session import Session
-    from kruise.verbs.documents import Json
+    from kruise.machinery.documents import Json
 
 _PAUSE = 1.0
 """Both objects are looked at once a second: a step takes as long as a pod needs to start."""
@@ -49,8 +49,10 @@ def migrate(
     Deployment loses as many. The namespace must be named with -n.
     """
     from kruise.cli.session import run
+    from kruise.faces.native import DEPLOYMENT
     from kruise.verbs.errors import UsageError
-    from kruise.verbs.kinds import CLONE_SET, DEPLOYMENT, find
+    from kruise.verbs.kinds import find
+    from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
     async def work(session: Session) -> None:
         if find(to) is not CLONE_SET or find(source) is not DEPLOYMENT:
@@ -71,11 +73,12 @@ def migrate(
 
 async def _create(session: Session, src_name: str, dst_name: str, with_replicas: bool, writing: Writing) -> None:
     from kruise.cli import printing
+    from kruise.faces.native import DEPLOYMENT
     from kruise.machinery.client.errors import AlreadyExistsError
     from kruise.verbs import migration
     from kruise.verbs.errors import VerbError
-    from kruise.verbs.kinds import CLONE_SET, DEPLOYMENT
     from kruise.verbs.targets import Target
+    from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
     deployment = await session.get(Target(DEPLOYMENT, src_name))
     made = migration.cloneset_from(deployment, dst_name, with_replicas=with_replicas)
@@ -91,9 +94,10 @@ async def _move(
     session: Session, src_name: str, dst_name: str, replicas: int, max_surge: int, timeout_seconds: int
 ) -> None:
     from kruise.cli.session import NotFinishedError
+    from kruise.faces.native import DEPLOYMENT
     from kruise.verbs import migration
-    from kruise.verbs.kinds import CLONE_SET, DEPLOYMENT
     from kruise.verbs.targets import Target
+    from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
     source, destination = Target(DEPLOYMENT, src_name), Target(CLONE_SET, dst_name)
     deployment, cloneset = await session.get(source), await session.get(destination)
@@ -120,7 +124,7 @@ async def _move(
 
 
 def _count(target: object, document: Json) -> str:
-    from kruise.verbs.documents import value_at
+    from kruise.machinery.documents import value_at
 
     available = value_at(document, ("status", "availableReplicas"), 0)
     return f"{target} {available}/{value_at(document, ('spec', 'replicas'), 1)}"

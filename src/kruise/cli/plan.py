@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from kruise.cli.plan_reading import Edit
     from kruise.cli.session import Session
     from kruise.foresight.rendering.report import Report
+    from kruise.machinery.documents import Json
     from kruise.manager.options import Options
-    from kruise.verbs.documents import Json
     from kruise.verbs.targets import Target
 
 WOULD_NOT_FINISH, WOULD_GET_STUCK, WOULD_CHANGE = 3, 4, 5
@@ -103,8 +103,8 @@ def _options(feature_gates: str) -> Options:
 def _named(session: Session, words: tuple[str, ...], where: Where) -> tuple[Target, Json | None]:
     """The object that the command line is about, and its manifest if it comes from a file."""
     from kruise.foresight.rendering.words import names_text
+    from kruise.machinery.documents import name_of
     from kruise.verbs import targets
-    from kruise.verbs.documents import name_of
     from kruise.verbs.errors import UsageError
 
     if not where.filenames:
@@ -159,11 +159,11 @@ async def _report(
     from kruise.foresight import Bounds, foresee
     from kruise.foresight.errors import ForesightError
     from kruise.foresight.rendering.report import Report
-    from kruise.kinds import FEATURES
+    from kruise.kinds import features
     from kruise.verbs.errors import VerbError
 
-    question = plan_reading.question_of(session, target, manifest, edit, FEATURES)
-    situation = await plan_reading.read(session, question, features=FEATURES, settings=options)
+    question = plan_reading.question_of(session, target, manifest, edit, features())
+    situation = await plan_reading.read(session, question, features=features(), settings=options)
     refused = question.fields.refusal(target.name, situation.changed, situation.live)
     try:
         forecast = foresee(
@@ -171,7 +171,7 @@ async def _report(
             situation.key,
             situation.changed,
             situation.objects,
-            features=FEATURES,
+            features=features(),
             settings=options,
             now=session.clock.now(),
             answer_hooks=answer_hooks,

@@ -11,8 +11,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from kruise.machinery.documents import Json, value_at
 from kruise.machinery.patches.values import without_nulls
-from kruise.verbs.documents import Json, value_at
 from kruise.verbs.errors import UsageError
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"

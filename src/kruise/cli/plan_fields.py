@@ -13,7 +13,7 @@ from kruise.local.apicore import errors
 from kruise.local.apicore.kinds import KindDescription
 from kruise.local.crds.description import Version
 from kruise.local.openapi.fields import unknown_fields
-from kruise.verbs.documents import Json, value_at
+from kruise.machinery.documents import Json, value_at
 from kruise.verbs.errors import UsageError, VerbError
 
 _TEMPLATE = ("spec", "template")

@@ -17,18 +17,19 @@ from kruise.api.resource import Resource
 from kruise.cli.plan_edits import applied
 from kruise.cli.plan_fields import Fields
 from kruise.cli.session import Session
+from kruise.faces.face import Face
 from kruise.feature import Feature, Settings
 from kruise.foresight import needed
-from kruise.foresight.kinds import KINDS
 from kruise.foresight.needs import Need
 from kruise.foresight.rendering.report import Drift, Drifted
+from kruise.foresight.subjects import facts_of
+from kruise.kinds import faces
 from kruise.machinery import codec
 from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.codec import Raw
-from kruise.verbs.documents import Json
+from kruise.machinery.documents import Json
 from kruise.verbs.errors import UsageError, VerbError
-from kruise.verbs.kinds import Kind
 from kruise.verbs.targets import Target
 
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, PartialObject)
@@ -75,10 +76,11 @@ def question_of(
 ) -> Question:
     """Refuses kinds that nobody can plan for, and versions that they do not have."""
     kind = named.kind
-    subject = next((one for one in KINDS if (one.group, one.kind) == (kind.resource.group, kind.resource.kind)), None)
-    if subject is None:
-        known = ", ".join(sorted(one.kind for one in KINDS))
-        raise UsageError(f"{named} cannot be planned: Kubernetes itself decides about a {kind}. Plans are for {known}")
+    if not kind.forecast:
+        known = ", ".join(sorted(str(face) for face in faces() if face.forecast))
+        why = f"nobody can foresee a {kind}" if kind.is_ours else f"Kubernetes itself decides about a {kind}"
+        raise UsageError(f"{named} cannot be planned: {why}. Plans are for {known}")
+    subject = facts_of(kind.resource).resource
     version = subject.version if manifest is None else str(manifest["apiVersion"]).rpartition("/")[2]
     fields = Fields(_definition(features, subject), version)
     if manifest is not None:
@@ -96,7 +98,7 @@ def _definition(features: Sequence[Feature], subject: Resource[Any]) -> Mapping[
     )
 
 
-def _in_version(kind: Kind, version: str) -> Kind:
+def _in_version(kind: Face, version: str) -> Face:
     return dataclasses.replace(kind, resource=dataclasses.replace(kind.resource, version=version))
 
 

@@ -9,13 +9,13 @@ import click
 import yaml
 
 from kruise.cli.flags import Writing
-from kruise.verbs.documents import Json, name_of
-from kruise.verbs.kinds import Kind
+from kruise.faces.face import Face
+from kruise.machinery.documents import Json, name_of
 
 _DRY_RUNS = {"client": " (dry run)", "server": " (server dry run)"}
 
 
-def tell(kind: Kind, document: Json, operation: str, writing: Writing, *, follows: bool = False) -> None:
+def tell(kind: Face, document: Json, operation: str, writing: Writing, *, follows: bool = False) -> None:
     """`cloneset.apps.kruise.io/web image updated`, or what `-o` asks for."""
     if writing.output:
         if follows and writing.output == "yaml":
@@ -25,7 +25,7 @@ def tell(kind: Kind, document: Json, operation: str, writing: Writing, *, follow
         click.echo(f"{kind.named(name_of(document))} {operation}{_DRY_RUNS.get(writing.dry_run, '')}")
 
 
-def show(kind: Kind, document: Json, writing: Writing) -> None:
+def show(kind: Face, document: Json, writing: Writing) -> None:
     if writing.output == "name":
         click.echo(kind.named(name_of(document)))
         return

@@ -10,8 +10,8 @@ import click
 
 from kruise.cli.following import Reporter, Seen
 from kruise.machinery.clock import Clock
+from kruise.machinery.documents import name_of
 from kruise.machinery.times import format_micro_time
-from kruise.verbs.documents import name_of
 from kruise.verbs.targets import Target
 
 

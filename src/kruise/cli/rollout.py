@@ -11,7 +11,7 @@ from kruise.cli.flags import Connection, Where, Writing
 
 if TYPE_CHECKING:
     from kruise.cli.session import Session
-    from kruise.verbs.documents import Json
+    from kruise.machinery.documents import Json
     from kruise.verbs.targets import Target
 
 
@@ -83,9 +83,10 @@ def history(words: tuple[str, ...], where: Where, revision: int, output: str | N
     """List the revisions of a workload, or show one."""
     from kruise.cli import printing
     from kruise.cli.session import run
+    from kruise.machinery.documents import name_of, with_value
     from kruise.verbs import history as histories
     from kruise.verbs import template_text
-    from kruise.verbs.documents import name_of, with_value
+    from kruise.verbs.kinds import template_path
 
     async def work(session: Session) -> None:
         target, document = await session.one(words, where, "rollout history")
@@ -93,7 +94,7 @@ def history(words: tuple[str, ...], where: Where, revision: int, output: str | N
         chosen = [histories.find(known, revision)] if revision else known
         if output:
             for index, one in enumerate(chosen):
-                shown = with_value(document, target.kind.template_path(), one.template)
+                shown = with_value(document, template_path(target.kind), one.template)
                 writing = Writing(output=output)
                 printing.tell(target.kind, shown, "", writing, follows=index > 0)
             return

@@ -34,17 +34,17 @@ def scale(
     """Set the number of replicas."""
     from kruise.cli import changing
     from kruise.cli.session import run
+    from kruise.faces.face import Face
+    from kruise.machinery.documents import Json
     from kruise.verbs import scaling
-    from kruise.verbs.documents import Json
     from kruise.verbs.errors import UsageError
-    from kruise.verbs.kinds import Kind
 
     async def work(session: Session) -> None:
         found = await session.select(words, where)
         if resource_version and len(found) > 1:
             raise UsageError("cannot use --resource-version with multiple resources")
 
-        def edit(kind: Kind, document: Json) -> Json:
+        def edit(kind: Face, document: Json) -> Json:
             scaling.check_precondition(kind, document, current=current_replicas, resource_version=resource_version)
             return scaling.scaled(kind, document, replicas)
 
@@ -65,8 +65,8 @@ def scaledown(words: tuple[str, ...], pods: str, where: Where, writing: Writing,
     from kruise.api.native.pod import PODS
     from kruise.cli import changing, printing
     from kruise.cli.session import run, selector_text
+    from kruise.machinery.documents import is_controlled_by, name_of, uid_of
     from kruise.verbs import scaling
-    from kruise.verbs.documents import is_controlled_by, name_of, uid_of
 
     async def work(session: Session) -> None:
         names = [part.strip() for part in pods.split(",") if part.strip()]

@@ -16,6 +16,7 @@ import click
 from kruise.api.meta import PartialObject
 from kruise.api.resource import Resource
 from kruise.cli.flags import Connection, Where, Writing
+from kruise.faces.face import Face, History
 from kruise.machinery import codec
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.config import ClusterConfig, Impersonation, KubeconfigError
@@ -33,11 +34,10 @@ from kruise.machinery.client.light import LightTransport
 from kruise.machinery.client.requests import PatchType, Query, Request, Verb
 from kruise.machinery.client.retry import RetryPolicy
 from kruise.machinery.clock import Clock, RealClock
+from kruise.machinery.documents import Json, name_of, patch_between, value_at, with_value
 from kruise.machinery.times import TimeError, parse_go_duration
-from kruise.verbs import targets
-from kruise.verbs.documents import Json, name_of, patch_between, value_at, with_value
+from kruise.verbs import kinds, targets
 from kruise.verbs.errors import UsageError, VerbError
-from kruise.verbs.kinds import History, Kind
 from kruise.verbs.scaling import replicas_of
 from kruise.verbs.targets import Selection, Target
 
@@ -177,8 +177,18 @@ class Session:
         except ClientError:
             near = []  # no right to list: then without a suggestion
         hint = targets.suggestion(target.name, map(name_of, near))
+        for other in kinds.namesakes(target.kind):
+            if await self._exists(dataclasses.replace(target, kind=other)):
+                hint = f"; there is {other.named(target.name)}"
         where = f'in namespace "{self._namespace(target)}"'
         return f'{target.kind.resource.group_resource} "{target.name}" not found {where}{hint}'
+
+    async def _exists(self, target: Target) -> bool:
+        try:
+            await self._read(Request(Verb.GET, target.kind.resource, self._namespace(target), target.name))
+        except ClientError:
+            return False
+        return True
 
     def _namespace(self, target: Target) -> str:
         return target.namespace or self.namespace
@@ -262,14 +272,16 @@ class Session:
         return with_value(changed, ("metadata", "annotations", CHANGE_CAUSE), command)
 
 
-def selector_text(kind: Kind, document: Json) -> str:
+def selector_text(kind: Face, document: Json) -> str:
     """The selector of a workload as a query takes it."""
     from kruise.machinery.selectors import from_label_selector
 
-    return str(from_label_selector(value_at(document, kind.selector or (), {})))
+    if kind.selector is None:
+        return ""  # whoever asks has to look at the owners
+    return str(from_label_selector(value_at(document, kind.selector, {})))
 
 
-def _not_served(kind: Kind) -> str:
+def _not_served(kind: Face) -> str:
     if kind.is_ours:
         return f"this cluster does not know {kind}s: install PyKruise first: kruise install"
     return f"the server does not serve {kind.resource.group_resource}"

@@ -230,10 +230,10 @@ def selector(
     """Set the selector of a Service: kruise set selector service web app=web,tier=front."""
     from kruise.cli import changing
     from kruise.cli.session import run
+    from kruise.faces.face import Face
+    from kruise.machinery.documents import Json
     from kruise.verbs import identity
-    from kruise.verbs.documents import Json
     from kruise.verbs.errors import UsageError
-    from kruise.verbs.kinds import Kind
 
     async def work(session: Session) -> None:
         if not words:
@@ -241,7 +241,7 @@ def selector(
         *objects, expression = words
         labels = identity.parse_selector(expression)
 
-        def edit(kind: Kind, document: Json) -> Json:
+        def edit(kind: Face, document: Json) -> Json:
             identity.check_version(kind, document, resource_version)
             return identity.change_selector(kind, document, labels)
 

@@ -12,7 +12,7 @@ from kruise.cli.session import Session
 from kruise.machinery import codec
 from kruise.machinery.client.errors import NotFoundError
 from kruise.machinery.client.requests import Request, Verb
-from kruise.verbs.documents import Json
+from kruise.machinery.documents import Json
 from kruise.verbs.errors import UsageError, VerbError
 
 _RESOURCES = {

@@ -113,12 +113,12 @@ async def _serve(state: State, nodes: int, zones: tuple[str, ...], port: int, fe
 async def _manager(cluster: LocalCluster, feature_gates: str) -> AsyncIterator[None]:
     """PyKruise, installed and at work."""
     from kruise.embedded import install, managing
-    from kruise.kinds import FEATURES
+    from kruise.kinds import features
     from kruise.manager.options import Options
 
-    await install(cluster, FEATURES)
+    await install(cluster, features())
     options = Options(gates=gates.resolve(gates.parse(feature_gates)))
-    async with managing(cluster, FEATURES, options, random=random.SystemRandom()) as manager:
+    async with managing(cluster, features(), options, random=random.SystemRandom()) as manager:
         await manager.serving.wait()
         yield
 

@@ -16,8 +16,8 @@ from kruise.machinery import collection
 if TYPE_CHECKING:
     from kruise.cli.deciding import Asking
     from kruise.cli.session import Session
+    from kruise.machinery.documents import Json
     from kruise.reasons.links import Act
-    from kruise.verbs.documents import Json
 
 WAITS = 3
 """Exit code where something waits that nobody asked to wait."""
@@ -75,8 +75,8 @@ def why(
 
 async def _about_pod(session: Session, document: Json, asking: Asking, output: str | None) -> Act | None:
     from kruise.cli.deciding import explain, lone_pod, owner_of
+    from kruise.machinery.documents import name_of, namespace_of
     from kruise.reasons import data, words
-    from kruise.verbs.documents import name_of, namespace_of
 
     name = name_of(document)
     owner = await owner_of(session, document)

@@ -25,4 +25,4 @@ class UnknownKindError(ForesightError):
     """Nobody has described this kind to the forecast."""
 
     def __init__(self, resource: Resource[Any]) -> None:
-        super().__init__(f"no forecast can be made for {resource}: its kind is not in kruise.foresight.kinds")
+        super().__init__(f"no forecast can be made for {resource}: the face of its kind says nothing about forecasts")

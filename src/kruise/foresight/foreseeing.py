@@ -73,8 +73,7 @@ def told(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
     waves = waves_of(watcher, words.told)
     behind = () if playing.is_cut else telling.staying(playing.plan, pods, frozenset(scene.down()), target)
     last = () if playing.is_cut else telling.last_stops(playing.plan, watcher.last_change, playing.failures)
-    limits, replicas = kind.limits(scene.wanted), kind.replicas(scene.wanted)
-    replicas_before = kind.replicas(live) if live is not None else 0
+    limits, replicas, replicas_before = kind.limits(scene.wanted), scene.replicas, scene.replicas_before
     unavailable, surge = limits.unavailable, limits.surge
     forecast = Forecast(
         kind=kind.resource.kind,
@@ -108,6 +107,7 @@ def told(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
             kind=kind,
             before=live,
             after=scene.wanted,
+            replicas=replicas,
             down=scene.down_before,
             refusals=frozenset(words.refusals),
             dropped=tuple(playing.dropped),

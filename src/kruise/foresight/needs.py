@@ -14,8 +14,9 @@ from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.resource import Resource
 from kruise.feature import Feature, Settings
 from kruise.foresight.errors import RefusedError, UnknownKindError
-from kruise.foresight.kinds import KINDS
+from kruise.kinds import face_of
 from kruise.machinery import codec
+from kruise.machinery.documents import value_at
 from kruise.machinery.selectors import SelectorError, from_label_selector
 
 _LABELLED = (PODS, CONTROLLER_REVISIONS)
@@ -34,15 +35,6 @@ class Need:
     """The cluster may not serve this kind: then it is left out."""
 
 
-class _Spec(codec.Struct):
-    selector: LabelSelector = LabelSelector()
-
-
-class _Head(codec.Struct):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: _Spec = _Spec()
-
-
 def needed(
     subject: Resource[Any],
     document: Mapping[str, Any],
@@ -51,11 +43,13 @@ def needed(
     settings: Settings,
 ) -> tuple[Need, ...]:
     """The lists that a forecast about this object needs, in any served version; the object itself is not among them."""
-    if subject not in KINDS:
+    face = face_of(subject.group, subject.kind)
+    if face is None or not face.forecast:
         raise UnknownKindError(subject)
     try:
-        head = codec.decode(codec.encode(document), _Head)
-        namespace, selector = head.metadata.namespace, head.spec.selector
+        namespace = codec.convert(document.get("metadata") or {}, ObjectMeta).namespace
+        # Without a selector everything of the namespace is read: the owners tell.
+        selector = codec.convert(value_at(document, face.selector, {}) if face.selector else {}, LabelSelector)
         whole = str(from_label_selector(selector))
         exact = str(from_label_selector(LabelSelector(match_labels=selector.match_labels)))
     except (codec.DecodeError, SelectorError) as error:

@@ -19,9 +19,9 @@ from kruise.api.meta import Key
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
+from kruise.faces.forecast import ForecastFacts
 from kruise.feature import Feature, Settings
 from kruise.foresight import hooks
-from kruise.foresight.kinds import Kind
 from kruise.foresight.watching import Watcher
 from kruise.foresight.world import World
 from kruise.inplace import edits
@@ -70,7 +70,7 @@ class Playing:
 
     def __init__(
         self,
-        kind: Kind,
+        kind: ForecastFacts,
         key: Key,
         world: World,
         watcher: Watcher,

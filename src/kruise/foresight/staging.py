@@ -7,16 +7,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from kruise.api.meta import Key, ObjectMeta, controller_of
+from kruise.api.meta import Key, ObjectMeta
+from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
+from kruise.faces.forecast import Around, ForecastFacts
 from kruise.feature import Feature, Settings
 from kruise.foresight import failing
 from kruise.foresight.admitting import Gatekeeper
-from kruise.foresight.errors import RefusedError, UnknownKindError
-from kruise.foresight.kinds import KINDS, Kind
+from kruise.foresight.errors import RefusedError
 from kruise.foresight.nodes import Nodes, has_agent
 from kruise.foresight.playing import Bounds, Playing
+from kruise.foresight.subjects import facts_of
 from kruise.foresight.times import Times, learn
 from kruise.foresight.watching import Watcher
 from kruise.foresight.world import World
@@ -37,7 +39,7 @@ _SERVER_OWNED = (
 class Stage:
     """Everything about one rollout, before and after it is played."""
 
-    kind: Kind
+    kind: ForecastFacts
     key: Key
     live: Any
     """The subject as it is; None where it is new."""
@@ -48,14 +50,16 @@ class Stage:
     playing: Playing
     times: Times
     failures: failing.Failures
+    replicas: int
+    """Pods that are wanted."""
+    replicas_before: int
     pods_before: tuple[Pod, ...]
     down_before: tuple[str, ...]
     available_before: int
 
     def pods(self) -> list[Pod]:
         """The subject's pods that are there now."""
-        uid = self.wanted.metadata.uid
-        return [pod for pod in self.world.store(PODS).list() if _is_controlled(pod, uid) and is_active(pod)]
+        return [pod for pod in self.world.store(PODS).list() if self.kind.owns(self.wanted, pod) and is_active(pod)]
 
     def down(self) -> tuple[str, ...]:
         """Names of those that do not serve."""
@@ -76,9 +80,7 @@ def stage(
     server_version: Any,
     bounds: Bounds,
 ) -> Stage:
-    kind = KINDS.get(subject)
-    if kind is None:
-        raise UnknownKindError(subject)
+    kind = facts_of(subject)
     live = next((item for item in objects.get(subject, ()) if _key(item) == key), None)
     gatekeeper = Gatekeeper(features, settings)
     world = World(now)
@@ -88,8 +90,10 @@ def stage(
         if resource != subject:
             world.add(resource, items)
     wanted = _wanted(kind, key, changed, live, gatekeeper, world)
-    pods = [pod for pod in world.store(PODS).list() if _is_controlled(pod, wanted.metadata.uid)]
-    watcher = Watcher(kind, wanted, now)
+    around = Around(nodes=world.store(NODES).list(), pods=world.store(PODS).list())
+    pods = [pod for pod in around.pods if kind.owns(wanted, pod)]
+    replicas = kind.wanted(wanted, around)
+    watcher = Watcher(kind, wanted, replicas, now)
     for pod in pods:
         watcher.prime(pod)
     failures, times = failing.of(pods), learn(pods)
@@ -120,6 +124,8 @@ def stage(
         playing=playing,
         times=times,
         failures=failures,
+        replicas=replicas,
+        replicas_before=kind.wanted(live, around) if live is not None else 0,
         pods_before=tuple(pods),
         down_before=_down(kind, wanted, pods, now),
         available_before=watcher.available,
@@ -130,17 +136,14 @@ def _key(obj: Any) -> Key:
     return Key(obj.metadata.namespace, obj.metadata.name)
 
 
-def _down(kind: Kind, subject: Any, pods: Sequence[Pod], now: datetime) -> tuple[str, ...]:
+def _down(kind: ForecastFacts, subject: Any, pods: Sequence[Pod], now: datetime) -> tuple[str, ...]:
     seconds = kind.min_ready_seconds(subject)
     return tuple(pod.metadata.name for pod in pods if is_active(pod) and not kind.serves(pod, seconds, now))
 
 
-def _is_controlled(pod: Pod, uid: str) -> bool:
-    owner = controller_of(pod)
-    return owner is not None and owner.uid == uid
-
-
-def _wanted(kind: Kind, key: Key, changed: Mapping[str, Any], live: Any, gatekeeper: Gatekeeper, world: World) -> Any:
+def _wanted(
+    kind: ForecastFacts, key: Key, changed: Mapping[str, Any], live: Any, gatekeeper: Gatekeeper, world: World
+) -> Any:
     """The subject as it would be stored: through admission, with what only the server writes."""
     resource = kind.resource
     metadata = {**(changed.get("metadata") or {}), "name": key.name}

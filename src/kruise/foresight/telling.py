@@ -8,9 +8,9 @@ from typing import Any
 
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import PODS, Pod, is_active
+from kruise.faces.forecast import ForecastFacts
 from kruise.foresight import podstates
 from kruise.foresight.forecast import How, Move, Staying, Stop
-from kruise.foresight.kinds import Kind
 from kruise.foresight.playing import Waiting
 from kruise.foresight.watching import Moved
 from kruise.inplace import keys
@@ -27,7 +27,7 @@ class Words:
     """Why a pod goes one way or the other. Worked out once for each pair of revisions."""
 
     def __init__(
-        self, kind: Kind, subject: Any, revisions: Mapping[str, ControllerRevision], gates: Mapping[str, bool]
+        self, kind: ForecastFacts, subject: Any, revisions: Mapping[str, ControllerRevision], gates: Mapping[str, bool]
     ) -> None:
         self._policy = kind.policy(subject)
         self._may_be_in_place = self._policy in kind.in_place_policies

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
+from kruise.faces.forecast import Amount, ForecastFacts, Limits
 from kruise.foresight.forecast import Forecast, How, Warning
-from kruise.foresight.kinds import Amount, Kind, Limits
 from kruise.machinery import codec
 from kruise.machinery.intorpercent import IntOrPercentError, is_percent, percentage
 from kruise.machinery.revisions import DEFAULT_HISTORY_LIMIT
@@ -26,11 +26,13 @@ _SURPRISE = Fraction(1, 10)
 class Facts:
     """What the checks look at beside the forecast."""
 
-    kind: Kind
+    kind: ForecastFacts
     before: Any
     """The subject as it is; None where it is new."""
     after: Any
     """The subject as it would be."""
+    replicas: int
+    """Pods that are wanted."""
     down: tuple[str, ...]
     """Names of its pods that do not serve now."""
     refusals: frozenset[str]
@@ -87,7 +89,7 @@ def _deadlock(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
 def _rounding(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
     if not forecast.waves and not any(stop.is_last for stop in forecast.stops):
         return
-    limits, replicas = facts.limits, facts.kind.replicas(facts.after)
+    limits, replicas = facts.limits, facts.replicas
     for amount in (limits.unavailable, limits.surge, limits.partition):
         if amount is None or not amount.is_given or not is_percent(amount.given):
             continue
@@ -163,7 +165,7 @@ def _standing_still(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
     """The template changes, and nobody follows."""
     if _template_is_same(forecast) or not forecast.from_revision:
         return
-    limits, replicas = facts.limits, facts.kind.replicas(facts.after)
+    limits, replicas = facts.limits, facts.replicas
     if limits.is_on_delete:
         yield Warning(
             code="on-delete",

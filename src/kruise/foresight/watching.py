@@ -20,10 +20,9 @@ from collections import deque
 from datetime import datetime
 from typing import Any
 
-from kruise.api.meta import controller_of
 from kruise.api.native.pod import Pod, is_active
+from kruise.faces.forecast import ForecastFacts
 from kruise.foresight.forecast import How, Move
-from kruise.foresight.kinds import Kind
 from kruise.inplace import keys
 from kruise.machinery.revision_names import short_hash
 
@@ -74,10 +73,10 @@ class Moved:
 
 
 class Watcher:
-    def __init__(self, kind: Kind, subject: Any, began: datetime) -> None:
+    def __init__(self, kind: ForecastFacts, subject: Any, replicas: int, began: datetime) -> None:
         self._kind = kind
-        self._uid = subject.metadata.uid
-        self._replicas = kind.replicas(subject)
+        self._subject = subject
+        self._replicas = replicas
         self._min_ready = kind.min_ready_seconds(subject)
         self._began = began
         self._seen: dict[str, _Seen] = {}
@@ -152,8 +151,7 @@ class Watcher:
         return found
 
     def _is_ours(self, pod: Pod) -> bool:
-        owner = controller_of(pod)
-        return owner is not None and owner.uid == self._uid
+        return self._kind.owns(self._subject, pod)
 
     def _seconds(self, now: datetime) -> float:
         return (now - self._began).total_seconds()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
@@ -13,3 +13,10 @@ def listed(names: Sequence[str], most: int = 5) -> str:
 
 def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Columns as wide as their widest cell, three spaces apart."""
+    cells = [tuple(header), *(tuple(row) for row in rows)]
+    widths = [max(len(row[index]) for row in cells) for index in range(len(header))]
+    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

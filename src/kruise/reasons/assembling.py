@@ -8,11 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from kruise.api.native.pod import Pod, is_active
+from kruise.faces.face import Face
+from kruise.faces.progress import DEADLINE_EXCEEDED
 from kruise.inplace import keys
 from kruise.inplace.availability import is_available
 from kruise.machinery.causes import Cause
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import evolve
+from kruise.machinery.documents import Json, name_of, namespace_of, value_at
 from kruise.machinery.revision_names import is_revision
 from kruise.reasons import native
 from kruise.reasons.codes import CODES, act_of
@@ -20,9 +23,6 @@ from kruise.reasons.decision import Decision, Step
 from kruise.reasons.diagnosis import NOTHING_KNOWN, Place, Surroundings, diagnose
 from kruise.reasons.links import OBJECT, Act, Answer, Link, PodPlace, Remark, Source, Waiting
 from kruise.reasons.manager import UNKNOWN, Manager
-from kruise.verbs.documents import Json, name_of, namespace_of, value_at
-from kruise.verbs.kinds import Kind
-from kruise.verbs.rollout_status import DEADLINE_EXCEEDED
 
 _RAISE = {
     "max-unavailable": "raise updateStrategy.rollingUpdate.maxUnavailable or maxSurge: nothing else makes room",
@@ -45,7 +45,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9.-]*[a-z0-9]")
 class Facts:
     """What was read."""
 
-    kind: Kind
+    kind: Face
     document: Json
     pods: tuple[Pod, ...]
     """Those that belong to the workload."""
@@ -67,7 +67,7 @@ def assemble(facts: Facts) -> Answer:
     return _Assembling(facts).answer()
 
 
-def place_of(kind: Kind, document: Json) -> Place:
+def place_of(kind: Face, document: Json) -> Place:
     namespace = namespace_of(document)
     return Place(
         target=f"{kind.singular}/{name_of(document)}",

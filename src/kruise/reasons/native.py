@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from kruise.api.native.pod import Pod
+from kruise.faces.face import Face
+from kruise.machinery.documents import Json, name_of, value_at
 from kruise.reasons.codes import CODES
 from kruise.reasons.links import Link
-from kruise.verbs.documents import Json, name_of, value_at
-from kruise.verbs.kinds import STATEFUL_SET, Kind
 
 
 def held(
-    kind: Kind, document: Json, pods: Mapping[str, Pod], new: frozenset[str] | None, down: Collection[str]
+    kind: Face, document: Json, pods: Mapping[str, Pod], new: frozenset[str] | None, down: Collection[str]
 ) -> Iterator[tuple[str, tuple[Link, ...]]]:
     """Pods that have an older template, with the cause."""
     if new is None:
@@ -26,16 +26,17 @@ def held(
             yield name, (_cause(kind, document, name, tuple(sorted(down))),)
 
 
-def _cause(kind: Kind, document: Json, pod: str, down: tuple[str, ...]) -> Link:
+def _cause(kind: Face, document: Json, pod: str, down: tuple[str, ...]) -> Link:
     strategy = value_at(document, ("spec", "updateStrategy"), {})
     if kind.paused is not None and value_at(document, kind.paused, False):
         target = f"{kind.singular}/{name_of(document)}"
         return _link("paused", "the rollout is paused", f"when it is to go on: kruise rollout resume {target}")
     if strategy.get("type") == "OnDelete":
         return _link("on-delete", "updateStrategy.type is OnDelete", "delete the pod when it suits you")
-    partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
+    # Of these kinds only StatefulSets have a partition, and it is about ordinals.
+    partition = value_at(document, kind.partition, 0) if kind.partition is not None else 0
     ordinal = pod.rpartition("-")[2]
-    if kind is STATEFUL_SET and ordinal.isdecimal() and int(ordinal) < partition:
+    if ordinal.isdecimal() and int(ordinal) < partition:
         message = f"partition {partition} keeps pods below that ordinal at their old revision"
         return _link("partition", message, "lower updateStrategy.rollingUpdate.partition")
     message = f"it has an older template, and the controller of {kind}s has not replaced it yet"

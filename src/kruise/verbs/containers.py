@@ -6,10 +6,11 @@ import fnmatch
 from collections.abc import Callable
 from typing import Any
 
-from kruise.verbs import documents
-from kruise.verbs.documents import Json, name_of, value_at
+from kruise.faces.face import Face
+from kruise.machinery import documents
+from kruise.machinery.documents import Json, name_of, value_at
 from kruise.verbs.errors import VerbError
-from kruise.verbs.kinds import Kind
+from kruise.verbs.kinds import pod_spec
 
 EVERY = "*"
 _FIELDS = ("containers", "initContainers")
@@ -19,12 +20,12 @@ def listed(spec: Json) -> list[Json]:
     return [container for field in _FIELDS for container in spec.get(field) or ()]
 
 
-def names(kind: Kind, document: Json) -> list[str]:
-    spec: dict[str, Any] = value_at(document, kind.pod_spec(), {})
+def names(kind: Face, document: Json) -> list[str]:
+    spec: dict[str, Any] = value_at(document, pod_spec(kind), {})
     return [str(container.get("name")) for container in listed(spec)]
 
 
-def chosen(kind: Kind, document: Json, pattern: str) -> list[str]:
+def chosen(kind: Face, document: Json, pattern: str) -> list[str]:
     """The names that a pattern matches; an error that lists the containers where it matches none."""
     known = names(kind, document)
     found = [name for name in known if fnmatch.fnmatchcase(name, pattern)]
@@ -36,7 +37,7 @@ def chosen(kind: Kind, document: Json, pattern: str) -> list[str]:
     return found
 
 
-def edited(kind: Kind, document: Json, pattern: str, edit: Callable[[Json], None]) -> Json:
+def edited(kind: Face, document: Json, pattern: str, edit: Callable[[Json], None]) -> Json:
     """A copy in which `edit` has changed each of the chosen containers."""
     wanted = set(chosen(kind, document, pattern))
 
@@ -45,4 +46,4 @@ def edited(kind: Kind, document: Json, pattern: str, edit: Callable[[Json], None
             if container.get("name") in wanted:
                 edit(container)
 
-    return documents.edited(document, kind.pod_spec(), each)
+    return documents.edited(document, pod_spec(kind), each)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kruise.verbs.overview import table
+from kruise.machinery.wording import table
 
 Entry = Mapping[str, Any]
 

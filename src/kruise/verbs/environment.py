@@ -7,10 +7,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from kruise.faces.face import Face
+from kruise.machinery.documents import Json, name_of, value_at
 from kruise.verbs import containers
-from kruise.verbs.documents import Json, name_of, value_at
 from kruise.verbs.errors import UsageError, VerbError
-from kruise.verbs.kinds import Kind
+from kruise.verbs.kinds import pod_spec
 
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_]")
@@ -83,7 +84,7 @@ def with_prefix(edits: Edits, prefix: str) -> Edits:
 
 
 def change(
-    kind: Kind, document: Json, edits: Edits, *, pattern: str = containers.EVERY, overwrite: bool = True
+    kind: Face, document: Json, edits: Edits, *, pattern: str = containers.EVERY, overwrite: bool = True
 ) -> Json:
     """The object with other variables. Those that stay keep their places; new ones come behind."""
 
@@ -116,11 +117,11 @@ def _refuse_overwrites(present: Sequence[Json], wanted: Sequence[Json]) -> None:
             )
 
 
-def listing(kind: Kind, document: Json, pattern: str, resolved: Mapping[tuple[str, str, str], str]) -> list[str]:
+def listing(kind: Face, document: Json, pattern: str, resolved: Mapping[tuple[str, str, str], str]) -> list[str]:
     """The variables as text. `resolved` holds values by kind, name and key of their source, where they were read."""
     wanted = set(containers.chosen(kind, document, pattern))
     lines = []
-    for container in containers.listed(value_at(document, kind.pod_spec(), {})):
+    for container in containers.listed(value_at(document, pod_spec(kind), {})):
         if container.get("name") not in wanted:
             continue
         lines.append(f"# {kind} {name_of(document)}, container {container['name']}")
@@ -132,9 +133,9 @@ def listing(kind: Kind, document: Json, pattern: str, resolved: Mapping[tuple[st
     return lines
 
 
-def sources(kind: Kind, document: Json) -> set[tuple[str, str, str]]:
+def sources(kind: Face, document: Json) -> set[tuple[str, str, str]]:
     """Kind, name and key of every ConfigMap and Secret entry that variables are taken from."""
-    spec = value_at(document, kind.pod_spec(), {})
+    spec = value_at(document, pod_spec(kind), {})
     found = (source_of(entry) for container in containers.listed(spec) for entry in container.get("env") or ())
     return {source for source in found if source is not None}
 

@@ -6,11 +6,13 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from kruise.faces.face import Face
+from kruise.faces.native import POD, REPLICATION_CONTROLLER, SERVICE
+from kruise.machinery.documents import Json, name_of, value_at
 from kruise.machinery.patches import merge
-from kruise.verbs.documents import Json, name_of, value_at
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.identity import parse_selector
-from kruise.verbs.kinds import POD, REPLICATION_CONTROLLER, SERVICE, Kind
+from kruise.verbs.kinds import pod_spec
 
 _LONGEST_NAME = 63
 PROTOCOLS = ("TCP", "UDP", "SCTP")
@@ -43,7 +45,7 @@ def parse_ports(text: str) -> tuple[int, ...]:
     return tuple(ports)
 
 
-def service_for(kind: Kind, document: Json, wishes: Wishes) -> Json:
+def service_for(kind: Face, document: Json, wishes: Wishes) -> Json:
     """The Service to create."""
     if not kind.is_exposable:
         raise VerbError(f"cannot expose a {kind}")
@@ -70,7 +72,7 @@ def service_for(kind: Kind, document: Json, wishes: Wishes) -> Json:
     return made
 
 
-def _selector(kind: Kind, document: Json) -> dict[str, str]:
+def _selector(kind: Face, document: Json) -> dict[str, str]:
     if kind is POD:
         labels = value_at(document, ("metadata", "labels"), {})
         if not labels:
@@ -91,7 +93,7 @@ def _selector(kind: Kind, document: Json) -> dict[str, str]:
     return dict(labels)
 
 
-def _ports(kind: Kind, document: Json, wishes: Wishes) -> list[Json]:
+def _ports(kind: Face, document: Json, wishes: Wishes) -> list[Json]:
     found = _declared(kind, document)
     protocols: dict[int, list[str]] = {}
     for number, protocol in found:
@@ -117,12 +119,12 @@ def _target(wanted: str, number: int) -> int | str:
     return (int(wanted) if wanted.isdecimal() else wanted) if wanted else number
 
 
-def _declared(kind: Kind, document: Json) -> list[tuple[int, str]]:
+def _declared(kind: Face, document: Json) -> list[tuple[int, str]]:
     """Number and protocol of the ports that the object declares, each once, in their order."""
     if kind is SERVICE:
         listed: Iterable[Any] = value_at(document, ("spec", "ports"), ())
         return _pairs(listed, "port")
-    containers = value_at(document, (*kind.pod_spec(), "containers"), ())
+    containers = value_at(document, (*pod_spec(kind), "containers"), ())
     return _pairs((port for one in containers for port in one.get("ports") or ()), "containerPort")
 
 

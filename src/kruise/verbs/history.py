@@ -8,12 +8,12 @@ from typing import Any
 
 from kruise.api.core.field_errors import TemplateTypeError
 from kruise.api.core.values import equal_templates
-from kruise.verbs.documents import Json, is_controlled_by, name_of, uid_of, value_at
+from kruise.faces.face import Face, History
+from kruise.machinery.documents import Json, is_controlled_by, name_of, uid_of, value_at
 from kruise.verbs.errors import VerbError
-from kruise.verbs.kinds import History, Kind
-from kruise.verbs.rollout_status import REVISION_ANNOTATION
 
 CHANGE_CAUSE = "kubernetes.io/change-cause"
+REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
 TEMPLATE_HASH = "pod-template-hash"
 
 
@@ -27,7 +27,7 @@ class Revision:
     """The object that holds it."""
 
 
-def revisions_of(kind: Kind, document: Json, held: Iterable[Json]) -> list[Revision]:
+def revisions_of(kind: Face, document: Json, held: Iterable[Json]) -> list[Revision]:
     """The revisions among the objects that are `held` for the kind, oldest first. Where two have the same number, the
     younger one counts."""
     uid = uid_of(document)
@@ -37,7 +37,7 @@ def revisions_of(kind: Kind, document: Json, held: Iterable[Json]) -> list[Revis
     return list({revision.number: revision for revision in known}.values())
 
 
-def _revision(kind: Kind, source: Json) -> Revision | None:
+def _revision(kind: Face, source: Json) -> Revision | None:
     annotations = value_at(source, ("metadata", "annotations"), {})
     if kind.history is History.REPLICA_SETS:
         number = annotations.get(REVISION_ANNOTATION, "")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from kruise.faces.face import Face
+from kruise.faces.native import SERVICE
 from kruise.machinery import selectors
-from kruise.verbs.documents import Json, edited, name_of, value_at, with_value
+from kruise.machinery.documents import Json, edited, name_of, value_at, with_value
 from kruise.verbs.errors import UsageError, VerbError
-from kruise.verbs.kinds import SERVICE, Kind
+from kruise.verbs.kinds import pod_spec
 
 
-def change_service_account(kind: Kind, document: Json, name: str) -> Json:
+def change_service_account(kind: Face, document: Json, name: str) -> Json:
     def edit(spec: Json) -> None:
         spec["serviceAccountName"] = name
         # The older name of the same field: left behind it would contradict the new one.
         if "serviceAccount" in spec:
             spec["serviceAccount"] = name
 
-    return edited(document, kind.pod_spec(), edit)
+    return edited(document, pod_spec(kind), edit)
 
 
 def parse_selector(text: str) -> dict[str, str]:
@@ -33,13 +35,13 @@ def parse_selector(text: str) -> dict[str, str]:
     return labels
 
 
-def change_selector(kind: Kind, document: Json, labels: dict[str, str]) -> Json:
+def change_selector(kind: Face, document: Json, labels: dict[str, str]) -> Json:
     if kind is not SERVICE:
         raise VerbError(f"setting a selector is only supported for Services; that of a {kind} cannot be changed")
     return with_value(document, ("spec", "selector"), labels)
 
 
-def check_version(kind: Kind, document: Json, wanted: str) -> None:
+def check_version(kind: Face, document: Json, wanted: str) -> None:
     """Refuse an object that was changed since the caller saw it."""
     found = value_at(document, ("metadata", "resourceVersion"), "")
     if wanted and found != wanted:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kruise.faces.face import Face
+from kruise.machinery.documents import Json
 from kruise.verbs import containers
 from kruise.verbs.containers import EVERY
-from kruise.verbs.documents import Json
 from kruise.verbs.errors import UsageError
-from kruise.verbs.kinds import Kind
 
 
 def parse(words: Iterable[str]) -> dict[str, str]:
@@ -28,7 +28,7 @@ def parse(words: Iterable[str]) -> dict[str, str]:
     return images
 
 
-def change(kind: Kind, document: Json, images: Mapping[str, str]) -> Json:
+def change(kind: Face, document: Json, images: Mapping[str, str]) -> Json:
     """The object with other images, init containers included. Every other field stays as it is."""
     for container in images:
         containers.chosen(kind, document, container)

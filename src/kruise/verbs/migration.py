@@ -8,10 +8,11 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from kruise.verbs import kinds
-from kruise.verbs.documents import Json, name_of, namespace_of, value_at
+from kruise.faces.native import DEPLOYMENT
+from kruise.machinery.documents import Json, name_of, namespace_of, value_at
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.scaling import replicas_of
+from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
 # They tell about the Deployment, or would make the next `kubectl apply` of its file compare with the wrong kind.
 _LEFT_BEHIND = ("deployment.kubernetes.io/", "kubectl.kubernetes.io/last-applied-configuration")
@@ -39,13 +40,13 @@ def cloneset_from(deployment: Json, name: str, *, with_replicas: bool) -> Json:
         rolling["paused"] = True
     limits = value_at(deployment, ("spec", "strategy", "rollingUpdate"), {})
     rolling |= {field: limits[field] for field in ("maxUnavailable", "maxSurge") if field in limits}
-    resource = kinds.CLONE_SET.resource
+    resource = CLONE_SET.resource
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": metadata,
         "spec": {
-            "replicas": replicas_of(kinds.DEPLOYMENT, deployment) if with_replicas else 0,
+            "replicas": replicas_of(DEPLOYMENT, deployment) if with_replicas else 0,
             **{field: spec[field] for field in _COPIED if field in spec},
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
         },
@@ -77,21 +78,21 @@ class Step:
 def begin(deployment: Json, cloneset: Json, *, replicas: int, max_surge: int) -> Journey:
     if max_surge < 1:
         raise UsageError("--max-surge must be 1 or more: pods are made in the CloneSet before others go")
-    source = replicas_of(kinds.DEPLOYMENT, deployment)
+    source = replicas_of(DEPLOYMENT, deployment)
     if replicas > source:
         raise VerbError(
             f"deployment.apps/{name_of(deployment)} asks for {source} pods, so {replicas} cannot be moved from it"
         )
     return Journey(
         source=source,
-        destination=replicas_of(kinds.CLONE_SET, cloneset),
+        destination=replicas_of(CLONE_SET, cloneset),
         moving=source if replicas < 0 else replicas,
         max_surge=max_surge,
     )
 
 
 def next_step(journey: Journey, deployment: Json, cloneset: Json) -> Step:
-    source, destination = replicas_of(kinds.DEPLOYMENT, deployment), replicas_of(kinds.CLONE_SET, cloneset)
+    source, destination = replicas_of(DEPLOYMENT, deployment), replicas_of(CLONE_SET, cloneset)
     lowered, raised = journey.source - source, destination - journey.destination
     if lowered < 0 or raised < 0 or lowered > raised or raised > journey.moving:
         raise VerbError(

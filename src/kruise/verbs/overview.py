@@ -7,19 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from kruise.api.apps.cloneset import CloneSetSpec
 from kruise.api.native.pod import Pod
-from kruise.machinery import codec
+from kruise.faces.face import Face, Setting
+from kruise.faces.progress import Progress
 from kruise.machinery.ages import age
-from kruise.machinery.intorpercent import IntOrPercentError, scaled
-from kruise.verbs import containers, kinds, podstates
-from kruise.verbs.documents import Json, name_of, namespace_of, value_at
+from kruise.machinery.documents import Json, name_of, namespace_of, value_at
+from kruise.machinery.wording import table
+from kruise.verbs import containers, podstates
 from kruise.verbs.errors import VerbError
 from kruise.verbs.history import Revision
-from kruise.verbs.kinds import Kind
+from kruise.verbs.kinds import pod_spec
 from kruise.verbs.podstates import PodState
-from kruise.verbs.rollout_status import Progress
-from kruise.workloads.cloneset.numbers import limits_of
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +37,7 @@ class Overview:
     name: str
     namespace: str
     progress: Progress
-    settings: tuple[tuple[str, str], ...]
+    settings: tuple[Setting, ...]
     """Strategy and limits, each with a title."""
     images: tuple[str, ...]
     revisions: tuple[RevisionState, ...]
@@ -49,7 +47,7 @@ class Overview:
 
 
 def overview(
-    kind: Kind,
+    kind: Face,
     document: Json,
     pods: Iterable[Pod],
     revisions: Sequence[Revision],
@@ -65,7 +63,7 @@ def overview(
         namespace=namespace_of(document),
         progress=kind.progress(document),
         settings=_settings(kind, document),
-        images=_images(value_at(document, kind.pod_spec(), {})),
+        images=_images(value_at(document, pod_spec(kind), {})) if kind.template is not None else (),
         revisions=tuple(_revision_states(kind, document, states, revisions)),
         pods=tuple(states),
         causes=tuple(causes),
@@ -73,7 +71,7 @@ def overview(
 
 
 def _revision_states(
-    kind: Kind, document: Json, states: Sequence[PodState], revisions: Sequence[Revision]
+    kind: Face, document: Json, states: Sequence[PodState], revisions: Sequence[Revision]
 ) -> Iterable[RevisionState]:
     newest = podstates.newest_revision(kind, document, revisions)
     current = value_at(document, ("status", "currentRevision"), "")
@@ -97,11 +95,8 @@ def _images(spec: Json) -> tuple[str, ...]:
     return tuple(f"{one.get('name')}={one.get('image')}" for one in containers.listed(spec))
 
 
-# Strategy and limits, by kind
-
-
-def _settings(kind: Kind, document: Json) -> tuple[tuple[str, str], ...]:
-    found = _READERS[kind.resource.kind](document)
+def _settings(kind: Face, document: Json) -> tuple[Setting, ...]:
+    found = kind.settings_of(document)
     if kind.paused is not None and value_at(document, kind.paused, False):
         found.append(("Paused", "true"))
     if minimum := value_at(document, ("spec", "minReadySeconds"), 0):
@@ -109,84 +104,6 @@ def _settings(kind: Kind, document: Json) -> tuple[tuple[str, str], ...]:
     if deadline := value_at(document, ("spec", "progressDeadlineSeconds"), 0):
         found.append(("Progress Deadline", f"{deadline}s"))
     return tuple(found)
-
-
-def _cloneset(document: Json) -> list[tuple[str, str]]:
-    spec = codec.convert(document["spec"], CloneSetSpec)
-    limits, strategy = limits_of(spec), spec.update_strategy
-    rolling = strategy.rolling_update
-    policy = (rolling.pod_update_policy if rolling is not None else "") or "ReCreate"
-    found = [
-        ("Strategy", f"{strategy.type or 'RollingUpdate'}, {policy}"),
-        ("Partition", _meant(rolling.partition if rolling is not None else None, limits.partition, "0")),
-        (
-            "Max Unavailable",
-            _meant(rolling.max_unavailable if rolling is not None else None, limits.max_unavailable, "20%"),
-        ),
-        ("Max Surge", _meant(rolling.max_surge if rolling is not None else None, limits.max_surge, "0")),
-    ]
-    grace = rolling.in_place_update_strategy if rolling is not None else None
-    if grace is not None and grace.grace_period_seconds:
-        found.append(("In-Place Grace", f"{grace.grace_period_seconds}s"))
-    if spec.lifecycle is not None:
-        hooks = value_at(document, ("spec", "lifecycle"), {})
-        found.append(("Hooks", ", ".join(sorted(hooks)) or "none"))
-    return found
-
-
-def _deployment(document: Json) -> list[tuple[str, str]]:
-    replicas = value_at(document, ("spec", "replicas"), 1)
-    strategy = value_at(document, ("spec", "strategy"), {})
-    if strategy.get("type") == "Recreate":
-        return [("Strategy", "Recreate")]
-    rolling = strategy.get("rollingUpdate") or {}
-    return [
-        ("Strategy", "RollingUpdate"),
-        ("Max Unavailable", _share(rolling.get("maxUnavailable", "25%"), replicas, round_up=False)),
-        ("Max Surge", _share(rolling.get("maxSurge", "25%"), replicas, round_up=True)),
-    ]
-
-
-def _stateful_set(document: Json) -> list[tuple[str, str]]:
-    strategy = value_at(document, ("spec", "updateStrategy"), {})
-    rolling = strategy.get("rollingUpdate") or {}
-    return [
-        ("Strategy", str(strategy.get("type", "RollingUpdate"))),
-        ("Partition", str(rolling.get("partition", 0))),
-        ("Max Unavailable", str(rolling.get("maxUnavailable", 1))),
-    ]
-
-
-def _daemon_set(document: Json) -> list[tuple[str, str]]:
-    strategy = value_at(document, ("spec", "updateStrategy"), {})
-    rolling = strategy.get("rollingUpdate") or {}
-    wanted = value_at(document, ("status", "desiredNumberScheduled"), 0)
-    return [
-        ("Strategy", str(strategy.get("type", "RollingUpdate"))),
-        ("Max Unavailable", _share(rolling.get("maxUnavailable", 1), wanted, round_up=True)),
-        ("Max Surge", _share(rolling.get("maxSurge", 0), wanted, round_up=True)),
-    ]
-
-
-_READERS = {
-    kinds.CLONE_SET.resource.kind: _cloneset,
-    kinds.DEPLOYMENT.resource.kind: _deployment,
-    kinds.STATEFUL_SET.resource.kind: _stateful_set,
-    kinds.DAEMON_SET.resource.kind: _daemon_set,
-}
-
-
-def _meant(value: Any, count: int, default: str) -> str:
-    text = default if value is None else str(value)
-    return text if text == str(count) else f"{text} ({count} pods)"
-
-
-def _share(value: Any, total: int, *, round_up: bool) -> str:
-    try:
-        count = scaled(value, total, round_up=round_up)
-    except IntOrPercentError:
-        return str(value)
-    return str(value) if str(value) == str(count) else f"{value} ({count} pods)"
 
 
 # Text
@@ -237,13 +154,6 @@ def pod_row(pod: PodState, now: datetime) -> tuple[str, ...]:
         age(pod.created, now),
         pod.node or "<none>",
     )
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Columns as wide as their widest cell, three spaces apart."""
-    cells = [tuple(header), *(tuple(row) for row in rows)]
-    widths = [max(len(row[index]) for row in cells) for index in range(len(header))]
-    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
 
 
 def as_data(view: Overview, now: datetime) -> Mapping[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kruise.verbs.documents import Json, name_of, value_at, with_value
+from kruise.faces.face import Face
+from kruise.machinery.documents import Json, name_of, value_at, with_value
 from kruise.verbs.errors import VerbError
-from kruise.verbs.kinds import Kind
 
 
-def change(kind: Kind, document: Json, *, pause: bool) -> Json:
+def change(kind: Face, document: Json, *, pause: bool) -> Json:
     named = f'{kind.resource.group_resource} "{name_of(document)}"'
     if kind.paused is None:
         raise VerbError(f"{named} {'pausing' if pause else 'resuming'} is not supported")

@@ -11,11 +11,11 @@ from typing import Any
 from kruise.api.meta import controller_of
 from kruise.api.native.container_reasons import GOING_WELL, NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStatus, Pod, condition, is_ready
+from kruise.faces.face import Face, History
 from kruise.inplace import keys
+from kruise.machinery.documents import Json, uid_of, value_at
 from kruise.machinery.revision_names import is_revision
-from kruise.verbs.documents import Json, uid_of, value_at
 from kruise.verbs.history import TEMPLATE_HASH, Revision
-from kruise.verbs.kinds import History, Kind
 
 UPDATING = "Updating"
 PREPARING_UPDATE = "PreparingUpdate"
@@ -65,7 +65,7 @@ class PodState:
 _STUCK = NO_IMAGE | NO_START | {"Failed", "Error", "Pending"}
 
 
-def pods_of(kind: Kind, document: Json, pods: Iterable[Pod], revisions: Sequence[Revision]) -> list[Pod]:
+def pods_of(kind: Face, document: Json, pods: Iterable[Pod], revisions: Sequence[Revision]) -> list[Pod]:
     """The pods that belong to a workload: its own, or those of its ReplicaSets."""
     owners = {uid_of(document)}
     if kind.history is History.REPLICA_SETS:
@@ -78,7 +78,7 @@ def pods_of(kind: Kind, document: Json, pods: Iterable[Pod], revisions: Sequence
     return found
 
 
-def states(kind: Kind, document: Json, pods: Iterable[Pod], revisions: Sequence[Revision]) -> list[PodState]:
+def states(kind: Face, document: Json, pods: Iterable[Pod], revisions: Sequence[Revision]) -> list[PodState]:
     """Newest template first, then by name."""
     newest = newest_revision(kind, document, revisions)
     found = []
@@ -89,13 +89,13 @@ def states(kind: Kind, document: Json, pods: Iterable[Pod], revisions: Sequence[
     return sorted(found, key=lambda pod: (-pod.revision, pod.name))
 
 
-def newest_revision(kind: Kind, document: Json, revisions: Sequence[Revision]) -> Revision | None:
+def newest_revision(kind: Face, document: Json, revisions: Sequence[Revision]) -> Revision | None:
     """The revision of the present template: the one that the status names, or the last."""
     name = value_at(document, ("status", "updateRevision"), "")
     return next((one for one in revisions if name and one.name == name), revisions[-1] if revisions else None)
 
 
-def _revision(kind: Kind, pod: Pod, revisions: Sequence[Revision]) -> Revision | None:
+def _revision(kind: Face, pod: Pod, revisions: Sequence[Revision]) -> Revision | None:
     if kind.history is History.REPLICA_SETS:
         owner = controller_of(pod)
         return next((one for one in revisions if owner is not None and uid_of(one.source) == owner.uid), None)

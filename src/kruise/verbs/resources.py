@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from kruise.faces.face import Face
+from kruise.machinery.documents import Json
 from kruise.machinery.quantity import QuantityError, parse_quantity
 from kruise.verbs import containers
-from kruise.verbs.documents import Json
 from kruise.verbs.errors import UsageError
-from kruise.verbs.kinds import Kind
 
 
 def parse(text: str, flag: str) -> dict[str, str]:
@@ -32,7 +32,7 @@ def check(limits: Mapping[str, str], requests: Mapping[str, str]) -> None:
 
 
 def change(
-    kind: Kind,
+    kind: Face,
     document: Json,
     *,
     limits: Mapping[str, str],

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from kruise.faces.face import Face, Restart
+from kruise.machinery.documents import Json, edited, name_of, value_at, with_value
 from kruise.machinery.times import format_time
 from kruise.verbs import environment
-from kruise.verbs.documents import Json, edited, name_of, value_at, with_value
 from kruise.verbs.errors import VerbError
-from kruise.verbs.kinds import Kind, Restart
+from kruise.verbs.kinds import pod_spec, template_path
 
 VARIABLE = "RESTARTED_AT"
 ANNOTATION = "kubectl.kubernetes.io/restartedAt"
 
 
-def change(kind: Kind, document: Json, now: datetime) -> Json:
+def change(kind: Face, document: Json, now: datetime) -> Json:
     named, time = f'{kind.resource.group_resource} "{name_of(document)}"', format_time(now)
     if kind.restart is None:
         raise VerbError(f"{named} restarting is not supported")
     if kind.restart is Restart.ANNOTATION:
         if kind.paused is not None and value_at(document, kind.paused, False):
             raise VerbError(f"can't restart paused {kind.singular} (run rollout resume first): {named}")
-        return with_value(document, (*kind.template_path(), "metadata", "annotations", ANNOTATION), time)
+        return with_value(document, (*template_path(kind), "metadata", "annotations", ANNOTATION), time)
     if _policy(document) == "InPlaceOnly":
         raise VerbError(
             f"{named} updates its pods in place only, and a restart needs new pods: set "
@@ -34,14 +35,14 @@ def change(kind: Kind, document: Json, now: datetime) -> Json:
         for container in spec.get("containers") or ():
             container["env"] = environment.updated(container.get("env") or [], edits)
 
-    return edited(document, kind.pod_spec(), edit)
+    return edited(document, pod_spec(kind), edit)
 
 
 def _policy(document: Json) -> str:
     return str(value_at(document, ("spec", "updateStrategy", "rollingUpdate", "podUpdatePolicy"), ""))
 
 
-def notes(kind: Kind, document: Json) -> list[str]:
+def notes(kind: Face, document: Json) -> list[str]:
     """What whoever restarts has to know."""
     if kind.restart is not Restart.ENVIRONMENT:
         return []

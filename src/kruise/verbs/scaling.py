@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kruise.verbs.documents import Json, name_of, value_at, with_value
+from kruise.faces.face import Face
+from kruise.machinery.documents import Json, name_of, value_at, with_value
 from kruise.verbs.errors import UsageError, VerbError
-from kruise.verbs.kinds import Kind
 
 _PODS_TO_DELETE = ("spec", "scaleStrategy", "podsToDelete")
 
 
-def replicas_of(kind: Kind, document: Json) -> int:
+def replicas_of(kind: Face, document: Json) -> int:
     """How many pods are asked for; an object that does not say asks for one."""
     return int(value_at(document, replicas_path(kind), 1))
 
 
-def replicas_path(kind: Kind) -> tuple[str, ...]:
+def replicas_path(kind: Face) -> tuple[str, ...]:
     if kind.replicas is None:
         raise VerbError(f"a {kind} cannot be scaled: it has no replicas")
     return kind.replicas
 
 
-def check_precondition(kind: Kind, document: Json, *, current: int, resource_version: str) -> None:
+def check_precondition(kind: Face, document: Json, *, current: int, resource_version: str) -> None:
     """Refuse where the object is not as the caller thinks."""
     named, found = kind.named(name_of(document)), replicas_of(kind, document)
     if current >= 0 and found != current:
@@ -33,11 +33,11 @@ def check_precondition(kind: Kind, document: Json, *, current: int, resource_ver
         raise VerbError(f"{named}: expected resource version to be {resource_version}, was {version}")
 
 
-def scaled(kind: Kind, document: Json, replicas: int) -> Json:
+def scaled(kind: Face, document: Json, replicas: int) -> Json:
     return with_value(document, replicas_path(kind), replicas)
 
 
-def without_pods(kind: Kind, document: Json, pods: Sequence[str], existing: Sequence[Any]) -> Json:
+def without_pods(kind: Face, document: Json, pods: Sequence[str], existing: Sequence[Any]) -> Json:
     """The object with so many replicas less, and the pods' names in `podsToDelete`.
 
     `existing` are the pods that it has: a name that is not among them would lower the replicas, and another pod would

@@ -7,17 +7,17 @@ import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from kruise.faces.face import Face
+from kruise.machinery.documents import Json, name_of, namespace_of
 from kruise.verbs import kinds
-from kruise.verbs.documents import Json, name_of, namespace_of
 from kruise.verbs.errors import UsageError
-from kruise.verbs.kinds import Kind
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Target:
     """One object."""
 
-    kind: Kind
+    kind: Face
     name: str
     namespace: str = ""
     """Empty: the one of the command."""
@@ -31,7 +31,7 @@ class Selection:
     """What a command is about: objects by name, or all of some kinds that a selector matches."""
 
     targets: tuple[Target, ...] = ()
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[Face, ...] = ()
     selector: str = ""
 
 
@@ -66,9 +66,9 @@ def _slashed(word: str) -> Target:
     return Target(kinds.find(kind), name)
 
 
-def _kinds(word: str) -> tuple[Kind, ...]:
+def _kinds(word: str) -> tuple[Face, ...]:
     if word.lower() == "all":
-        return kinds.WORKLOADS
+        return kinds.workloads()
     return tuple(dict.fromkeys(kinds.find(part) for part in word.split(",") if part))
 
 

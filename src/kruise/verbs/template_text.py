@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kruise.verbs.documents import Json, value_at
+from kruise.machinery.documents import Json, value_at
 
 _NONE = "<none>"
 

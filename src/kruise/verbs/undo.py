@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from kruise.faces.face import Face, History
+from kruise.machinery.documents import Json, name_of, value_at, with_value
 from kruise.verbs import history
-from kruise.verbs.documents import Json, name_of, value_at, with_value
 from kruise.verbs.errors import VerbError
-from kruise.verbs.history import Revision
-from kruise.verbs.kinds import History, Kind
-from kruise.verbs.rollout_status import REVISION_ANNOTATION
+from kruise.verbs.history import REVISION_ANNOTATION, Revision
 
 _ANNOTATIONS = ("metadata", "annotations")
 ROLLOUT_PREFIX = "rollouts.kruise.io/"
@@ -39,7 +38,7 @@ class Rollback:
     changed: Json
 
 
-def target(kind: Kind, document: Json, revisions: Sequence[Revision], to_revision: int) -> Revision:
+def target(kind: Face, document: Json, revisions: Sequence[Revision], to_revision: int) -> Revision:
     """The revision that is meant: the named one, or with 0 the one before the newest."""
     if to_revision < 0:
         raise VerbError(f"unable to find specified revision {to_revision} in history")
@@ -52,7 +51,7 @@ def target(kind: Kind, document: Json, revisions: Sequence[Revision], to_revisio
     return revisions[-2]
 
 
-def roll_back(kind: Kind, document: Json, revisions: Sequence[Revision], to_revision: int) -> Rollback:
+def roll_back(kind: Face, document: Json, revisions: Sequence[Revision], to_revision: int) -> Rollback:
     if kind.history is None or kind.template is None:
         raise VerbError(f"{kind.named(name_of(document))} keeps no history to roll back to")
     revision = target(kind, document, revisions, to_revision)

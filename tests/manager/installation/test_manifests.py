@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from kruise.machinery.codec import decode
 from kruise.manager.installation.manifests import manifests
 from tests.support.toymanager import TOY
@@ -80,8 +80,8 @@ def test_the_manager_never_creates_or_deletes_what_only_users_own() -> None:  # 
 
 
 def test_definitions_are_converted_by_the_manager_of_this_installation() -> None:
-    objects = manifests(FEATURES, namespace="elsewhere", service="hooks")
+    objects = manifests(features(), namespace="elsewhere", service="hooks")
     stanzas = [m["spec"]["conversion"]["webhook"] for m in objects if m["kind"] == "CustomResourceDefinition"]
     assert [stanza["clientConfig"]["service"] for stanza in stanzas] == [
         {"namespace": "elsewhere", "name": "hooks", "path": "/convert", "port": 443}
-    ] * len(FEATURES[0].definitions)
+    ] * len(features()[0].definitions)

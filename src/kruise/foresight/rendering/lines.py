@@ -5,7 +5,7 @@ from __future__ import annotations
 from kruise.foresight.rendering import tables
 from kruise.foresight.rendering.report import Report
 from kruise.foresight.rendering.verdict import headline, verdict_of
-from kruise.verbs.overview import table
+from kruise.machinery.wording import table
 
 _WIDTH = 13
 

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kruise.machinery.documents import patch_between, value_at, with_value
 from kruise.machinery.patches import json_patch
 from kruise.machinery.patches.values import same
-from kruise.verbs.documents import patch_between, value_at, with_value
 
 _names = st.sampled_from(["a", "b", "c/d", "e~f", "name"])
 _values: st.SearchStrategy[Any] = st.recursive(

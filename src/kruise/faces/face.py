@@ -1,0 +1,145 @@
+"""The face of a kind: what everybody else must know of it, as one value.
+
+Verbs, `rollout status`, `describe`, `why`, `plan` and the readiness controller read faces; none of them names a kind. A
+kind's face stands in its own folder (`face.py`, the name `FACE`), Kubernetes' own kinds have theirs in
+`kruise.faces.native`, and `kruise.kinds` finds them all.
+
+A face is light, since every command loads it. What needs the code of the kind is named by a `Reference`, and loaded
+when somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kruise.api.meta import PartialObject
+from kruise.api.resource import Resource
+from kruise.faces.progress import Progress
+from kruise.machinery.documents import Json, Path
+
+if TYPE_CHECKING:
+    from kruise.faces.forecast import ForecastFacts
+
+Reference = str
+"""`module:attribute`."""
+GroupKind = tuple[str, str]
+Setting = tuple[str, str]
+"""A part of the strategy, with its title: `("Max Unavailable", "20% (2 pods)")`."""
+
+
+class History(enum.Enum):
+    """Where a kind keeps its earlier templates."""
+
+    REPLICA_SETS = "replicasets"
+    CONTROLLER_REVISIONS = "controllerrevisions"
+
+
+class Restart(enum.Enum):
+    """What is changed in a template to make its pods anew."""
+
+    ANNOTATION = "annotation"
+    ENVIRONMENT = "environment"
+
+
+class Pods(enum.Enum):
+    """Whose pods a kind works with."""
+
+    OWNED = "owned"
+    """Its own, as many as its spec says."""
+    PER_NODE = "per-node"
+    """Its own, one on each node that fits: how many depends on the nodes."""
+    SELECTED = "selected"
+    """Pods of others that its selector matches."""
+    CHILDREN = "children"
+    """Those of other workloads, which it makes."""
+    NONE = "none"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Face:
+    """What is None, False or empty, the kind does not have."""
+
+    resource: Resource[PartialObject]
+    """In the version that is spoken."""
+    versions: tuple[str, ...] = ()
+    """All that are served, where there are several."""
+    short_names: tuple[str, ...] = ()
+    is_ours: bool = False
+    """Served only where PyKruise, or the package that brings the kind, is installed; its controller leaves plans."""
+
+    # Where things are in its objects
+    template: Path | None = ("spec", "template")
+    """The pod template; of a pod, the pod itself."""
+    selector: Path | None = ("spec", "selector")
+    replicas: Path | None = ("spec", "replicas")
+    paused: Path | None = None
+    partition: Path | None = None
+
+    # Its pods
+    pods: Pods = Pods.OWNED
+    runs_to_end: bool = False
+    """A job: its pods finish, and then so does it."""
+    writes_pod_ready: bool = False
+    """It writes the condition `KruisePodReady` of its pods itself."""
+
+    # Its rollout
+    progress: Callable[[Json], Progress] | None = None
+    """How far it has got. None: it does not roll out."""
+    settings: Reference = ""
+    """A `Callable[[Json], list[Setting]]`: strategy and limits of an object."""
+    forecast: Reference = ""
+    """Its `kruise.faces.forecast.ForecastFacts`: with them, `kruise plan` can tell what a change will do."""
+    history: History | None = None
+    restart: Restart | None = None
+
+    # What else can be done with it
+    is_exposable: bool = False
+    can_scale_down_by_name: bool = False
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return self.resource.group, self.resource.kind
+
+    @property
+    def singular(self) -> str:
+        return self.resource.kind.lower()
+
+    @property
+    def controller(self) -> str:
+        """Controllers are called after the kind that they are about, so the code of the kind need not be loaded."""
+        return f"{self.singular}-controller"
+
+    @property
+    def label(self) -> str:
+        """As kubectl prints it in front of a name: `deployment.apps`, `cloneset.apps.kruise.io`, `pod`."""
+        group = self.resource.group
+        return f"{self.singular}.{group}" if group else self.singular
+
+    def __str__(self) -> str:
+        return self.resource.kind
+
+    def named(self, name: str) -> str:
+        return f"{self.label}/{name}"
+
+    def settings_of(self, document: Json) -> list[Setting]:
+        """Strategy and limits of an object, each with a title."""
+        read: Callable[[Json], list[Setting]] | None = load(self.settings) if self.settings else None
+        return read(document) if read is not None else []
+
+    def forecast_facts(self) -> ForecastFacts | None:
+        facts: ForecastFacts | None = load(self.forecast) if self.forecast else None
+        return facts
+
+
+def resource(group: str, version: str, plural: str, kind: str, *, namespaced: bool = True) -> Resource[PartialObject]:
+    """What a kind is called, without the struct of its objects."""
+    return Resource(group, version, plural, kind, namespaced, PartialObject)
+
+
+def load(reference: Reference) -> Any:
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)

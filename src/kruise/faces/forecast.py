@@ -1,0 +1,84 @@
+"""What a forecast asks a kind beside its decisions.
+
+The decisions themselves are the kind's own code, found by its controller. Here stands only what people ask about: how
+many pods are wanted, what the limits promise, when a pod serves, which hooks hold it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from kruise.api.apps.shared import Lifecycle
+from kruise.api.meta import controller_of
+from kruise.api.native.nodes import Node
+from kruise.api.native.pod import Pod
+from kruise.api.resource import Resource
+from kruise.machinery.intorpercent import IntOrPercent
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """A limit as somebody wrote it, and the number of pods that it comes to."""
+
+    path: str
+    given: IntOrPercent
+    pods: int
+    is_given: bool = True
+    """False: it is the default."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a workload promises while it is rolled out."""
+
+    unavailable: Amount | None = None
+    surge: Amount | None = None
+    partition: Amount | None = None
+    is_paused: bool = False
+    is_on_delete: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What is around an object when the forecast begins."""
+
+    nodes: Sequence[Node] = ()
+    pods: Sequence[Pod] = ()
+    """Those that were read for the forecast, of whatever owner."""
+
+
+def is_controlled(subject: Any, pod: Pod) -> bool:
+    owner = controller_of(pod)
+    return owner is not None and bool(owner.uid == subject.metadata.uid)
+
+
+def _nothing(subject: Any) -> None:
+    return None
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ForecastFacts:
+    """Each takes the object as the controller reads it."""
+
+    resource: Resource[Any]
+    """With the struct of its objects, in the version that is stored."""
+    wanted: Callable[[Any, Around], int]
+    """How many pods there should be: by the spec, by the nodes that fit, or as many as are selected."""
+    serves: Callable[[Pod, int, datetime], bool]
+    """Whether a pod is available, by the kind's own rule; the number is minReadySeconds."""
+    owns: Callable[[Any, Pod], bool] = is_controlled
+    """Whether a pod is one of those that the forecast is about."""
+    limits: Callable[[Any], Limits] = lambda subject: Limits()
+    min_ready_seconds: Callable[[Any], int] = lambda subject: 0
+    policy: Callable[[Any], str] = lambda subject: ""
+    """The update policy as it is written: `ReCreate`, `InPlaceIfPossible`, `InPlaceOnly`."""
+    in_place_policies: frozenset[str] = frozenset()
+    """The policies under which pods may be changed in place."""
+    lifecycle: Callable[[Any], Lifecycle | None] = _nothing
+    update_revision: Callable[[Any], str] = lambda subject: ""
+    """As the status has it; empty before the first look at the object."""
+    history_limit: Callable[[Any], int | None] = _nothing
+    claim_templates: Callable[[Any], tuple[Any, ...]] = lambda subject: ()

@@ -1,0 +1,96 @@
+"""How far a rollout has got, and what readers of an object's status share (KK-1)."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+from kruise.machinery.documents import Json, value_at
+
+DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
+NOT_ROLLING = "rollout status is only available for RollingUpdate strategy type"
+
+
+class Phase(enum.StrEnum):
+    PROGRESSING = "Progressing"
+    DONE = "Done"
+    FAILED = "Failed"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """Where a rollout stands."""
+
+    phase: Phase = Phase.PROGRESSING
+    message: str = ""
+    wanted: int = 0
+    """Pods that there should be."""
+    expected: int = 0
+    """Pods that should get the new template."""
+    updated: int = 0
+    ready: int = 0
+    available: int = 0
+    total: int = 0
+    is_paused: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.phase is not Phase.PROGRESSING
+
+    def as_data(self) -> dict[str, Any]:
+        """For programs."""
+        data = dataclasses.asdict(self)
+        data["paused"] = data.pop("is_paused")
+        return data | {"phase": self.phase.value}
+
+    def waiting(self, message: str) -> Progress:
+        return dataclasses.replace(self, message=message)
+
+    def done(self, message: str) -> Progress:
+        return dataclasses.replace(self, phase=Phase.DONE, message=message)
+
+    def failed(self, message: str) -> Progress:
+        return dataclasses.replace(self, phase=Phase.FAILED, message=message)
+
+
+def number(document: Mapping[str, Any], *path: str, default: int = 0) -> int:
+    """A whole number of an object; the default where none stands there."""
+    found = value_at(document, path, default)
+    return found if isinstance(found, int) else default
+
+
+def is_observed(document: Json) -> bool:
+    """Whether the controller has seen the newest spec."""
+    return number(document, "status", "observedGeneration") >= number(document, "metadata", "generation")
+
+
+def is_rolling(document: Json) -> bool:
+    return value_at(document, ("spec", "updateStrategy", "type"), "RollingUpdate") in ("", "RollingUpdate")
+
+
+def partitioned(updated: int, expected: int) -> str:
+    return f"Waiting for partitioned roll out to finish: {updated} out of {expected} new pods have been updated..."
+
+
+def partition_complete(updated: int) -> str:
+    return f"partitioned roll out complete: {updated} new pods have been updated..."
+
+
+def exceeded(document: Json) -> bool:
+    """Whether the progress deadline is over."""
+    conditions = value_at(document, ("status", "conditions"), ())
+    return any(
+        one.get("type") == "Progressing" and one.get("reason") == DEADLINE_EXCEEDED and one.get("status") == "False"
+        for one in conditions
+    )
+
+
+def standing(document: Json, kind: str) -> str | None:
+    """The message of a condition that is true; None where there is none."""
+    conditions = value_at(document, ("status", "conditions"), ())
+    return next(
+        (str(one.get("message", "")) for one in conditions if one.get("type") == kind and one.get("status") == "True"),
+        None,
+    )

@@ -1,0 +1,176 @@
+"""The kinds that are known: those of this build, Kubernetes' own, and those that installed packages bring.
+
+A kind is a package with two doors: module `face` with a `FACE`, and module `controller` with a `FEATURE`. The registry
+knows packages by their names only, and loads a door when somebody asks for it.
+
+A package of somebody else names its kinds as entry points of the group `kruise.kinds`, `Kind.group = package`:
+
+    [project.entry-points."kruise.kinds"]
+    "Troupe.toy.pykruise.dev" = "troupe"
+
+To read entry points takes some milliseconds, so what is known without them is answered without them. One that cannot be
+used is left out, and told of in `problems`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kruise.faces.face import Face, GroupKind
+
+if TYPE_CHECKING:
+    from kruise.feature import Feature
+
+ENTRY_POINTS = "kruise.kinds"
+
+
+class Entry(NamedTuple):
+    """A kind and the package that is about it."""
+
+    group: str
+    kind: str
+    package: str
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return self.group, self.kind
+
+
+class Installed(NamedTuple):
+    """An entry point, and the distribution that brings it."""
+
+    name: str
+    package: str
+    distribution: str
+
+    def __str__(self) -> str:
+        return f'kind "{self.name}" of the package {self.distribution}'
+
+
+def installed() -> Iterable[Installed]:
+    """The entry points of this environment."""
+    # Loaded here, since it takes longer than all faces together.
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=ENTRY_POINTS):
+        yield Installed(point.name, point.value, point.dist.name if point.dist is not None else "(unknown)")
+
+
+class _UnfitError(Exception):
+    """An entry cannot be used; the text says why."""
+
+
+class Registry:
+    def __init__(
+        self,
+        own: Sequence[Entry],
+        *,
+        without_kind: Sequence[str] = (),
+        natives: Sequence[Face] = (),
+        installed: Callable[[], Iterable[Installed]] = installed,
+    ) -> None:
+        """`without_kind` are packages of features that are about no kind of ours: they have no face."""
+        self._own = {entry.group_kind: entry for entry in own}
+        self._without_kind = without_kind
+        self._natives = {face.group_kind: face for face in natives}
+        self._find_installed = installed
+        self._problems: dict[str, None] = {}
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with installed kinds, as far as it was noticed."""
+        return tuple(self._problems)
+
+    # Faces
+
+    @functools.cached_property
+    def built_in(self) -> tuple[Face, ...]:
+        """The faces that are known without a look at what is installed."""
+        return (*(self._face(entry) for entry in self._own.values()), *self._natives.values())
+
+    @functools.cached_property
+    def faces(self) -> tuple[Face, ...]:
+        """Of every kind: ours, Kubernetes' own, those of installed packages."""
+        return (*self.built_in, *(face for _, face in self._installed))
+
+    def face_of(self, group: str, kind: str) -> Face | None:
+        found = (group, kind)
+        if found in self._own:
+            return self._face(self._own[found])
+        if found in self._natives:
+            return self._natives[found]
+        return next((face for _, face in self._installed if face.group_kind == found), None)
+
+    # Features
+
+    @functools.cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """What every kind brings to the manager. Loads the code of all of them."""
+        own = [self._feature(entry.package) for entry in self._own.values()]
+        own += [self._feature(package) for package in self._without_kind]
+        found = [self._installed_feature(entry, {feature.name for feature in own}) for entry, _ in self._installed]
+        return (*own, *(feature for feature in found if feature is not None))
+
+    def feature_of(self, group: str, kind: str) -> Feature | None:
+        """What one kind brings. Loads only its code."""
+        if (group, kind) in self._own:
+            return self._feature(self._own[group, kind].package)
+        for entry, face in self._installed:
+            if face.group_kind == (group, kind):
+                return self._installed_feature(entry, frozenset())
+        return None
+
+    # Doors
+
+    def _face(self, entry: Entry) -> Face:
+        face: Face = _door(entry.package, "face", "FACE", Face)
+        if face.group_kind != entry.group_kind:
+            raise _UnfitError(f"{entry.package}.face is about {face}.{face.resource.group}")
+        return face
+
+    def _feature(self, package: str) -> Feature:
+        from kruise.feature import Feature
+
+        feature: Feature = _door(package, "controller", "FEATURE", Feature)
+        return feature
+
+    @functools.cached_property
+    def _installed(self) -> tuple[tuple[Installed, Face], ...]:
+        found: dict[GroupKind, tuple[Installed, Face]] = {}
+        for entry in self._find_installed():
+            kind, _, group = entry.name.partition(".")
+            if (group, kind) in self._own or (group, kind) in self._natives:
+                self._leave_out(entry, "this kind is built in")
+            elif (group, kind) in found:
+                self._leave_out(entry, f"{found[group, kind][0].distribution} brings it already")
+            elif (face := self._tried(entry, self._face, Entry(group, kind, entry.package))) is not None:
+                found[group, kind] = (entry, face)
+        return tuple(found.values())
+
+    def _installed_feature(self, entry: Installed, taken: Iterable[str]) -> Feature | None:
+        feature: Feature | None = self._tried(entry, self._feature, entry.package)
+        if feature is not None and feature.name in taken:
+            self._leave_out(entry, f'there is another feature "{feature.name}"')
+            return None
+        return feature
+
+    def _tried(self, entry: Installed, load: Callable[[Any], Any], what: Any) -> Any:
+        try:
+            return load(what)
+        except Exception as error:  # noqa: BLE001 - it is the code of somebody else, and must stop nobody
+            text = str(error) if isinstance(error, _UnfitError) else f"{type(error).__name__}: {error}"
+            self._leave_out(entry, text)
+            return None
+
+    def _leave_out(self, entry: Installed, why: str) -> None:
+        self._problems[f"{entry} is left out: {why}"] = None
+
+
+def _door(package: str, module: str, name: str, type_: type[Any]) -> Any:
+    found = getattr(importlib.import_module(f"{package}.{module}"), name, None)
+    if not isinstance(found, type_):
+        raise _UnfitError(f"{package}.{module} has no {type_.__name__} called {name}")
+    return found

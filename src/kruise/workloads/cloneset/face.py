@@ -1,0 +1,86 @@
+"""What verbs, status, forecasts and readiness must know of a CloneSet."""
+
+from __future__ import annotations
+
+from kruise.api.apps.shared import GROUP
+from kruise.faces.face import Face, History, Restart, resource
+from kruise.faces.progress import (
+    NOT_ROLLING,
+    Progress,
+    exceeded,
+    is_observed,
+    is_rolling,
+    number,
+    partition_complete,
+    partitioned,
+    standing,
+)
+from kruise.machinery.documents import Json, name_of, value_at
+from kruise.workloads.cloneset.counts import partition_of
+from kruise.workloads.conditions import FAILURE_BUDGET
+
+_ROLLING = ("spec", "updateStrategy", "rollingUpdate")
+
+
+def progress(document: Json) -> Progress:
+    """KK-1, waiting for more than its letter asks: a CloneSet is done when the controller has seen its newest spec, as
+    many pods as the partition allows are updated, no surplus pod is left, and all are ready (and, with
+    minReadySeconds, available)."""
+    name = name_of(document)
+    wanted = number(document, "spec", "replicas", default=1)
+    rolling = value_at(document, _ROLLING, {})
+    kept = partition_of(rolling.get("partition"), wanted)
+    expected = wanted - kept
+    updated, total = number(document, "status", "updatedReplicas"), number(document, "status", "replicas")
+    ready, available = number(document, "status", "readyReplicas"), number(document, "status", "availableReplicas")
+    is_paused = bool(rolling.get("paused"))
+    seen = Progress(
+        wanted=wanted,
+        expected=expected,
+        updated=updated,
+        ready=ready,
+        available=available,
+        total=total,
+        is_paused=is_paused,
+    )
+    if not is_rolling(document):
+        return seen.failed(NOT_ROLLING)
+    if not is_observed(document):
+        return seen.waiting("Waiting for CloneSet spec update to be observed...")
+    if exceeded(document):
+        return seen.failed(f'cloneset "{name}" exceeded its progress deadline')
+    if (stop := standing(document, FAILURE_BUDGET)) is not None:
+        return seen.failed(f'cloneset "{name}" exceeded its failure budget: {stop}')
+    if updated < expected:
+        paused = " (the CloneSet is paused: kruise rollout resume lets it go on)" if is_paused else ""
+        return seen.waiting(f"{partitioned(updated, expected)}{paused}")
+    if total > wanted:
+        return seen.waiting(f"Waiting for {total - wanted} surplus pods to be deleted...")
+    if ready < wanted:
+        return seen.waiting(f"Waiting for {wanted - ready} pods to be ready...")
+    if available < wanted and number(document, "spec", "minReadySeconds"):
+        return seen.waiting(f"Waiting for {wanted - available} pods to be available...")
+    in_place = str(rolling.get("podUpdatePolicy", "")).startswith("InPlace")
+    if in_place or kept:
+        return seen.done(partition_complete(updated))
+    revision = value_at(document, ("status", "updateRevision"), "")
+    message = f"CloneSet rolling update complete {updated} pods at revision {revision}..."
+    return seen.done(message)
+
+
+FACE = Face(
+    resource=resource(GROUP, "v1beta1", "clonesets", "CloneSet"),
+    versions=("v1alpha1", "v1beta1"),
+    short_names=("clone",),
+    is_ours=True,
+    paused=(*_ROLLING, "paused"),
+    partition=(*_ROLLING, "partition"),
+    writes_pod_ready=True,
+    progress=progress,
+    settings="kruise.workloads.cloneset.settings:settings",
+    forecast="kruise.workloads.cloneset.forecast:FORECAST",
+    history=History.CONTROLLER_REVISIONS,
+    restart=Restart.ENVIRONMENT,
+    is_exposable=True,
+    can_scale_down_by_name=True,
+)
