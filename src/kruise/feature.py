@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kruise.admission.chain import Mutate, PodChain, PodStep
 from kruise.admission.conversion import Convert
 from kruise.admission.inventory import Entry
 from kruise.admission.registry import Handler
 from kruise.admission.validating_chain import JudgePod, PodOperation, PodValidationChain, PodValidationStep
+from kruise.faces.face import Face
+from kruise.flags import FeatureFlag
 from kruise.machinery.spec import ControllerSpec
 from kruise.machinery.watched import Kinds
+
+T = TypeVar("T")
 
 
 class Settings(Protocol):
@@ -30,10 +34,13 @@ class Settings(Protocol):
     @property
     def own_namespace(self) -> str: ...
 
-    @property
-    def cloneset_exclude_preparing_delete(self) -> bool: ...
+    def flag(self, declared: FeatureFlag[T]) -> T:
+        """The value of a flag that the feature has declared."""
 
     def workers_of(self, name: str) -> int: ...
+
+    def faces(self) -> Sequence[Face]:
+        """Of every kind that is known, its own among them."""
 
 
 class PodMutation(NamedTuple):
@@ -69,6 +76,8 @@ def _nothing(settings: Settings) -> tuple[()]:
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
     name: str
+    flags: Sequence[FeatureFlag[Any]] = ()
+    """Flags of the manager that only this feature reads."""
     definitions: Sequence[Mapping[str, Any]] = ()
     """CustomResourceDefinitions, as they are installed."""
     controllers: Callable[[Settings], Sequence[ControllerSpec[Any]]] = _nothing

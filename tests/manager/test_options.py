@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kruise.flags import FlagError, usage
+from kruise.kinds import features
 from kruise.manager import options
-from kruise.manager.flags import FlagError, usage
 from kruise.manager.gates import FeatureGateError
-from kruise.manager.options import FLAGS, Role, parse
+from kruise.manager.options import FLAGS, Role, parse, table_of
+from kruise.workloads.cloneset.controller import EXCLUDE_PREPARING_DELETE
 
 ORIGINAL_COMMAND_LINES = [
     # How the published manifests and chart start the manager.
@@ -63,6 +65,15 @@ def test_values_are_read() -> None:
     assert (chosen.health_address, chosen.metrics_address) == ("", "127.0.0.1:0")
     assert (chosen.own_namespace, chosen.lease_namespace) == ("ops", "ops")
     assert (chosen.webhook.host, chosen.webhook.port, chosen.webhook.renew_before) == ("10.0.0.1", 9443, "90d")
+
+
+def test_a_feature_declares_and_reads_its_own_flags() -> None:
+    given = parse(["--cloneset-scaling-exclude-preparing-delete"], {})
+    assert given.flag(EXCLUDE_PREPARING_DELETE)
+    assert not parse([], {}).flag(EXCLUDE_PREPARING_DELETE)
+    assert not options.Options().flag(EXCLUDE_PREPARING_DELETE)
+    with pytest.raises(FlagError, match="unknown flag --cloneset-scaling"):
+        parse(["--cloneset-scaling-exclude-preparing-delete"], {}, features=())
 
 
 def test_what_has_no_effect_says_so() -> None:
@@ -131,8 +142,9 @@ def test_a_webhook_port_that_is_none_is_refused(port: str) -> None:
 
 
 def test_every_flag_is_in_the_help() -> None:
-    text = usage(FLAGS)
+    text = usage(table_of(features()))
     assert all(f"--{name}\n" in text for name in FLAGS)
+    assert "--cloneset-scaling-exclude-preparing-delete\n" in text
     assert "(default 15s)" in text
 
 

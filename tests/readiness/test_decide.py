@@ -12,7 +12,7 @@ from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.plan import Action, Outcomes, Plan, Urgency
-from kruise.readiness.decide import Snapshot, conclude, decide, is_concerned
+from kruise.readiness.decide import Snapshot, conclude, decide, has_writer, is_concerned
 
 BOUND = datetime(2026, 1, 1, tzinfo=UTC)
 CLONE_SET = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web", "uid": "u", "controller": True}
@@ -38,7 +38,8 @@ def pod(
 
 
 def decided(seen: Pod, *, after: float = 0.0) -> Plan:
-    return decide(Snapshot(pod=seen, now=BOUND + timedelta(seconds=after)))
+    writers = {("apps.kruise.io", "CloneSet")}
+    return decide(Snapshot(pod=seen, now=BOUND + timedelta(seconds=after), has_writer=has_writer(seen, writers)))
 
 
 def actions(plan: Plan) -> list[Action]:

@@ -293,7 +293,7 @@ async def held_pods_need_not_count_by_label(stage: Stage) -> None:
     await _excluded(stage, names(pods))
 
 
-@scenario("CS-75", "CS-141", cloneset_exclude_preparing_delete=True)
+@scenario("CS-75", "CS-141", flags={"cloneset-scaling-exclude-preparing-delete": True})
 async def held_pods_need_not_count_by_flag(stage: Stage) -> None:
     """--cloneset-scaling-exclude-preparing-delete, for every CloneSet."""
     await _excluded(stage, names(await stage.start(labels=HOOKED, lifecycle=by_label("preDelete"))))

@@ -45,7 +45,7 @@ ALL = Setting(name="everything-on", chosen=EVERYTHING_ON)
 OTHERS = Setting(
     name="others",
     chosen={"TemplateNoDefaults": True, "InPlaceUpdateEnvFromMetadata": False},
-    options={"cloneset_exclude_preparing_delete": True},
+    options={"flags": {"cloneset-scaling-exclude-preparing-delete": True}},
     flags=("--cloneset-scaling-exclude-preparing-delete=true",),
 )
 """What neither of the two has: for scenarios that ask for it, whatever else they leave open."""

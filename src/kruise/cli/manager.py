@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from kruise.feature import Feature
+from kruise.flags import FlagError, usage
 from kruise.kinds import features
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.http import HttpTransport
@@ -19,7 +20,6 @@ from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.clock import RealClock
 from kruise.machinery.election import LeadershipLostError
 from kruise.manager import logs, options
-from kruise.manager.flags import FlagError, usage
 from kruise.manager.gates import FeatureGateError
 from kruise.manager.process import (
     HistoryLostError,
@@ -37,7 +37,7 @@ USER_AGENT = "kruise-manager"
 def manager(arguments: Sequence[str]) -> None:
     """Run the controllers and webhooks until stopped."""
     if "--help" in arguments or "-h" in arguments:
-        click.echo(f"Usage: kruise manager [flags]\n\nFlags:\n{usage(options.FLAGS)}")
+        click.echo(f"Usage: kruise manager [flags]\n\nFlags:\n{usage(options.table_of(features()))}")
         return
     sys.exit(run(arguments, features()))
 
@@ -45,7 +45,7 @@ def manager(arguments: Sequence[str]) -> None:
 def run(arguments: Sequence[str], features: Sequence[Feature]) -> int:
     """The whole process; returns its exit code. Embedders pass features of their own."""
     try:
-        chosen = options.parse(arguments, os.environ)
+        chosen = options.parse(arguments, os.environ, features)
         config = load(chosen.kubeconfig or None, context=chosen.context)
     except (FlagError, FeatureGateError, ClientError) as error:
         click.echo(f"kruise manager: {error}", err=True)

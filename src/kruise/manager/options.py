@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from kruise.manager import gates as feature_gates
-from kruise.manager.flags import (
+from kruise import kinds
+from kruise.faces.face import Face
+from kruise.flags import (
+    FeatureFlag,
     Flag,
     FlagError,
     address,
@@ -21,6 +24,12 @@ from kruise.manager.flags import (
     text,
     whole,
 )
+from kruise.manager import gates as feature_gates
+
+if TYPE_CHECKING:
+    from kruise.feature import Feature
+
+T = TypeVar("T")
 
 WORKER_NAMES = (
     "advancedcronjob",
@@ -82,7 +91,6 @@ FLAGS: Mapping[str, Flag] = {
     "ws-enabled-versioned-status": Flag(text, "deployment,replicaset", "WorkloadSpread targets with versioned status"),
     "assign-bcj-pods-by-scheduler": Flag(boolean, True, "BroadcastJob pods go through the scheduler"),
     "assign-pods-by-scheduler": Flag(boolean, True, "DaemonSet pods go through the scheduler"),
-    "cloneset-scaling-exclude-preparing-delete": Flag(boolean, False, "pods preparing for deletion do not count"),
     "nodeimage-creation-delay": Flag(duration, 30.0, "wait after a node is ready before its NodeImage is made"),
     "logging-format": Flag(one_of("text", "json", ""), "text", "text or json"),
     "v": Flag(whole, 0, "verbosity: 4 and more logs details"),
@@ -149,28 +157,45 @@ class Options:
     versioned_status: tuple[str, ...] = ("deployment", "replicaset")
     assign_broadcastjob_pods: bool = True
     assign_daemonset_pods: bool = True
-    cloneset_exclude_preparing_delete: bool = False
     node_image_creation_delay: float = 30.0
     log_json: bool = False
     verbosity: int = 0
     workers: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Values of flags that features have declared, where they are given."""
     gates: Mapping[str, bool] = dataclasses.field(default_factory=lambda: feature_gates.resolve({}))
     webhook: WebhookOptions = WebhookOptions()
     notices: tuple[str, ...] = ()
     """What the user asked for and does not get, to be logged at the start."""
 
+    def flag(self, declared: FeatureFlag[T]) -> T:
+        value: T = self.flags.get(declared.name, declared.default)
+        return value
+
     def workers_of(self, name: str) -> int:
         return self.workers.get(name, DEFAULT_WORKERS)
 
+    def faces(self) -> Sequence[Face]:
+        return kinds.faces()
 
-def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
-    """Options of a command line and environment; raises `FlagError` or `FeatureGateError`."""
-    parsed = parse_flags(arguments, FLAGS)
+
+def table_of(features: Iterable[Feature]) -> dict[str, Flag]:
+    """Every flag of a manager with these features."""
+    return {**{one.name: one.flag for feature in features for one in feature.flags}, **FLAGS}
+
+
+def parse(
+    arguments: Sequence[str], environment: Mapping[str, str], features: Sequence[Feature] | None = None
+) -> Options:
+    """Options of a command line and environment, with the flags that the features declare (None: of all kinds that are
+    known); raises `FlagError` or `FeatureGateError`."""
+    table = table_of(kinds.features() if features is None else features)
+    parsed = parse_flags(arguments, table)
     value = parsed.values
     notices = [
-        f"--{name} has no effect: {FLAGS[name].without_effect}"
+        f"--{name} has no effect: {table[name].without_effect}"
         for name in sorted(parsed.given)
-        if FLAGS[name].without_effect and FLAGS[name].without_effect != _KLOG
+        if table[name].without_effect and table[name].without_effect != _KLOG
     ]
     chosen = feature_gates.parse(value["feature-gates"])
     notices += [
@@ -220,11 +245,11 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
         versioned_status=tuple(item for item in value["ws-enabled-versioned-status"].split(",") if item),
         assign_broadcastjob_pods=value["assign-bcj-pods-by-scheduler"],
         assign_daemonset_pods=value["assign-pods-by-scheduler"],
-        cloneset_exclude_preparing_delete=value["cloneset-scaling-exclude-preparing-delete"],
         node_image_creation_delay=value["nodeimage-creation-delay"],
         log_json=value["logging-format"] == "json",
         verbosity=value["v"],
         workers=MappingProxyType({name: value[f"{name}-workers"] for name in WORKER_NAMES}),
+        flags=MappingProxyType({name: value[name] for name in parsed.given - FLAGS.keys()}),
         gates=MappingProxyType(
             feature_gates.resolve(chosen, custom_resource_enable=environment.get("CUSTOM_RESOURCE_ENABLE", ""))
         ),

@@ -1,19 +1,19 @@
 """`KruisePodReady` for a pod that has the gate but not the condition (IPU-81, PW-13).
 
-A CloneSet writes the condition together with its own as soon as a pod has a node, which saves a request for each pod.
-For such pods this decision only steps in when that has not happened a second after the binding. Every other pod gets
-the condition at once: nobody else would write it, and the pod would never be ready.
+Some workloads write the condition together with their own as soon as a pod has a node, which saves a request for each
+pod: their faces say so. For such pods this decision only steps in when that has not happened a second after the
+binding. Every other pod gets the condition at once: nobody else would write it, and the pod would never be ready.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.meta import controller_of
 from kruise.api.native.pod import Pod, condition
-from kruise.api.resource import refers_to
+from kruise.faces.face import GroupKind
 from kruise.inplace import keys, readiness
 from kruise.inplace.edits import writes
 from kruise.machinery.codec import Struct
@@ -26,6 +26,8 @@ _ONE_SECOND = timedelta(seconds=1)
 class Snapshot(Struct):
     pod: Pod
     now: datetime
+    has_writer: bool = False
+    """Its workload writes the condition itself."""
 
 
 def is_concerned(pod: Pod) -> bool:
@@ -37,10 +39,10 @@ def is_concerned(pod: Pod) -> bool:
     )
 
 
-def has_writer(pod: Pod) -> bool:
-    """Whether the pod's workload writes the condition itself."""
+def has_writer(pod: Pod, writers: Collection[GroupKind]) -> bool:
+    """Whether the pod's workload is of a kind that writes the condition itself."""
     owner = controller_of(pod)
-    return owner is not None and refers_to(owner, CLONE_SETS)
+    return owner is not None and (owner.api_version.rpartition("/")[0], owner.kind) in writers
 
 
 def decide(snapshot: Snapshot) -> Plan:
@@ -48,7 +50,7 @@ def decide(snapshot: Snapshot) -> Plan:
     edit = readiness.kruise_ready(pod, now=now)
     if edit is None or not is_concerned(pod):
         return Plan()
-    if has_writer(pod):
+    if snapshot.has_writer:
         if not pod.spec.node_name:
             return Plan()  # the binding is a change, and brings us back
         wait = (_bound(pod, now) + PATIENCE - now).total_seconds()
@@ -57,7 +59,7 @@ def decide(snapshot: Snapshot) -> Plan:
             return Plan(wakes=(Wake(after=after, reason="KruisePodReady, unless the workload writes it"),))
     chain = writes(pod, edit, reason="it has the readiness gate KruisePodReady but no such condition")
     # A workload that is late has most likely its own write in line, which makes this one needless.
-    urgency = Urgency.LATER if has_writer(pod) else Urgency.USUAL
+    urgency = Urgency.LATER if snapshot.has_writer else Urgency.USUAL
     return Plan(phases=(Phase(name="ready", chains=(chain,), urgency=urgency),))
 
 

@@ -17,6 +17,7 @@ from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.feature import Conversion, Feature, Settings
+from kruise.flags import FeatureFlag, Flag, boolean
 from kruise.machinery.codec import evolve
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, View, no_keys, owner_keys
@@ -30,6 +31,10 @@ from kruise.workloads.cloneset.situation import Snapshot
 
 NAME = "cloneset-controller"
 PRE_DOWNLOAD_GATE = "PreDownloadImageForInPlaceUpdate"
+EXCLUDE_PREPARING_DELETE: FeatureFlag[bool] = FeatureFlag(
+    "cloneset-scaling-exclude-preparing-delete",
+    Flag(boolean, False, "pods preparing for deletion do not count"),
+)
 
 _PACE_PER_POD = 40e-6
 _PACE_OF_FEW_PODS = 160e-6
@@ -56,7 +61,7 @@ class _Snapshots:
     """Reads what a pass needs from the stores, under the settings of this process."""
 
     def __init__(self, settings: Settings) -> None:
-        self._exclude = settings.cloneset_exclude_preparing_delete
+        self._exclude = settings.flag(EXCLUDE_PREPARING_DELETE)
         self._pulls_images = settings.gates.get(PRE_DOWNLOAD_GATE, False)
 
     def __call__(self, view: View, key: Key) -> Snapshot | None:
@@ -150,6 +155,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
 
 FEATURE = Feature(
     name="cloneset",
+    flags=(EXCLUDE_PREPARING_DELETE,),
     definitions=(CLONE_SET_DEFINITION,),
     controllers=controllers,
     webhooks=lambda settings: handlers(allow_privileged=settings.allow_privileged),

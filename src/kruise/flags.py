@@ -10,9 +10,11 @@ import dataclasses
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from kruise.machinery.times import parse_go_duration
+
+T = TypeVar("T")
 
 
 class FlagError(ValueError):
@@ -30,6 +32,19 @@ class Flag:
     @property
     def is_switch(self) -> bool:
         return self.parse is boolean
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FeatureFlag(Generic[T]):
+    """A flag that a feature declares, and reads from its settings. The type is that of its values."""
+
+    name: str
+    flag: Flag
+
+    @property
+    def default(self) -> T:
+        value: T = self.flag.default
+        return value
 
 
 def boolean(text: str) -> bool:
