@@ -22,8 +22,8 @@ from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.selector_index import Selects
 from kruise.machinery.watched import Watched
 from kruise.manager.options import Options, Role
-from tests.support import toymanager
-from tests.toy.decide import TROUPES
+from tests.toy.api import TROUPES
+from tests.toy.controller import FEATURE as TOY
 
 
 def test_a_kind_is_defaulted_refused_created_and_updated_without_sockets() -> None:
@@ -31,7 +31,7 @@ def test_a_kind_is_defaulted_refused_created_and_updated_without_sockets() -> No
         cluster = LocalCluster(ClusterOptions(seed=1), clock=VirtualClock(asyncio.get_running_loop()))
         running = asyncio.create_task(cluster.run())
         await cluster.ready.wait()
-        await install(cluster, [toymanager.TOY])
+        await install(cluster, [TOY])
         client = cluster.client("test")
 
         async def one_pod() -> Pod:
@@ -39,7 +39,7 @@ def test_a_kind_is_defaulted_refused_created_and_updated_without_sockets() -> No
             return pod
 
         head = {"apiVersion": TROUPES.api_version, "kind": "Troupe"}
-        async with managing(cluster, [toymanager.TOY], random=Random(1)) as manager:
+        async with managing(cluster, [TOY], random=Random(1)) as manager:
             await asyncio.sleep(1)
             with pytest.raises(InvalidError, match=r"spec\.image"):
                 await client.create(TROUPES, {**head, "metadata": {"name": "nobody"}}, "default")
@@ -54,7 +54,7 @@ def test_a_kind_is_defaulted_refused_created_and_updated_without_sockets() -> No
             after = await one_pod()
             assert is_ready(after)
             assert (after.metadata.uid, after.status.container_statuses[0].restart_count) == (before.metadata.uid, 1)
-            assert manager.journal.entries("toy-controller")
+            assert manager.journal.entries("troupe-controller")
         running.cancel()
 
     run_virtual(main())

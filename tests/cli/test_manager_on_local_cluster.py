@@ -23,7 +23,8 @@ from kruise.manager.installation.manifests import manifests
 from tests.support import toymanager
 from tests.support.ports import free_port
 from tests.support.waiting import eventually
-from tests.toy.decide import TROUPES
+from tests.toy.api import TROUPES
+from tests.toy.controller import FEATURE as TOY
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
 async def client(kubeconfig: Path, tmp_path: Path) -> AsyncIterator[Client]:
     """A client of a cluster in which the toy kind is installed and managed."""
     client = Client(HttpTransport(load(kubeconfig)))
-    await Installer(client, clock=RealClock(), report=lambda line: None).install(manifests([toymanager.TOY]))
+    await Installer(client, clock=RealClock(), report=lambda line: None).install(manifests([TOY]))
     manager = toymanager.start(
         kubeconfig,
         "--metrics-addr=0",

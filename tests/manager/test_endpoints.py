@@ -19,7 +19,8 @@ from kruise.machinery.metrics import Metrics
 from kruise.machinery.plan import Conclusion, Plan, Wake
 from kruise.manager import endpoints
 from kruise.manager.endpoints import Endpoints, Reports, health_app, metrics_app
-from tests.toy.decide import Snapshot, Troupe
+from tests.toy.api import Troupe
+from tests.toy.decide import Snapshot
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ async def test_metrics_and_journal(served: Endpoints) -> None:
     now = datetime(2030, 1, 1, tzinfo=UTC)
     snapshot = Snapshot(troupe=Troupe(metadata=ObjectMeta(name="a", uid="u")), pods=(Pod(),), now=now)
     journal.record(
-        controller="toy-controller",
+        controller="troupe-controller",
         key=Key("show", "a"),
         reconcile_id="7f",
         time=now,
@@ -91,22 +92,22 @@ async def test_metrics_and_journal(served: Endpoints) -> None:
         conclusion=Conclusion(),
         error="",
     )
-    waits = [{"controller": "toy-controller", "key": "show/a", "seconds": 3.0, "reason": "minReadySeconds"}]
+    waits = [{"controller": "troupe-controller", "key": "show/a", "seconds": 3.0, "reason": "minReadySeconds"}]
     port = await served.serve(metrics_app(Reports(registry, journal, lambda: waits)), "127.0.0.1:0")
     code, text = await get(port, "/metrics")
     assert code == 200
     assert "kruise_manager_is_leader 1.0" in text
     [entry] = decode((await get(port, "/journal"))[1], list)
     assert "minReadySeconds of pod a-0" in str(entry)
-    assert decode((await get(port, "/journal?controller=toy-controller&key=show/a&limit=5"))[1], list) == [entry]
+    assert decode((await get(port, "/journal?controller=troupe-controller&key=show/a&limit=5"))[1], list) == [entry]
     assert (await get(port, "/journal?key=show/b"))[1] == "[]"
     assert await get(port, "/journal?limit=x") == (400, "limit=x: not a number\n")
-    code, text = await get(port, "/journal/toy-controller/show/a")
+    code, text = await get(port, "/journal/troupe-controller/show/a")
     assert code == 200
     assert decode(text, dict)["snapshot"]["troupe"]["metadata"]["name"] == "a"
     assert "causes" not in decode(text, dict)["plan"]
-    assert "causes" in decode((await get(port, "/journal/toy-controller/show/a?causes=once"))[1], dict)["plan"]
-    code, text = await get(port, "/journal/toy-controller/show/b")
+    assert "causes" in decode((await get(port, "/journal/troupe-controller/show/a?causes=once"))[1], dict)["plan"]
+    code, text = await get(port, "/journal/troupe-controller/show/b")
     assert (code, decode(text, dict)["reason"]) == (404, NOT_KEPT)
     assert "no snapshot of show/b is kept" in text
     assert (await get(port, "/nothing"))[0] == 404

@@ -21,8 +21,9 @@ from kruise.machinery.clock import VIRTUAL_EPOCH, VirtualClock, run_virtual
 from kruise.machinery.plan import Conclusion, Plan
 from kruise.manager.options import Options, Role
 from kruise.manager.process import Manager
+from tests.toy.api import TROUPES
 from tests.toy.controller import FEATURE, SPEC
-from tests.toy.decide import SEEN, TROUPES, Snapshot
+from tests.toy.decide import SEEN, Snapshot
 
 
 class World:
@@ -91,7 +92,7 @@ def test_a_kind_is_kept_as_it_should_be(virtually: Callable[..., None]) -> None:
         assert await world.images() == {"band-0": "a:2", "band-1": "a:2"}
         assert {pod.metadata.uid for pod in (await world.client.list(PODS, "default")).items} < uids
         troupe = await world.client.get(TROUPES, "band", "default")
-        assert troupe.status == {"observedGeneration": 2, "pods": 2, "updated": 2}
+        assert (troupe.status.observed_generation, troupe.status.pods, troupe.status.updated) == (2, 2, 2)
         events = (await world.client.list(EVENTS, "default")).items
         assert sorted(event.message for event in events) == [f"created pod band-{number}" for number in range(3)]
         await running.stop()

@@ -30,9 +30,9 @@ from kruise.manager.installation.installer import InstallationError, Installed, 
 from kruise.manager.installation.manifests import manifests
 from tests.support.ports import free_port
 from tests.support.realcluster import ControlPlane
-from tests.support.toymanager import DEFINITION, TOY
 from tests.support.waiting import eventually
-from tests.toy.decide import TROUPES
+from tests.toy.api import DEFINITION, TROUPES
+from tests.toy.controller import FEATURE as TOY
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 OWN_NAMESPACES = ("kruise-system", "kruise-daemon-config")
@@ -113,7 +113,8 @@ def test_without_a_cluster_the_error_is_clear(tmp_path: Path) -> None:
 def _two_versions(storage: str) -> Feature:
     """The toy kind with a second version, as a later release would ship it."""
     definition: Any = copy.deepcopy(DEFINITION)
-    [first] = definition["spec"]["versions"]
+    first = next(version for version in definition["spec"]["versions"] if version["name"] == "v1")
+    del definition["spec"]["conversion"]
     versions = [{**first, "name": name, "storage": name == storage} for name in ("v1", "v2")]
     definition["spec"]["versions"] = versions
     return dataclasses.replace(TOY, definitions=(definition,))

@@ -27,7 +27,9 @@ from tests.support.auditlog import AuditEntry
 from tests.support.ports import free_port
 from tests.support.realcluster import ControlPlane
 from tests.support.waiting import eventually
-from tests.toy.decide import SEEN, TROUPES
+from tests.toy.api import TROUPES
+from tests.toy.controller import FEATURE as TOY
+from tests.toy.decide import SEEN
 
 LEASE_SECONDS = 4.0
 PATIENT_SECONDS = 12.0
@@ -85,8 +87,9 @@ class Stage:
         assert {pod.spec.containers[0].image for pod in pods.values()} == {image}
         assert all(condition(pod, SEEN) is not None for pod in pods.values())
         troupe = await self.client.get(TROUPES, name, namespace)
-        generation = troupe.metadata.generation
-        assert troupe.status == {"observedGeneration": generation, "pods": replicas, "updated": replicas}
+        status = troupe.status
+        assert status.observed_generation == troupe.metadata.generation
+        assert (status.pods, status.updated) == (replicas, replicas)
         return pods
 
 
@@ -95,7 +98,7 @@ async def stage(fresh_control_plane: Callable[..., ControlPlane], tmp_path: Path
     cluster = fresh_control_plane(audit=True, scheduler=False)
     cluster.create_namespace("show")
     client = Client(HttpTransport(load(cluster.kubeconfig)))
-    objects = manifests([toymanager.TOY])
+    objects = manifests([TOY])
     await Installer(client, clock=RealClock(), report=lambda line: None).install(objects)
     stage = Stage(cluster, client, tmp_path)
     yield stage
@@ -104,7 +107,7 @@ async def stage(fresh_control_plane: Callable[..., ControlPlane], tmp_path: Path
 
 
 @pytest.mark.smoke
-async def test_a_kind_in_three_files_works_through_kill_and_restart(stage: Stage) -> None:
+async def test_a_small_kind_works_through_kill_and_restart(stage: Stage) -> None:
     """Create, mark, update in place, shrink; webhook, events and election; kill -9 and an API server restart."""
     stage.start("first", "all", PATIENT_SECONDS)
     webhooks = (
@@ -155,7 +158,7 @@ async def test_a_kind_in_three_files_works_through_kill_and_restart(stage: Stage
 
     events = (await stage.client.list(EVENTS, "big", fields="involvedObject.kind=Troupe")).items
     assert {event.reason for event in events} == {"SuccessfulCreate"}
-    assert {event.source.component for event in events} == {"toy-controller"}
+    assert {event.source.component for event in events} == {"troupe-controller"}
     assert stage.managers["second"].poll() is None
 
 

@@ -1,23 +1,31 @@
 """How a Troupe is watched, and what it brings to the manager."""
 
-from kruise.admission.registry import MutatingHandler, ValidatingHandler
+from __future__ import annotations
+
 from kruise.api.meta import Key
 from kruise.api.native.pod import PODS
-from kruise.feature import Feature
+from kruise.feature import Conversion, Feature
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, View, owner_keys
 from kruise.machinery.watched import Watched
-from tests.toy import admission
-from tests.toy.decide import TROUPES, Snapshot, conclude, decide, events
+
+from .admission import HANDLERS, MUTATING, VALIDATING
+from .api import DEFINITION, GROUP, TROUPES
+from .conclude import conclude, events
+from .conversion import convert
+from .decide import Snapshot, decide
 
 
 def snapshot(view: View, key: Key) -> Snapshot | None:
-    if (troupe := view.store(TROUPES).get(*key)) is None or troupe.metadata.deletion_timestamp is not None:
+    """From the stores, without any request."""
+    troupe = view.store(TROUPES).get(*key)
+    if troupe is None or troupe.metadata.deletion_timestamp is not None:
         return None
-    return Snapshot(troupe=troupe, pods=view.store(PODS).by_index(OWNER, troupe.metadata.uid), now=view.now)
+    pods = view.store(PODS).by_index(OWNER, troupe.metadata.uid)
+    return Snapshot(troupe=troupe, pods=pods, now=view.now)
 
 
 SPEC = ControllerSpec(
-    name="toy-controller",
+    name="troupe-controller",
     subject=TROUPES,
     sources=(Source(Watched(PODS, indexes=OWNER_INDEX), owner_keys(TROUPES)),),
     snapshot=snapshot,
@@ -26,8 +34,12 @@ SPEC = ControllerSpec(
     events=events,
     snapshot_type=Snapshot,
 )
-HANDLERS = (
-    MutatingHandler("/mutate-troupe", admission.default),
-    ValidatingHandler("/validate-troupe", admission.validate),
+FEATURE = Feature(
+    name="troupe",
+    definitions=(DEFINITION,),
+    controllers=lambda settings: (SPEC,),
+    webhooks=lambda settings: HANDLERS,
+    mutating_entries=(MUTATING,),
+    validating_entries=(VALIDATING,),
+    conversions=(Conversion(GROUP, "Troupe", convert),),
 )
-FEATURE = Feature(name="troupe", controllers=lambda settings: (SPEC,), webhooks=lambda settings: HANDLERS)

@@ -1,74 +1,108 @@
 """What a Troupe needs, decided from a snapshot."""
 
-from datetime import datetime
+from __future__ import annotations
 
-from kruise.api.meta import PartialObject
+import hashlib
+from datetime import datetime
+from typing import Any
+
 from kruise.api.native.pod import PODS, Pod, condition
-from kruise.api.resource import Resource
+from kruise.inplace.keys import REVISION_LABEL
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
-from kruise.machinery.codec import Struct, field
+from kruise.machinery.codec import Struct
 from kruise.machinery.ownership import Owner
-from kruise.machinery.plan import Action, ChainOutcomes, Conclusion, EventNote, Outcomes, Plan, Target, single
+from kruise.machinery.plan import Action, Cause, Held, Plan, Target, single
 from kruise.machinery.times import format_time
 
-SEEN = "toy.pykruise.dev/Seen"
+from .api import GROUP, TROUPES, Troupe
 
-
-class Spec(Struct):
-    replicas: int = 1
-    image: str = ""
-
-
-class Troupe(PartialObject):
-    spec: Spec = Spec()
-    status: dict[str, int] = field(default_factory=dict)
-
-
-TROUPES = Resource("toy.pykruise.dev", "v1", "troupes", "Troupe", True, Troupe)
+SEEN = f"{GROUP}/Seen"
+"""A condition of pods: the Troupe has taken note of them."""
 
 
 class Snapshot(Struct):
+    """Everything that a decision depends on."""
+
     troupe: Troupe
     pods: tuple[Pod, ...]
     now: datetime
 
 
 def decide(snapshot: Snapshot) -> Plan:
-    troupe, spec, there = snapshot.troupe, snapshot.troupe.spec, {pod.metadata.name for pod in snapshot.pods}
-    wanted = [f"{troupe.metadata.name}-{number}" for number in range(spec.replicas)]
-    kept = [pod for pod in snapshot.pods if pod.metadata.name in wanted]
-    mark_of = {"type": SEEN, "status": "True", "lastTransitionTime": format_time(snapshot.now)}
-    seen = {"status": {"conditions": [mark_of]}}
-    image = {"spec": {"containers": [{"name": "main", "image": spec.image}]}}
-    create_missing = single("create", *(_pod(troupe, name) for name in wanted if name not in there), slow_start=True)
-    mark = single("mark", *(_change(pod, seen, "status") for pod in kept if condition(pod, SEEN) is None))
-    update = single("update", *(_change(pod, image) for pod in kept if pod.spec.containers[0].image != spec.image))
-    surplus = [p for p in snapshot.pods if p.metadata.name not in wanted and p.metadata.deletion_timestamp is None]
-    deletes = (plans.delete(Target.of(PODS, pod), uid=pod.metadata.uid, reason="surplus") for pod in surplus)
-    return Plan(phases=(create_missing, mark, update, single("remove", *deletes)))
+    troupe = snapshot.troupe
+    wanted = [f"{troupe.metadata.name}-{number}" for number in range(troupe.spec.replicas)]
+    pods = {pod.metadata.name: pod for pod in snapshot.pods}
+    kept = [pods[name] for name in wanted if name in pods]
+    surplus = [pod for name, pod in pods.items() if name not in wanted and pod.metadata.deletion_timestamp is None]
+    unseen = [pod for pod in kept if condition(pod, SEEN) is None]
+    outdated = [pod for pod in kept if not has_image(troupe, pod)]
+    if troupe.spec.paused:
+        held, outdated = tuple(_held(pod) for pod in outdated), []
+    else:
+        held = ()
+    return Plan(
+        phases=(
+            single("create", *(_create(troupe, name) for name in wanted if name not in pods), slow_start=True),
+            single("mark", *(_mark(pod, snapshot.now) for pod in unseen)),
+            single("update", *(_update(troupe, pod) for pod in outdated)),
+            single("remove", *(_remove(pod) for pod in surplus)),
+        ),
+        held=held,
+    )
 
 
-def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
-    troupe, pods, target = snapshot.troupe, snapshot.pods, Target.of(TROUPES, snapshot.troupe)
-    updated = sum(pod.spec.containers[0].image == troupe.spec.image for pod in pods)
-    status = {"observedGeneration": troupe.metadata.generation, "pods": len(pods), "updated": updated}
-    write = plans.status_patch(target, status, uid=troupe.metadata.uid, reason="status")
-    return Conclusion(status=write if status != troupe.status else None)
+def has_image(troupe: Troupe, pod: Pod) -> bool:
+    return pod.spec.containers[0].image == troupe.spec.image
 
 
-def events(plan: Plan, phase: str, chain: ChainOutcomes) -> list[EventNote]:
-    names = [done.object.metadata.name for done in chain if done.object and done.action.owner_uid]
-    return [EventNote(reason="SuccessfulCreate", message=f"created pod {name}") for name in names]
+def revision_of(troupe: Troupe) -> str:
+    """A name for what the pods are made of: people and forecasts see by it who has been updated."""
+    digest = hashlib.sha256(troupe.spec.image.encode()).hexdigest()
+    return f"{troupe.metadata.name}-{digest[:10]}"
 
 
-def _pod(troupe: Troupe, name: str) -> Action:
-    owner, labels = Owner.of(TROUPES, troupe).reference(), {"troupe": troupe.metadata.name}
-    metadata = {"name": name, "namespace": troupe.metadata.namespace, "labels": labels, "ownerReferences": [owner]}
-    body = {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": troupe.spec.image}]}}
-    return plans.create(PODS, body, reason="missing", owner_uid=troupe.metadata.uid)
+def _create(troupe: Troupe, name: str) -> Action:
+    body = {
+        "metadata": {
+            "name": name,
+            "namespace": troupe.metadata.namespace,
+            "labels": {"troupe": troupe.metadata.name, REVISION_LABEL: revision_of(troupe)},
+            "ownerReferences": [Owner.of(TROUPES, troupe).reference()],
+        },
+        "spec": {"containers": [{"name": "main", "image": troupe.spec.image}]},
+    }
+    return plans.create(PODS, body, reason="it is missing", owner_uid=troupe.metadata.uid)
 
 
-def _change(pod: Pod, body: dict[str, object], part: str = "") -> Action:
-    target, kind = Target.of(PODS, pod), PatchType.STRATEGIC
-    return plans.patch(target, body, uid=pod.metadata.uid, reason="differs", patch_type=kind, subresource=part)
+def _mark(pod: Pod, now: datetime) -> Action:
+    seen = {"type": SEEN, "status": "True", "lastTransitionTime": format_time(now)}
+    return _patch(pod, {"status": {"conditions": [seen]}}, reason="it is new", subresource="status")
+
+
+def _update(troupe: Troupe, pod: Pod) -> Action:
+    body = {
+        "metadata": {"labels": {REVISION_LABEL: revision_of(troupe)}},
+        "spec": {"containers": [{"name": "main", "image": troupe.spec.image}]},
+    }
+    return _patch(pod, body, reason="its image is another one")
+
+
+def _patch(pod: Pod, body: dict[str, Any], *, reason: str, subresource: str = "") -> Action:
+    return plans.patch(
+        Target.of(PODS, pod),
+        body,
+        uid=pod.metadata.uid,
+        reason=reason,
+        patch_type=PatchType.STRATEGIC,
+        subresource=subresource,
+    )
+
+
+def _remove(pod: Pod) -> Action:
+    return plans.delete(Target.of(PODS, pod), uid=pod.metadata.uid, reason="there are too many")
+
+
+def _held(pod: Pod) -> Held:
+    cause = Cause(code="paused", message="the Troupe is paused", remedy="kruise rollout resume lets it go on")
+    return Held(target=Target.of(PODS, pod), causes=(cause,))

@@ -37,7 +37,7 @@ def rollout(words: tuple[str, ...], where: Where, output: str | None, connection
         target, document = await session.one(words, where, "describe rollout")
         namespace = document["metadata"]["namespace"]
         listed = await session.client.list(PODS, namespace, labels=selector_text(target.kind, document))
-        revisions = await session.revisions(target, document)
+        revisions = await session.revisions(target, document) if target.kind.history is not None else []
         view = overview(target.kind, document, listed.items, revisions, causes=await _causes(session, target, document))
         now = session.clock.now()
         if output == "json":

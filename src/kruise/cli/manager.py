@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
+from kruise.cli.plugins import tell_problems
 from kruise.feature import Feature
 from kruise.flags import FlagError, usage
 from kruise.kinds import features
@@ -39,7 +40,9 @@ def manager(arguments: Sequence[str]) -> None:
     if "--help" in arguments or "-h" in arguments:
         click.echo(f"Usage: kruise manager [flags]\n\nFlags:\n{usage(options.table_of(features()))}")
         return
-    sys.exit(run(arguments, features()))
+    known = features()
+    tell_problems()
+    sys.exit(run(arguments, known))
 
 
 def run(arguments: Sequence[str], features: Sequence[Feature]) -> int:

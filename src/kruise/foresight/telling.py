@@ -40,7 +40,9 @@ class Words:
     def told(self, moved: Moved) -> Move:
         move = moved.move
         before, after = short_hash(moved.before), short_hash(move.revision)
-        if move.how is How.IN_PLACE:
+        if not self._revisions:
+            why = moved.reason  # the kind keeps none, so there is nothing to compare
+        elif move.how is How.IN_PLACE:
             why = in_words(self.difference(before, after))
         elif move.how is How.RECREATE and before != after:
             why = self.why_not(before, after)

@@ -119,7 +119,7 @@ def described(view: Overview, now: datetime) -> list[str]:
         ("Status", progress.phase.value),
         ("Message", progress.message),
         *view.settings,
-        ("Images", ", ".join(view.images)),
+        *([("Images", ", ".join(view.images))] if view.images else []),
         (
             "Pods",
             f"{progress.wanted} desired, {progress.total} total, {progress.updated} updated (of {progress.expected}), "
@@ -128,7 +128,11 @@ def described(view: Overview, now: datetime) -> list[str]:
     ]
     width = max(len(title) for title, _ in head) + 3
     lines = [f"{title + ':':<{width}}{text}" for title, text in head]
-    lines += ["", *table(("REVISION", "NAME", "ROLE", "PODS", "READY", "IMAGES"), map(_revision_row, view.revisions))]
+    if view.revisions:
+        lines += [
+            "",
+            *table(("REVISION", "NAME", "ROLE", "PODS", "READY", "IMAGES"), map(_revision_row, view.revisions)),
+        ]
     lines += ["", *table(POD_COLUMNS, (pod_row(pod, now) for pod in view.pods))]
     held = dict(view.causes)
     if held:

@@ -84,7 +84,10 @@ def states(kind: Face, document: Json, pods: Iterable[Pod], revisions: Sequence[
     found = []
     for pod in pods_of(kind, document, pods, revisions):
         revision = _revision(kind, pod, revisions)
-        is_new = revision is not None and newest is not None and revision.number == newest.number
+        if kind.history is None:
+            is_new = is_revision(_label(pod), value_at(document, ("status", "updateRevision"), ""))
+        else:
+            is_new = revision is not None and newest is not None and revision.number == newest.number
         found.append(_state(pod, revision.number if revision else 0, is_new))
     return sorted(found, key=lambda pod: (-pod.revision, pod.name))
 
@@ -99,8 +102,11 @@ def _revision(kind: Face, pod: Pod, revisions: Sequence[Revision]) -> Revision |
     if kind.history is History.REPLICA_SETS:
         owner = controller_of(pod)
         return next((one for one in revisions if owner is not None and uid_of(one.source) == owner.uid), None)
-    label = pod.metadata.labels.get(keys.REVISION_LABEL, "") or pod.metadata.labels.get(TEMPLATE_HASH, "")
-    return next((one for one in revisions if is_revision(label, one.name)), None)
+    return next((one for one in revisions if is_revision(_label(pod), one.name)), None)
+
+
+def _label(pod: Pod) -> str:
+    return pod.metadata.labels.get(keys.REVISION_LABEL, "") or pod.metadata.labels.get(TEMPLATE_HASH, "")
 
 
 def _state(pod: Pod, revision: int, is_new: bool) -> PodState:

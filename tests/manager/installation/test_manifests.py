@@ -7,7 +7,7 @@ from typing import Any
 from kruise.kinds import features
 from kruise.machinery.codec import decode
 from kruise.manager.installation.manifests import manifests
-from tests.support.toymanager import TOY
+from tests.toy.controller import FEATURE as TOY
 
 
 def named(kind: str, name: str, **options: Any) -> dict[str, Any]:

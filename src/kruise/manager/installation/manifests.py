@@ -32,7 +32,7 @@ def manifests(
         _namespace(namespace),
         _namespace(daemon_namespace),
         *(_converted_at(definition, namespace, service) for definition in definitions(features)),
-        *rbac.manifests(namespace, daemon_namespace),
+        *rbac.manifests(namespace, daemon_namespace, definitions(features)),
         {
             "apiVersion": "v1",
             "kind": "Service",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Manifest = dict[str, Any]
@@ -48,7 +48,19 @@ def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Manifes
     return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
 
 
-def _manager_rules() -> list[Manifest]:
+def _foreign_rules(definitions: Sequence[Mapping[str, Any]]) -> list[Manifest]:
+    """For kinds that other packages bring: all of their own groups."""
+    found: list[Manifest] = []
+    for definition in definitions:
+        group, plural = definition["spec"]["group"], definition["spec"]["names"]["plural"]
+        if group not in (_GROUP, _POLICY_GROUP):
+            found.append(_rule(group, [plural], _FULL))
+            found.append(_rule(group, [f"{plural}/status"], _STATUS))
+            found.append(_rule(group, [f"{plural}/finalizers"], ["update"]))
+    return found
+
+
+def _manager_rules(definitions: Sequence[Mapping[str, Any]]) -> list[Manifest]:
     plain = [kind for kind in _KINDS if kind not in _NARROWED]
     return [
         _rule("", ["pods", "persistentvolumeclaims", "configmaps", "events"], _FULL),
@@ -77,6 +89,7 @@ def _manager_rules() -> list[Manifest]:
         _rule(_POLICY_GROUP, ["podunavailablebudgets"], _FULL),
         _rule(_POLICY_GROUP, ["podunavailablebudgets/status"], _STATUS),
         _rule(_POLICY_GROUP, ["podunavailablebudgets/finalizers"], ["update"]),
+        *_foreign_rules(definitions),
     ]
 
 
@@ -115,7 +128,7 @@ def _binding(kind: str, role: str, account: str, account_namespace: str, namespa
     }
 
 
-def manifests(namespace: str, daemon_namespace: str) -> list[Manifest]:
+def manifests(namespace: str, daemon_namespace: str, definitions: Sequence[Mapping[str, Any]] = ()) -> list[Manifest]:
     leases = [
         _rule("coordination.k8s.io", ["leases"], ["create", "get", "list", "patch", "update", "watch"]),
         _rule("", ["configmaps"], ["create", "get", "list", "patch", "update", "watch"]),
@@ -124,7 +137,7 @@ def manifests(namespace: str, daemon_namespace: str) -> list[Manifest]:
     return [
         _account(MANAGER, namespace),
         _account(DAEMON, namespace),
-        _role("ClusterRole", "kruise-manager-role", _manager_rules()),
+        _role("ClusterRole", "kruise-manager-role", _manager_rules(definitions)),
         _binding("ClusterRole", "kruise-manager-role", MANAGER, namespace),
         _role("Role", "kruise-leader-election-role", leases, namespace),
         _binding("Role", "kruise-leader-election-role", MANAGER, namespace, namespace),
