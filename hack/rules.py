@@ -27,7 +27,8 @@ COMMAND = "python hack/rules.py"
 
 _SHOWN = 6
 """Tests named for a rule. Those that cite the fewest rules come first: they are about this one."""
-_CITATION = re.compile(r"\b(CS|IPU)-(\d+[a-z]?)(?: to (?:\1-)?(\d+))?")
+_CITATION = re.compile(r"\b([A-Z]{2,5})-(\d+[a-z]?)(?: to (?:\1-)?(\d+))?")
+"""Of any prefix; those that hack/rules.toml has a table for count."""
 _HEAD = """\
 # Rules and the tests that show them
 
@@ -80,6 +81,8 @@ def read_rules(path: Path = LIST) -> Rules:
 def cited_in(text: str, rules: Rules) -> Iterator[str]:
     """The rules that a text names. A letter behind the number is a rule of its own or a part of one."""
     for found in _CITATION.finditer(text):
+        if found[1] not in rules.titles:
+            continue
         rule = f"{found[1]}-{found[2]}"
         if rule not in rules.says:
             rule = rule.rstrip("abcdefghijklmnopqrstuvwxyz")

@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from random import Random
 from typing import Any, TypeVar
 
+from kruise import kinds
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.events import EVENTS
@@ -27,7 +28,6 @@ from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.resource import Resource
 from kruise.embedded import embedded_manager, embedded_options, install
 from kruise.feature import Feature
-from kruise.kinds import features
 from kruise.local.cluster import ClusterOptions, LocalCluster
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.requests import PatchType, Request, Verb
@@ -39,19 +39,15 @@ from kruise.manager.options import Options
 T = TypeVar("T")
 Json = dict[str, Any]
 
-KNOWN: Mapping[tuple[str, str], Resource[Any]] = {
-    ("apps.kruise.io", "CloneSet"): CLONE_SETS,
-    ("", "Pod"): PODS,
-    ("", "PersistentVolumeClaim"): PERSISTENT_VOLUME_CLAIMS,
-    ("apps", "ControllerRevision"): CONTROLLER_REVISIONS,
-    ("", "Event"): EVENTS,
-}
+NATIVE: Sequence[Resource[Any]] = (PODS, PERSISTENT_VOLUME_CLAIMS, CONTROLLER_REVISIONS, EVENTS)
 
 
 def resource_of(manifest: Mapping[str, Any]) -> Resource[Any]:
     """The resource of a manifest, in the very version that it names."""
     group, _, version = str(manifest["apiVersion"]).rpartition("/")
-    return dataclasses.replace(KNOWN[group, str(manifest["kind"])], version=version)
+    ours = (spec.subject for feature in kinds.features() for spec in feature.controllers(Options()))
+    known = {(one.group, one.kind): one for one in (*ours, *NATIVE)}
+    return dataclasses.replace(known[group, str(manifest["kind"])], version=version)
 
 
 class World:
@@ -179,7 +175,7 @@ async def local_world(
     seed: int = 1,
     nodes: int = 6,
     feature_gates: str = "",
-    features: Sequence[Feature] = features(),
+    features: Sequence[Feature] = kinds.features(),
     start: bool = True,
     **options: Any,
 ) -> AsyncIterator[LocalWorld]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kruise import kinds
 from kruise.faces.face import Face
 from kruise.machinery.documents import Json, name_of, value_at, with_value
 from kruise.verbs.errors import UsageError, VerbError
@@ -45,7 +46,8 @@ def without_pods(kind: Face, document: Json, pods: Sequence[str], existing: Sequ
     """
     named = kind.named(name_of(document))
     if not kind.can_scale_down_by_name:
-        raise VerbError(f"{named}: scaledown works for CloneSets; a {kind} cannot be told which pods to delete")
+        able = ", ".join(f"{face}s" for face in kinds.faces() if face.can_scale_down_by_name)
+        raise VerbError(f"{named}: scaledown works for {able}; a {kind} cannot be told which pods to delete")
     wanted = list(dict.fromkeys(pods))
     if not wanted:
         raise UsageError("name the pods to delete: --pods NAME[,NAME...]")
