@@ -15,12 +15,15 @@ from kruise.api.apps.definitions import CLONE_SET_DEFINITION
 from kruise.api.native.storage import STORAGE_CLASSES
 from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
 from kruise.manager.gates import GATES
+from tests.support.distributions import TOY
 from tests.support.transcripts import Step, matches, steps
 from tests.support.world import World, run_local
 
 DOCUMENTS = Path(__file__).parents[1] / "docs"
 MANIFESTS = sorted(path.name for path in (DOCUMENTS / "manifests").glob("*.yaml"))
 NAMES_A_POD = "cs-demo-scale-down.yaml"
+OWN_KIND = "troupe.yaml"
+"""Of a kind that only the document brings: its commands use it."""
 
 
 def cloneset_of(manifest: str) -> dict[str, Any]:
@@ -40,7 +43,7 @@ async def until_available(world: World, name: str, count: int) -> None:
     await world.until(check)
 
 
-@pytest.mark.parametrize("manifest", [name for name in MANIFESTS if name != NAMES_A_POD])
+@pytest.mark.parametrize("manifest", [name for name in MANIFESTS if name not in (NAMES_A_POD, OWN_KIND)])
 def test_the_pods_of_a_manifest_become_available(manifest: str) -> None:
     async def scenario(world: World) -> None:
         await world.client.create(STORAGE_CLASSES, dict(DEFAULT_STORAGE_CLASS))
@@ -129,6 +132,19 @@ def test_three_dots_stand_for_any_lines() -> None:
     assert matches(("a", "...", "d"), "a\nb\nc\nd\n")
     assert matches(("a", "...", "d"), "a\nd\n")
     assert not matches(("a", "...", "d"), "a\nb\n")
+
+
+# What a document takes from files
+
+SHOWN_FILE = re.compile(r"^```python\n# troupe/(\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_kind_of_your_own_is_the_toy() -> None:
+    """Its parts stand in the document as they stand in the files."""
+    shown = SHOWN_FILE.findall((DOCUMENTS / "your-own-kind.md").read_text())
+    assert {file for file, _ in shown} == {path.name for path in TOY.glob("*.py")} - {"__init__.py"}
+    for file, text in shown:
+        assert text in (TOY / file).read_text(), f"docs/your-own-kind.md shows another {file}"
 
 
 # What the reference of CloneSet says

@@ -32,6 +32,10 @@ def test_a_plan_and_its_rollout_on_the_local_cluster(shell: Shell) -> None:
     assert walk(DOCUMENTS / "plan-and-reality.md", shell) > 12
 
 
+def test_a_kind_of_your_own_on_the_local_cluster(shell: Shell) -> None:
+    assert walk(DOCUMENTS / "your-own-kind.md", shell) > 20
+
+
 @pytest.mark.nodes
 @pytest.mark.parametrize(("document", "commands"), [("cloneset-tutorial.md", 100), ("plan-and-reality.md", 12)])
 def test_documents_on_real_nodes(real_nodes: RealNodes, tmp_path: Path, document: str, commands: int) -> None:

@@ -29,8 +29,9 @@ def environment(directory: Path, *programs: Path) -> dict[str, str]:
 
 
 def lay_out_documents(directory: Path) -> None:
-    """As in the checkout: documents name their manifests by `docs/manifests`."""
+    """As in the checkout: documents name their manifests by `docs/manifests`, and the toy kind by `tests/toy`."""
     (directory / "docs").symlink_to(DOCUMENTS)
+    (directory / "tests").symlink_to(ROOT / "tests")
 
 
 @contextlib.contextmanager

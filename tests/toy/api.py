@@ -6,7 +6,7 @@ from typing import Annotated
 
 from kruise.api.apps.shared import WorkloadCondition
 from kruise.api.definitions import Column, Definition, Scale, Version, definition
-from kruise.api.meta import Condition, ObjectMeta
+from kruise.api.meta import Condition, PartialObject
 from kruise.api.resource import Resource
 from kruise.api.schema import About, Int32, Int64
 from kruise.machinery.codec import Struct
@@ -39,12 +39,9 @@ class TroupeStatus(Struct):
     ] = ()
 
 
-class Troupe(Struct):
+class Troupe(PartialObject):
     """Some pods of one image."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: Annotated[TroupeSpec, About("What it should be.")] = TroupeSpec()
     status: Annotated[TroupeStatus, About("What it is.")] = TroupeStatus()
 
@@ -57,12 +54,9 @@ class TroupeSpecV1Alpha1(Struct):
     paused: Annotated[bool, About("Whether pods keep the image that they have. False if absent.")] = False
 
 
-class TroupeV1Alpha1(Struct):
+class TroupeV1Alpha1(PartialObject):
     """Some pods of one image."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: ObjectMeta = ObjectMeta()
     spec: Annotated[TroupeSpecV1Alpha1, About("What it should be.")] = TroupeSpecV1Alpha1()
     status: Annotated[TroupeStatus, About("What it is.")] = TroupeStatus()
 
