@@ -7,6 +7,7 @@ from typing import Any
 
 from kruise.foresight.forecast import FieldChange, Forecast, How, Move, Staying, Stop, Warning, Wave
 from kruise.foresight.rendering.report import Report
+from kruise.workloads import causes
 
 IMAGE = "image of main changes"
 PARTITION = "partition keeps 3 pods at their old revision"
@@ -35,9 +36,11 @@ def forecast(**changes: Any) -> Forecast:
         from_revision="web-old",
         to_revision="web-new",
         waves=tuple(waves),
-        stops=(Stop(code="partition", at=23.6, message=PARTITION, remedy=LOWER, pods=("web-h", "web-i", "web-j")),),
+        stops=(
+            Stop(meaning=causes.PARTITION, at=23.6, message=PARTITION, remedy=LOWER, pods=("web-h", "web-i", "web-j")),
+        ),
         staying=tuple(
-            Staying(pod=f"web-{name}", revision="web-old", code="partition", message=PARTITION, remedy=LOWER)
+            Staying(pod=f"web-{name}", revision="web-old", meaning=causes.PARTITION, message=PARTITION, remedy=LOWER)
             for name in "hij"
         ),
         warnings=(

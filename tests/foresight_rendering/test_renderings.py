@@ -18,6 +18,7 @@ from kruise.foresight.rendering.data import as_data
 from kruise.foresight.rendering.lines import lines
 from kruise.foresight.rendering.markdown import markdown
 from kruise.foresight.rendering.report import Drift, Drifted, Report
+from kruise.workloads import causes
 from tests.foresight_rendering.reports import many, report
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -58,12 +59,14 @@ def stuck() -> Report:
     return report(
         waves=(Wave(number=1, begins=0.0, moves=(never, later), fewest_available=7),),
         stops=(
-            Stop(code="hook", at=1.0, message="waits for label ready", remedy="remove it", is_last=False),
-            Stop(code="max-unavailable", at=4.0, message="used up by web-a", remedy="repair it", pods=("web-c",)),
+            Stop(meaning=causes.HOOK, at=1.0, message="waits for label ready", remedy="remove it", is_last=False),
+            Stop(
+                meaning=causes.MAX_UNAVAILABLE, at=4.0, message="used up by web-a", remedy="repair it", pods=("web-c",)
+            ),
         ),
         staying=(
-            Staying(pod="web-c", revision="web-old", code="max-unavailable", message="used up by web-a"),
-            Staying(pod="web-n", revision="web-old", code="updating", message="its image cannot be pulled"),
+            Staying(pod="web-c", revision="web-old", meaning=causes.MAX_UNAVAILABLE, message="used up by web-a"),
+            Staying(pod="web-n", revision="web-old", meaning=causes.UPDATING, message="its image cannot be pulled"),
         ),
         warnings=(Warning(code="deadlock", message="nobody moves any more"),),
         fewest_available=7,

@@ -8,16 +8,19 @@ import pytest
 
 from kruise.foresight.forecast import How, Move, Staying, Stop, Warning, Wave
 from kruise.foresight.rendering.verdict import Verdict, headline, verdict_of
+from kruise.workloads import causes
 from tests.foresight_rendering.reports import report
 
 NOTHING: dict[str, Any] = {"waves": (), "stops": (), "staying": (), "warnings": (), "seconds": 0.0}
-PAUSED = Stop(code="paused", at=0.0, message="the update is paused")
-BLOCKED = Stop(code="in-place-only", at=2.0, message="cannot be updated in place: args change")
-FULL = Stop(code="max-unavailable", at=0.0, message="used up by web-a")
-HELD = Stop(code="hook", at=0.0, message="waits for somebody")
-PARTITION = Stop(code="partition", at=0.0, message="kept back")
-HOOK = Stop(code="hook", at=1.0, message="waits for the hook", is_last=False)
-STAYS = Staying(pod="web-a", revision="web-old", code="max-unavailable", message="maxUnavailable 0 allows 0 pods")
+PAUSED = Stop(meaning=causes.PAUSED, at=0.0, message="the update is paused")
+BLOCKED = Stop(meaning=causes.IN_PLACE_ONLY, at=2.0, message="cannot be updated in place: args change")
+FULL = Stop(meaning=causes.MAX_UNAVAILABLE, at=0.0, message="used up by web-a")
+HELD = Stop(meaning=causes.HOOK, at=0.0, message="waits for somebody")
+PARTITION = Stop(meaning=causes.PARTITION, at=0.0, message="kept back")
+HOOK = Stop(meaning=causes.HOOK, at=1.0, message="waits for the hook", is_last=False)
+STAYS = Staying(
+    pod="web-a", revision="web-old", meaning=causes.MAX_UNAVAILABLE, message="maxUnavailable 0 allows 0 pods"
+)
 DONE: dict[str, Any] = {"stops": (), "staying": (), "is_complete": True, "seconds": 80.0}
 
 

@@ -20,7 +20,6 @@ from kruise.machinery.codec import Raw, Struct, canonical, decode, encode, evolv
 from kruise.machinery.digest import digest, plan_to_data
 from kruise.machinery.journal import SHOWN, Journal, ReplayError, replay
 from kruise.machinery.plan import (
-    Cause,
     Conclusion,
     EventNote,
     Held,
@@ -34,6 +33,7 @@ from kruise.machinery.plan import (
     patch,
     single,
 )
+from kruise.workloads.causes import PARTITION
 
 KEY = Key("ns", "web")
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -73,7 +73,7 @@ def decide(seen: Seen) -> Plan:
             single("make", create(PODS, body, reason="missing", owner_uid="o1"), slow_start=True),
             single("patch", *(patch(t, change, uid="u", reason="x", patch_type=PatchType.JSON) for t in targets[:1])),
         ),
-        held=tuple(Held(target=t, causes=(Cause(code="partition", message="kept"),)) for t in targets),
+        held=tuple(Held(target=t, causes=(PARTITION.cause("kept"),)) for t in targets),
         wakes=(Wake(after=seen.ratio, reason="later"),),
         memo=Memo(limits=seen.limits, now=seen.now, order=tuple(seen.limits)),
     )

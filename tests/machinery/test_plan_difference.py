@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.api.native.pod import PODS
+from kruise.machinery.causes import Catalogue
 from kruise.machinery.codec import Struct, canonical
 from kruise.machinery.digest import plan_to_data
-from kruise.machinery.plan import Cause, Held, Plan, Target, Wake, create, delete, patch, single
+from kruise.machinery.plan import Held, Plan, Target, Wake, create, delete, patch, single
 from kruise.machinery.plan_difference import Change, differences
+from kruise.workloads.causes import SHARED
 
 
 def target(name: str) -> Target:
@@ -33,7 +35,7 @@ def plan(*, image: str = "nginx:1", code: str = "partition", extra: bool = False
                 single("scale", create(PODS, body, reason="0 of 1 pods are there"), *removals),
                 single("update", patch(target("web-c"), {"x": 1}, uid="u", reason="in place", subresource="status")),
             ),
-            held=(Held(target=target("web-d"), causes=(Cause(code=code, message="kept back"),)),),
+            held=(Held(target=target("web-d"), causes=(Catalogue(SHARED).meaning(code, "").cause("kept back"),)),),
             wakes=(Wake(after=1.5, reason="later"),),
             memo=Counted(figures={"updated": 1}, order=("a", "b")),
         )

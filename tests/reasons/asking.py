@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from kruise.cli import journal_access
 from kruise.cli.deciding import Asking, explain, lone_pod, owner_of
 from kruise.cli.session import Session
 from kruise.faces.native import POD
+from kruise.machinery.causes import Act, Meaning
 from kruise.reasons import dump
-from kruise.reasons.links import Act, Answer, Link
+from kruise.reasons.links import Answer, Link
 from kruise.verbs.kinds import find
 from kruise.verbs.targets import Target
 from tests.scenarios.stage import Stage
@@ -46,9 +48,9 @@ async def ask_journal(stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str =
     assert isinstance(world, LocalWorld)
 
     async def latest_decision(
-        session: Session, controller: str, key: Key, *, manager_url: str = ""
+        session: Session, controller: str, key: Key, *, causes: Iterable[Meaning] = (), manager_url: str = ""
     ) -> tuple[dump.Dumped, str]:
-        return dump.read(world.journal.dump(controller, key, causes_once=True)), "the manager of the test"
+        return dump.read(world.journal.dump(controller, key, causes_once=True), causes), "the manager of the test"
 
     monkeypatch.setattr(journal_access, "latest_decision", latest_decision)
     return await ask(stage, name, asking=Asking())

@@ -15,16 +15,18 @@ from kruise.api.native.pod import PODS, Pod
 from kruise.faces.native import STATEFUL_SET
 from kruise.inplace import keys
 from kruise.machinery import codec
+from kruise.machinery.causes import Act, Catalogue, Cause
 from kruise.machinery.digest import plan_to_data
-from kruise.machinery.plan import Cause, Held, Plan, Target
+from kruise.machinery.plan import Held, Plan, Target
 from kruise.reasons import dump
 from kruise.reasons.assembling import Facts, assemble
 from kruise.reasons.data import as_data
 from kruise.reasons.decision import About, Decision, Step, of_plan
 from kruise.reasons.diagnosis import Place, Surroundings, diagnose
-from kruise.reasons.links import OBJECT, Act, Answer, Source
+from kruise.reasons.links import OBJECT, Answer, Source
 from kruise.reasons.manager import manager_by
 from kruise.reasons.words import groups, in_short, listed, told, told_of_lone_pod, told_of_pod
+from kruise.workloads.causes import MAX_UNAVAILABLE
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from kruise.workloads.cloneset.situation import Snapshot
@@ -39,6 +41,11 @@ def document(**options: Any) -> Json:
     status = {"updateRevision": NEW.metadata.name, "observedGeneration": 1, **options.pop("status", {})}
     found: Json = codec.decode(codec.encode(make_cloneset(status=status, **options)), dict)
     return found
+
+
+def unknown(code: str, message: str, details: Json | None = None, remedy: str = "") -> Cause:
+    """As it is read from the journal of another version."""
+    return Catalogue(()).meaning(code, remedy).cause(message, details=details, remedy=remedy)
 
 
 def held(name: str, *causes: Cause) -> tuple[About, tuple[Cause, ...]]:
@@ -59,7 +66,7 @@ def blocked(pods: int, down: int) -> Answer:
     ]
     others = [make_pod(f"o{number}", old=True) for number in range(pods - down)]
     users = [pod.metadata.name for pod in broken]
-    cause = Cause(code="max-unavailable", message="used up", details={"unavailable": users}, remedy="wait")
+    cause = MAX_UNAVAILABLE.cause("used up", details={"unavailable": users}, remedy="wait")
     decision = Decision(held=tuple(held(pod.metadata.name, cause) for pod in others))
     return answer_of([*broken, *others], decision, document(replicas=pods))
 
@@ -118,7 +125,7 @@ def test_many_different_causes_are_bounded() -> None:
     pods = [make_pod(f"p{number}", old=True) for number in range(12)]
     decision = Decision(
         held=tuple(
-            held(pod.metadata.name, Cause(code="new-code", message=f"cause {number}", remedy="do something"))
+            held(pod.metadata.name, unknown("new-code", f"cause {number}", remedy="do something"))
             for number, pod in enumerate(pods)
         )
     )
@@ -132,8 +139,8 @@ def test_a_code_that_nobody_knows_is_taken_at_its_word() -> None:
     """A kind that came since brings its own causes."""
     decision = Decision(
         held=(
-            held("web-a", Cause(code="moon", message="the moon is not full", remedy="change the moon")),
-            held("web-b", Cause(code="tide", message="the tide is high", details={"hours": 3})),
+            held("web-a", unknown("moon", "the moon is not full", remedy="change the moon")),
+            held("web-b", unknown("tide", "the tide is high", details={"hours": 3})),
         )
     )
     answer = answer_of([make_pod("a", old=True), make_pod("b", old=True)], decision, document(replicas=2))
@@ -142,7 +149,7 @@ def test_a_code_that_nobody_knows_is_taken_at_its_word() -> None:
 
 def test_who_used_up_a_limit_may_be_well_by_now() -> None:
     """A journal is a moment old."""
-    cause = Cause(code="max-unavailable", message="used up", details={"unavailable": ["web-b", "web-gone"]})
+    cause = MAX_UNAVAILABLE.cause("used up", details={"unavailable": ["web-b", "web-gone"]})
     answer = answer_of(
         [make_pod("a", old=True), make_pod("b")], Decision(held=(held("web-a", cause),)), document(replicas=2)
     )
@@ -156,14 +163,14 @@ def test_who_used_up_a_limit_may_be_well_by_now() -> None:
 
 def test_pods_that_wait_for_each_other_do_not_go_round_in_circles() -> None:
     down = [make_pod(name, old=True, ready=False) for name in "ab"]
-    cause = Cause(code="max-unavailable", message="used up", details={"unavailable": ["web-a", "web-b"]})
+    cause = MAX_UNAVAILABLE.cause("used up", details={"unavailable": ["web-a", "web-b"]})
     answer = answer_of(down, Decision(held=tuple(held(f"web-{name}", cause) for name in "ab")), document(replicas=2))
     assert {end.code for end in answer.ends("web-a")} == {"not-ready"}
     assert len(told(answer)) < 12
 
 
 def test_a_limit_without_users_must_be_raised() -> None:
-    cause = Cause(code="max-unavailable", message="no room", details={"budget": 0, "unavailable": []}, remedy="wait")
+    cause = MAX_UNAVAILABLE.cause("no room", details={"budget": 0, "unavailable": []}, remedy="wait")
     pods, doc = [make_pod("a", old=True), make_pod("b", old=True)], document(replicas=2)
     alone = answer_of(pods, Decision(held=(held("web-a", cause), held("web-b", cause))), doc)
     assert [(end.act, end.remedy[:5]) for end in alone.ends("web-a")] == [(Act.SOMEBODY, "raise")]
@@ -238,7 +245,7 @@ def test_a_dump_tells_what_its_plan_did(causes_once: bool) -> None:
 
 
 def test_one_cause_of_many_is_told_once() -> None:
-    cause = Cause(code="max-unavailable", message="used up", details={"unavailable": ["x"]}, remedy="wait")
+    cause = MAX_UNAVAILABLE.cause("used up", details={"unavailable": ["x"]}, remedy="wait")
     held = tuple(Held(target=Target(PODS, "demo", name), causes=(cause,)) for name in "abc")
     data = plan_to_data(Plan(held=held), causes_once=True)
     assert [told["code"] for told in data["causes"]] == ["max-unavailable"]

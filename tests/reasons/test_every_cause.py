@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import kruise
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.apps import DEPLOYMENTS
 from kruise.api.native.events import EVENTS, LEASES
@@ -18,16 +15,17 @@ from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.inplace import keys
 from kruise.kinds import faces, features
+from kruise.machinery.causes import Act
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.times import format_micro_time
 from kruise.manager.options import Options, Role
-from kruise.reasons.codes import CODES, OF_PLANS, REMARKS
-from kruise.reasons.links import OBJECT, Act, Answer
+from kruise.reasons import causes
+from kruise.reasons.links import OBJECT, Answer
+from kruise.workloads.causes import SHARED
 from tests.reasons.asking import ask, ask_both, ask_pod, codes, ends, is_helped
 from tests.scenarios.stage import OK_GATE, Stage, names
 from tests.support.world import Json, LocalWorld, run_local
 
-SOURCES = Path(kruise.__file__).parent
 HOOK = "example.com/hook"
 MISSING = "nginx:missing"
 KNOB = "sim.kruise.io"
@@ -521,23 +519,8 @@ def test_a_cause_is_named(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_every_code_has_a_scene() -> None:
     reached = {code for scene in SCENES for code in scene.codes}
-    assert sorted(CODES.keys() - reached) == []
-
-
-def test_every_code_in_the_sources_is_known() -> None:
-    """Codes that decisions name, and those that are named here."""
-    found: dict[str, str] = {}
-    for path in [*(SOURCES / "workloads").rglob("*.py"), *(SOURCES / "reasons").rglob("*.py")]:
-        text = path.read_text()
-        for pattern in (r'code="([a-z-]+)"', r'_hold\(\w+, "([a-z-]+)"', r'_(?:link|own)\(\s*"([a-z-]+)"'):
-            found |= dict.fromkeys(re.findall(pattern, text), path.name)
-    assert len(found) > 30
-    assert {code: file for code, file in found.items() if code not in CODES and code not in REMARKS} == {}
-
-
-def test_no_code_is_left_over() -> None:
-    text = "".join(path.read_text() for path in SOURCES.rglob("*.py") if path.name != "codes.py")
-    assert [code for code in CODES if f'"{code}"' not in text] == []
+    known = (*SHARED, *(cause for kind in faces() for cause in kind.causes), *causes.OF_PODS, *causes.OF_WORKLOADS)
+    assert sorted({meaning.code for meaning in known} - reached) == []
 
 
 def test_controllers_are_called_after_their_kinds() -> None:
@@ -548,15 +531,3 @@ def test_controllers_are_called_after_their_kinds() -> None:
     ours = {name: kind.controller for name, kind in called.items() if kind is not None}
     assert ours
     assert all(name == expected for name, expected in ours.items())
-
-
-def test_codes_of_plans_come_with_their_words() -> None:
-    assert all(meaning.says for meaning in CODES.values())
-    assert OF_PLANS.keys() < CODES.keys()
-
-
-def test_the_document_tells_of_every_code() -> None:
-    text = (SOURCES.parents[1] / "docs" / "why.md").read_text()
-    told = dict(re.findall(r"^\| `([a-z-]+)` \| .* \| (somebody|nobody|asked for) \|$", text, re.MULTILINE))
-    words = {Act.SOMEBODY: "somebody", Act.NOBODY: "nobody", Act.INTENDED: "asked for"}
-    assert told == {code: words[meaning.act] for code, meaning in CODES.items()}

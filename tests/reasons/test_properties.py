@@ -12,6 +12,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kruise.machinery.causes import Act
 from kruise.machinery.codec import decode, encode
 from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Plan
@@ -19,7 +20,7 @@ from kruise.reasons.assembling import Facts, assemble
 from kruise.reasons.data import as_data
 from kruise.reasons.decision import Decision, of_plan
 from kruise.reasons.dump import Dumped, read
-from kruise.reasons.links import OBJECT, Act, Answer, Source
+from kruise.reasons.links import OBJECT, Answer, Source
 from kruise.reasons.words import GROUPS, groups, told, told_of_pod
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
@@ -49,7 +50,7 @@ def ask(model: Model, decision: Decision, seen: int = 0) -> Answer:
 
 def dumped(snapshot: Snapshot, plan: Plan) -> Dumped:
     """As the journal of a manager tells it."""
-    return read(encode({"snapshot": snapshot, "plan": plan_to_data(plan, causes_once=True)}))
+    return read(encode({"snapshot": snapshot, "plan": plan_to_data(plan, causes_once=True)}), CLONE_SET.causes)
 
 
 def check_answer(checked: Checked, answer: Answer) -> None:

@@ -13,20 +13,23 @@ from hypothesis import strategies as st
 from kruise.api.apps.cloneset import CloneSetStatus
 from kruise.api.native.pod import PODS, Pod
 from kruise.machinery import codec
-from kruise.machinery.plan import Cause, Held, Outcomes, Plan, Target
+from kruise.machinery.plan import Held, Outcomes, Plan, Target
 from kruise.workloads import waiting
+from kruise.workloads.causes import SHARED
+from kruise.workloads.cloneset.causes import CAUSES
 from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.support.clonesets import NOW, make_cloneset, make_pending, make_pod, make_situation
 
+KNOWN = {meaning.code: meaning for meaning in (*SHARED, *CAUSES)}
 LONG_AGO, JUST_NOW = "2030-01-01T11:50:00Z", "2030-01-01T11:59:40Z"
 
 
 def held(name: str, code: str, *, blockers: Iterable[str] = (), message: str = "it waits") -> Held:
     details = {"unavailable": list(blockers)} if blockers else {}
-    cause = Cause(code=code, message=message, details=details, remedy="do something")
+    cause = KNOWN[code].cause(message, details=details, remedy="do something")
     return Held(target=Target(PODS, "demo", name), causes=(cause,))
 
 

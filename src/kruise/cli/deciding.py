@@ -131,7 +131,7 @@ async def _decide(session: Session, kind: Face, document: Json, asking: Asking) 
         key = Key(namespace_of(document), name_of(document))
         try:
             dump, source = await journal_access.latest_decision(
-                session, kind.controller, key, manager_url=asking.manager_url
+                session, kind.controller, key, causes=kind.causes, manager_url=asking.manager_url
             )
         except journal_access.JournalUnavailable as error:
             reason = str(error)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from kruise.api.meta import Key
@@ -34,6 +35,7 @@ from kruise.machinery.codec import DecodeError, Struct, decode
 from kruise.verbs.errors import UsageError, VerbError
 
 if TYPE_CHECKING:
+    from kruise.machinery.causes import Meaning
     from kruise.reasons.dump import Dumped
 
 ENVIRONMENT = "KRUISE_MANAGER_URL"
@@ -91,13 +93,16 @@ async def latest_dump(session: Session, controller: str, key: Key, *, manager_ur
     return Dump(time=_read(body, _Head, source).time, body=body, source=source)
 
 
-async def latest_decision(session: Session, controller: str, key: Key, *, manager_url: str = "") -> tuple[Dumped, str]:
-    """The same, read, and where it came from. Raises `JournalUnavailable`, `NotKeptError` among them."""
+async def latest_decision(
+    session: Session, controller: str, key: Key, *, causes: Iterable[Meaning] = (), manager_url: str = ""
+) -> tuple[Dumped, str]:
+    """The same, read, and where it came from. `causes` are those that only the kind
+    knows. Raises `JournalUnavailable`, `NotKeptError` among them."""
     from kruise.reasons import dump
 
     body, source = await _ask(session, _path(controller, key), dump.QUERY, manager_url)
     try:
-        return dump.read(body), source
+        return dump.read(body, causes), source
     except DecodeError as error:
         raise _unreadable(source, error) from error
 

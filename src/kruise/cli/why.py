@@ -16,8 +16,8 @@ from kruise.machinery import collection
 if TYPE_CHECKING:
     from kruise.cli.deciding import Asking
     from kruise.cli.session import Session
+    from kruise.machinery.causes import Act
     from kruise.machinery.documents import Json
-    from kruise.reasons.links import Act
 
 WAITS = 3
 """Exit code where something waits that nobody asked to wait."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from kruise.api.meta import PartialObject
 from kruise.api.resource import Resource
 from kruise.faces.progress import Progress
+from kruise.machinery.causes import Meaning
 from kruise.machinery.documents import Json, Path
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ class Face:
     """Its `kruise.faces.forecast.ForecastFacts`: with them, `kruise plan` can tell what a change will do."""
     history: History | None = None
     restart: Restart | None = None
+    causes: tuple[Meaning, ...] = ()
+    """Those that only its plans name: for whoever reads a journal."""
 
     # What else can be done with it
     is_exposable: bool = False

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 
+from kruise.machinery.causes import Meaning
+
 
 class How(enum.StrEnum):
     """What happens to a pod."""
@@ -48,14 +50,18 @@ class Wave:
 class Stop:
     """A point where the rollout does not go on by itself."""
 
-    code: str
-    """As in the causes of a plan: `partition`, `paused`, `hook`, `in-place-only`, `max-unavailable`, ..."""
+    meaning: Meaning
+    """As in the causes of a plan: partition, paused, hook, in-place-only, max-unavailable, ..."""
     at: float
     message: str
     remedy: str = ""
     pods: tuple[str, ...] = ()
     is_last: bool = True
     """False: the forecast goes on as if somebody had answered (a hook), and says so."""
+
+    @property
+    def code(self) -> str:
+        return self.meaning.code
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +70,13 @@ class Staying:
 
     pod: str
     revision: str
-    code: str
+    meaning: Meaning
     message: str
     remedy: str = ""
+
+    @property
+    def code(self) -> str:
+        return self.meaning.code
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,8 +28,8 @@ from kruise.inplace import edits
 from kruise.machinery.plan import Action, Cause, Conclusion, Outcome, Plan, Result
 from kruise.machinery.revision_names import short_hash
 from kruise.machinery.spec import ControllerSpec, Source, View
+from kruise.workloads.causes import HOOK
 
-HOOK = "hook"
 _IDLE_WAKES = 50
 """So many looks in a row that change nothing, and nothing ever will."""
 _OVERTAKEN = 20
@@ -272,7 +272,7 @@ class Playing:
             return False
         done = self._let_go(lifecycle)
         for held in self.plan.held:
-            cause = next((cause for cause in held.causes if cause.code == HOOK), None)
+            cause = next((cause for cause in held.causes if cause.meaning == HOOK), None)
             pod = self._world.store(PODS).get(*held.target.key) if held.target.resource == PODS else None
             if cause is None or pod is None:
                 continue

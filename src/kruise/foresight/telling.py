@@ -10,17 +10,16 @@ from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.faces.forecast import ForecastFacts
 from kruise.foresight import podstates
+from kruise.foresight.causes import NOT_AVAILABLE, OLD_REVISION, REFUSED
 from kruise.foresight.forecast import How, Move, Staying, Stop
 from kruise.foresight.playing import Waiting
 from kruise.foresight.watching import Moved
 from kruise.inplace import keys
 from kruise.inplace.difference import Options, Refusal, compare
 from kruise.inplace.state import UpdateSpec
+from kruise.machinery.causes import Meaning
 from kruise.machinery.plan import Held, Plan
 from kruise.machinery.revision_names import short_hash
-
-NOT_AVAILABLE = "not-available"
-REFUSED = "refused"
 
 
 class Words:
@@ -88,7 +87,7 @@ def hook_stops(hooks: Mapping[str, Waiting]) -> tuple[Stop, ...]:
     """Points at which somebody else had to act, and was taken to."""
     return tuple(
         Stop(
-            code=waiting.cause.code,
+            meaning=waiting.cause.meaning,
             at=waiting.at,
             message=waiting.cause.message,
             remedy=waiting.cause.remedy,
@@ -101,21 +100,21 @@ def hook_stops(hooks: Mapping[str, Waiting]) -> tuple[Stop, ...]:
 
 def last_stops(plan: Plan, at: float, failures: Mapping[str, str]) -> tuple[Stop, ...]:
     """What holds whom in the end, by cause."""
-    groups: dict[str, list[Held]] = {}
+    groups: dict[Meaning, list[Held]] = {}
     for held in plan.held:
-        groups.setdefault(held.causes[0].code, []).append(held)
+        groups.setdefault(held.causes[0].meaning, []).append(held)
     stops = [
         Stop(
-            code=code,
+            meaning=meaning,
             at=at,
             message=members[0].causes[0].message,
             remedy=members[0].causes[0].remedy,
             pods=tuple(held.target.name for held in members if held.target.resource == PODS),
         )
-        for code, members in groups.items()
+        for meaning, members in groups.items()
     ]
     stops += (
-        Stop(code=REFUSED, at=at, message=f"{what} is refused: {error}", remedy="see who refuses it, and why")
+        Stop(meaning=REFUSED, at=at, message=f"{what} is refused: {error}", remedy="see who refuses it, and why")
         for what, error in failures.items()
     )
     return tuple(stops)
@@ -133,15 +132,21 @@ def staying(plan: Plan, pods: Iterable[Pod], unavailable: frozenset[str], target
         cause = causes.get(name)
         if cause is not None:
             found.append(
-                Staying(pod=name, revision=revision, code=cause.code, message=cause.message, remedy=cause.remedy)
+                Staying(
+                    pod=name,
+                    revision=revision,
+                    meaning=cause.meaning,
+                    message=cause.message,
+                    remedy=cause.remedy,
+                )
             )
         elif name in unavailable:
             message = podstates.trouble(pod) or "the pod is not ready"
             remedy = "see the pod's events and logs; a change of it is the only thing that this forecast believes in"
-            found.append(Staying(pod=name, revision=revision, code=NOT_AVAILABLE, message=message, remedy=remedy))
+            found.append(Staying(pod=name, revision=revision, meaning=NOT_AVAILABLE, message=message, remedy=remedy))
         elif is_active(pod) and short_hash(revision) != short_hash(target):
             message = f"the pod keeps revision {revision or 'none'}"
-            found.append(Staying(pod=name, revision=revision, code="old-revision", message=message))
+            found.append(Staying(pod=name, revision=revision, meaning=OLD_REVISION, message=message))
     return tuple(found)
 
 

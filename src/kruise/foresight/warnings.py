@@ -17,6 +17,7 @@ from kruise.machinery import codec
 from kruise.machinery.intorpercent import IntOrPercentError, is_percent, percentage
 from kruise.machinery.revisions import DEFAULT_HISTORY_LIMIT
 from kruise.machinery.wording import listed
+from kruise.workloads import causes
 
 _SURPRISE = Fraction(1, 10)
 """A percentage that comes to a number this much off, as a part of it, is worth a word."""
@@ -55,9 +56,9 @@ def with_warnings(forecast: Forecast, facts: Facts) -> Forecast:
 
 def _in_place_only(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
     for stop in forecast.stops:
-        if stop.code == "in-place-only":
+        if stop.meaning == causes.IN_PLACE_ONLY:
             yield Warning(
-                code="in-place-only",
+                code=stop.code,
                 message=f"{facts.kind.policy(facts.after)} refuses this change, the update stops: {stop.message}",
                 remedy=stop.remedy,
             )
@@ -65,8 +66,8 @@ def _in_place_only(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
 
 def _deadlock(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
     """At rest with pods that wait for others to become available: they wait for ever."""
-    held = [stop for stop in forecast.stops if stop.is_last and stop.code in ("max-unavailable", "deletion-budget")]
     limit = facts.limits.unavailable
+    held = [stop for stop in forecast.stops if stop.is_last and limit is not None and stop.meaning.field == limit.path]
     if not held or limit is None:
         return
     waiting = f"{sum(len(stop.pods) for stop in held)} pods never get their turn"
@@ -149,7 +150,7 @@ def _surge(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
 
 def _broken(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
     limit = facts.limits.unavailable
-    waits = forecast.waves or any(stop.code == "max-unavailable" for stop in forecast.stops)
+    waits = forecast.waves or any(stop.meaning == causes.MAX_UNAVAILABLE for stop in forecast.stops)
     if not facts.down or limit is None or not limit.pods or not waits or _template_is_same(forecast):
         return
     used = min(len(facts.down), limit.pods)
@@ -168,19 +169,19 @@ def _standing_still(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
     limits, replicas = facts.limits, facts.replicas
     if limits.is_on_delete:
         yield Warning(
-            code="on-delete",
+            code=causes.ON_DELETE.code,
             message="pods are only replaced when somebody deletes them: the change reaches no running pod",
             remedy="delete the pods when it suits you, or use RollingUpdate",
         )
     elif limits.is_paused:
         yield Warning(
-            code="paused",
+            code=causes.PAUSED.code,
             message="the update is paused: the new template reaches only pods that are made anew",
             remedy="resume it with `kruise rollout resume`",
         )
     elif limits.partition is not None and limits.partition.pods >= replicas > 0:
         yield Warning(
-            code="partition",
+            code=causes.PARTITION.code,
             message=f"partition {limits.partition.given} keeps all {replicas} pods at their revision",
             remedy=f"lower {limits.partition.path} to let pods go on",
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
@@ -12,33 +11,25 @@ from kruise.faces.face import Face
 from kruise.faces.progress import DEADLINE_EXCEEDED
 from kruise.inplace import keys
 from kruise.inplace.availability import is_available
-from kruise.machinery.causes import Cause
+from kruise.machinery.causes import WAITED_FOR, Act, Cause, Meaning
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import evolve
 from kruise.machinery.documents import Json, name_of, namespace_of, value_at
 from kruise.machinery.revision_names import is_revision
-from kruise.reasons import native
-from kruise.reasons.codes import CODES, act_of
+from kruise.reasons import causes, native
 from kruise.reasons.decision import Decision, Step
 from kruise.reasons.diagnosis import NOTHING_KNOWN, Place, Surroundings, diagnose
-from kruise.reasons.links import OBJECT, Act, Answer, Link, PodPlace, Remark, Source, Waiting
+from kruise.reasons.links import OBJECT, Answer, Link, PodPlace, Remark, Source, Waiting
 from kruise.reasons.manager import UNKNOWN, Manager
+from kruise.workloads import causes as shared
 
-_RAISE = {
-    "max-unavailable": "raise updateStrategy.rollingUpdate.maxUnavailable or maxSurge: nothing else makes room",
-    "deletion-budget": "raise updateStrategy.rollingUpdate.maxUnavailable or maxSurge: nothing else makes room",
-    "scale-limit": "raise scaleStrategy.maxUnavailable, or leave it out for no limit",
+_SAYS_LESS = (causes.LIFECYCLE_STATE, shared.UPDATING)
+"""What a pod shows of these, its plan tells better."""
+_REFUSALS = {
+    "FailedScale": causes.CREATE_REFUSED,
+    "ReplicaFailure": causes.CREATE_REFUSED,
+    "FailedUpdate": causes.UPDATE_REFUSED,
 }
-"""What to do where a limit holds although no pod uses it up."""
-
-_NOT_CHOSEN = frozenset({*_RAISE, "partition", "paused", "on-delete", "surge", "next", "failure-budget"})
-"""Causes of pods whose turn has not come."""
-_EXPLAINED_BY_PLAN = frozenset({"grace", "updating", "hook"})
-_UNDER_WAY = frozenset({"grace", "updating"})
-_SAYS_LESS = frozenset({"lifecycle-state", "updating"})
-_REFUSALS = {"FailedScale": "create-refused", "ReplicaFailure": "create-refused", "FailedUpdate": "update-refused"}
-_USERS = ("unavailable", "leaving")
-_NAME = re.compile(r"[a-z0-9][a-z0-9.-]*[a-z0-9]")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,43 +151,29 @@ class _Assembling:
     # The plan
 
     def _add_held(self, decision: Decision) -> None:
-        for about, causes in decision.held:
+        for about, held in decision.held:
             if about.is_pod and about.name in self._pods:
-                self._add(about.name, tuple(self._link(cause, about.name) for cause in causes))
+                self._add(about.name, tuple(self._link(cause, about.name) for cause in held))
             elif about.name == name_of(self._document) and about.plural == self._facts.kind.resource.plural:
-                self._add(OBJECT, tuple(self._link(cause, OBJECT) for cause in causes))
+                self._add(OBJECT, tuple(self._link(cause, OBJECT) for cause in held))
 
     def _link(self, cause: Cause, name: str) -> Link:
-        shared = self._shared.get(id(cause))
-        if shared is not None:
-            return shared
-        known = CODES.get(cause.code)
-        remedy = meant = known.remedy if known is not None else ""
-        if meant:
-            remedy = meant.format(target=self._place.target, flags=self._place.flags, pod=name)
+        known = self._shared.get(id(cause))
+        if known is not None:
+            return known
+        meaning = cause.meaning
+        told = meaning.remedy.format(target=self._place.target, flags=self._place.flags, pod=name)
         link = Link(
-            code=cause.code,
-            message=f"it waits for {cause.message}" if cause.code == "grace" else cause.message,
-            act=act_of(cause.code, cause.remedy),
-            remedy=remedy or cause.remedy,
-            leads_to=self._named(cause) if cause.details else self._told(cause, name),
+            meaning=meaning,
+            message=f"it waits for {cause.message}" if meaning == shared.GRACE else cause.message,
+            act=meaning.act,
+            remedy=told or cause.remedy,
+            leads_to=_waited_for(cause),
             details=cause.details,
         )
-        if cause.details and "{pod}" not in meant:
+        if "{pod}" not in meaning.remedy:
             self._shared[id(cause)] = link  # it is the same for whomever it holds
         return link
-
-    def _told(self, cause: Cause, name: str) -> tuple[str, ...]:
-        """The pods that the message of a cause names."""
-        return tuple(dict.fromkeys(one for one in _NAME.findall(cause.message) if one in self._pods and one != name))
-
-    def _named(self, cause: Cause) -> tuple[str, ...]:
-        """The pods in the lists of a cause's details."""
-        lists = {key: value for key, value in cause.details.items() if isinstance(value, list | tuple)}
-        # Those that use up a limit count even where they are gone since: then the limit is free again.
-        users = [str(one) for key in _USERS for one in lists.get(key, ())]
-        others = (one for value in lists.values() for one in value if one in self._pods)
-        return tuple(dict.fromkeys(users or others))
 
     def _add_steps(self, decision: Decision) -> None:
         """What the plan is about to do to pods. Writes of a journalled plan that arrived are told by the pods."""
@@ -204,7 +181,7 @@ class _Assembling:
         to_come = [step for step in creates if step.about.name not in self._pods]
         if to_come:
             message = f"{_count(len(to_come))} about to be created: {to_come[0].reason}"
-            self._add(OBJECT, (self._own("creating", message),))
+            self._add(OBJECT, (self._own(causes.CREATING, message),))
         for step in decision.steps:
             pod = self._pods.get(step.about.name)
             if pod is None or step.verb == Verb.CREATE.value or self._links.get(step.about.name):
@@ -213,7 +190,7 @@ class _Assembling:
                 continue
             if not self._is_settled_but_for(step, pod):
                 verb = "deleted" if step.verb == Verb.DELETE.value else "changed"
-                self._add(step.about.name, (self._own("moving", f"it is about to be {verb}: {step.reason}"),))
+                self._add(step.about.name, (self._own(causes.MOVING, f"it is about to be {verb}: {step.reason}"),))
 
     def _is_settled_but_for(self, step: Step, pod: Pod) -> bool:
         """Bookkeeping on a pod that serves at its revision is nothing that anybody waits for."""
@@ -248,43 +225,43 @@ class _Assembling:
         if not facts.kind.is_ours:
             manager = UNKNOWN
         if manager.is_down:
-            yield self._own("manager-down", manager.words, remedy=manager.remedy)
+            yield self._own(causes.MANAGER_DOWN, manager.words, remedy=manager.remedy)
         generation = self._number(("metadata", "generation"))
         seen = max(self._number(("status", "observedGeneration")), facts.generation_seen)
         if seen < generation and not manager.is_down:
             who = "the manager" if facts.kind.is_ours else f"the controller of {facts.kind}s"
             message = f"{who} has not looked at the newest spec yet: it is generation {generation}, seen is {seen}"
             remedy = f"if this lasts more than a few seconds: {manager.check}" if facts.kind.is_ours else ""
-            yield self._own("not-observed", message, remedy=remedy)
+            yield self._own(causes.NOT_OBSERVED, message, remedy=remedy)
         if value_at(self._document, ("metadata", "deletionTimestamp")):
             finalizers = value_at(self._document, ("metadata", "finalizers"), [])
             held = f"; finalizers hold it: {', '.join(finalizers)}" if finalizers else ""
             remedy = "whoever put the finalizers there must take them away when their work is done" if held else ""
             act = Act.SOMEBODY if held else Act.NOBODY
-            yield self._own("deleting", f"{self._place.target} is being deleted{held}", remedy=remedy, act=act)
+            yield self._own(causes.DELETING, f"{self._place.target} is being deleted{held}", remedy=remedy, act=act)
 
     def _of_conditions(self) -> Iterator[Link]:
         decision = self._facts.decision
         for condition in value_at(self._document, ("status", "conditions"), ()):
-            code = _REFUSALS.get(str(condition.get("type")))
-            if code is None or condition.get("status") != "True":
+            refusal = _REFUSALS.get(str(condition.get("type")))
+            if refusal is None or condition.get("status") != "True":
                 continue
             message = str(condition.get("message") or condition.get("reason") or "no reason is told")
             if decision is not None and decision.told_error == message:
                 continue  # the plan says it better, pod by pod
-            if code == "create-refused":
-                self._links[OBJECT] = [link for link in self._links[OBJECT] if link.code != "creating"]
-            yield self._own(code, message, remedy=_remedy_of(message, self._place))
+            if refusal == causes.CREATE_REFUSED:
+                self._links[OBJECT] = [link for link in self._links[OBJECT] if link.meaning != causes.CREATING]
+            yield self._own(refusal, message, remedy=_remedy_of(message, self._place))
 
     def _missing(self, wanted: int) -> Iterator[Link]:
         missing = wanted - len(self._counted)
         if missing <= 0 or value_at(self._document, ("metadata", "deletionTimestamp")):
             return
-        if any(link.code != "not-observed" for link in self._links.get(OBJECT, ())):
+        if any(link.meaning != causes.NOT_OBSERVED for link in self._links.get(OBJECT, ())):
             return
         # A pod that is to take over claims waits for its predecessor, which has its name.
         before = tuple(name for name, links in self._links.items() if links and name not in self._counted)
-        link = self._own("creating", f"{_count(missing)} missing; created as soon as nothing is in the way")
+        link = self._own(causes.CREATING, f"{_count(missing)} missing; created as soon as nothing is in the way")
         yield evolve(link, leads_to=tuple(name for name in before if name != OBJECT))
 
     def _add_forgotten(self) -> None:
@@ -294,7 +271,7 @@ class _Assembling:
                 continue
             leads = (OBJECT,) if self._links.get(OBJECT) else ()
             message = "it has an older revision; the manager deals with other things first"
-            self._add(name, (evolve(self._own("next", message), leads_to=leads),))
+            self._add(name, (evolve(self._own(shared.NEXT, message), leads_to=leads),))
 
     def _lead_limits_on(self) -> None:
         """A limit that no pod uses up is taken by pods that the same plan moves, or by pods that are missing; or it
@@ -305,28 +282,28 @@ class _Assembling:
             users = tuple(dict.fromkeys(step.about.name for step in decision.steps)) or self._chosen_and_held(decision)
         for name, links in self._links.items():
             for index, link in enumerate(links):
-                if link.code in ("moving", "next") and self._facts.manager.is_down:
+                if link.meaning in (causes.MOVING, shared.NEXT) and self._facts.manager.is_down:
                     links[index] = evolve(link, leads_to=(OBJECT,))
-                elif link.code in _RAISE and not link.leads_to and not link.details.get("limit"):
+                elif link.meaning.relief and not link.leads_to and not link.details.get("limit"):
                     links[index] = self._led_on(name, link, users)
 
     def _led_on(self, name: str, link: Link, users: tuple[str, ...]) -> Link:
-        if link.code != "scale-limit" and users:
+        if link.meaning != shared.SCALE_LIMIT and users:
             return evolve(link, leads_to=users)
         if name != OBJECT and self._links.get(OBJECT):
             return evolve(link, leads_to=(OBJECT,))
-        return evolve(link, act=Act.SOMEBODY, remedy=_RAISE[link.code])
+        return evolve(link, act=Act.SOMEBODY, remedy=link.meaning.relief)
 
     def _chosen_and_held(self, decision: Decision) -> tuple[str, ...]:
         """Pods whose turn it was, and which something else holds: they keep their place in the wave."""
         return tuple(
             about.name
-            for about, causes in decision.held
-            if about.is_pod and all(cause.code not in _NOT_CHOSEN for cause in causes) and about.name in self._links
+            for about, held in decision.held
+            if about.is_pod and not any(cause.meaning.is_before_turn for cause in held) and about.name in self._links
         )
 
-    def _own(self, code: str, message: str, *, remedy: str = "", act: Act | None = None) -> Link:
-        return Link(code=code, message=message, act=act or CODES[code].act, remedy=remedy)
+    def _own(self, why: Meaning, message: str, *, remedy: str = "", act: Act | None = None) -> Link:
+        return Link(meaning=why, message=message, act=act or why.act, remedy=remedy)
 
     def _remarks(self) -> Iterator[Remark]:
         for condition in value_at(self._document, ("status", "conditions"), ()):
@@ -337,23 +314,30 @@ class _Assembling:
             yield Remark(code="not-readable", message=what)
 
 
+def _waited_for(cause: Cause) -> tuple[str, ...]:
+    """They count even where they are gone since: then what they kept others from is free again."""
+    named = (cause.details.get(key, ()) for key in WAITED_FOR)
+    return tuple(dict.fromkeys(str(one) for names in named if isinstance(names, list | tuple) for one in names))
+
+
 def _joined(name: str, planned: list[Link], found: tuple[Link, ...]) -> Iterator[Link]:
     """Causes of the plan and what is wrong with the pod, without saying one thing twice."""
-    codes = {link.code for link in planned}
-    replaced = {link.code for link in found} & {"unscheduled", "terminating"}
-    if "scheduling-gate" in {link.code for link in found}:
-        replaced = replaced | {"unscheduled"}
+    is_on_its_way = any(link.meaning.is_own_step for link in planned)
+    shown = {link.meaning for link in found}
+    replaced = shown & {shared.UNSCHEDULED, shared.TERMINATING}
+    if causes.SCHEDULING_GATE in shown:
+        replaced |= {shared.UNSCHEDULED}
     is_troubled = any(link.act is Act.SOMEBODY for link in found)
     for link in planned:
-        if link.code in _UNDER_WAY and is_troubled:
+        if link.meaning.is_own_step and link.act is Act.NOBODY and is_troubled:
             # It would end by itself, were it not for what follows.
             yield evolve(link, leads_to=(name,))
-        elif link.code not in replaced:
+        elif link.meaning not in replaced:
             yield link
     for link in found:
-        if planned and link.code in _SAYS_LESS:
+        if planned and link.meaning in _SAYS_LESS:
             continue
-        if codes & _EXPLAINED_BY_PLAN and link.act is not Act.SOMEBODY:
+        if is_on_its_way and link.act is not Act.SOMEBODY:
             continue
         yield link
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kruise.machinery.causes import Act
 from kruise.machinery.codec import to_builtins
-from kruise.reasons.links import OBJECT, Act, Answer, Link, Waiting
+from kruise.reasons.links import OBJECT, Answer, Link, Waiting
 
 
 def as_data(answer: Answer, *, pod: str = "") -> dict[str, Any]:

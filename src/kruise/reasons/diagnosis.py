@@ -18,15 +18,15 @@ from kruise.inplace import keys
 from kruise.inplace.availability import is_available, is_update_ready, seconds_until_available
 from kruise.inplace.state import BrokenAnnotation, state_of
 from kruise.machinery.ages import age
+from kruise.machinery.causes import Act, Meaning
 from kruise.machinery.codec import Struct
 from kruise.machinery.wording import shortened
-from kruise.reasons.codes import CODES
-from kruise.reasons.links import Act, Link
+from kruise.reasons import causes
+from kruise.reasons.links import Link
+from kruise.workloads import causes as shared
 
-_PATIENCE = 60.0
-"""Seconds that a container may run without being ready before that is called a trouble."""
 _START_TROUBLES = frozenset({"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedMapVolume"})
-_TOLD_BY_EVENTS = frozenset({"starting", "probe"})
+_TOLD_BY_EVENTS = (causes.STARTING, causes.PROBE)
 _PREEMPTION = re.compile(r"\.? (no new claims to deallocate, )?preemption: .*$", re.DOTALL)
 """What a scheduler adds about pods that it could put out, mostly in vain."""
 _LONGEST = 300
@@ -74,7 +74,7 @@ def diagnose(
 def needs_events(pod: Pod, now: datetime) -> bool:
     """Whether the pod itself does not say what is wrong with it."""
     found = diagnose(pod, min_ready_seconds=0, now=now, place=Place())
-    return any(link.code in _TOLD_BY_EVENTS for link in found)
+    return any(link.meaning in _TOLD_BY_EVENTS for link in found)
 
 
 class _Look:
@@ -110,7 +110,9 @@ class _Look:
         finalizers = metadata.finalizers
         if until > self._now:
             left = age(self._now, until)
-            yield self._link("terminating", f"it is being deleted; its containers have {left} to end", "wait for that")
+            yield self._link(
+                shared.TERMINATING, f"it is being deleted; its containers have {left} to end", "wait for that"
+            )
             return
         yield from self._node()
         held = f"finalizers hold it: {', '.join(finalizers)}" if finalizers else "its node has not reported its end"
@@ -121,7 +123,7 @@ class _Look:
         )
         since = age(until, self._now)
         message = f"it is being deleted, and its time was over {since} ago; {held}"
-        yield self._link("terminating", message, remedy, act=Act.SOMEBODY, alike=held)
+        yield self._link(shared.TERMINATING, message, remedy, act=Act.SOMEBODY, alike=held)
 
     def _finished(self) -> Iterator[Link]:
         status = self._pod.status
@@ -129,7 +131,9 @@ class _Look:
             return
         told = " ".join(text for text in (status.reason, status.message) if text)
         message = f"it has ended ({status.phase}{': ' if told else ''}{_short(told)})"
-        yield self._link("finished", message, f"see why, then delete it: kubectl delete pod {self._name}{self._flags}")
+        yield self._link(
+            causes.FINISHED, message, f"see why, then delete it: kubectl delete pod {self._name}{self._flags}"
+        )
 
     def _placing(self) -> Iterator[Link]:
         if self._pod.spec.node_name:
@@ -137,17 +141,17 @@ class _Look:
         gates = [gate.name for gate in self._pod.spec.scheduling_gates]
         if gates:
             message = f"scheduling gates hold it: {', '.join(gates)}"
-            yield self._link("scheduling-gate", message, "whoever put them there must take them away")
+            yield self._link(causes.SCHEDULING_GATE, message, "whoever put them there must take them away")
             return
         scheduled = condition(self._pod, "PodScheduled")
         if scheduled is None or not scheduled.message:
             message = "it has no node yet: no scheduler has looked at it"
             remedy = f"if this lasts, see whether scheduler {self._scheduler} runs"
-            yield self._link("unscheduled", message, remedy, act=Act.NOBODY)
+            yield self._link(shared.UNSCHEDULED, message, remedy, act=Act.NOBODY)
             return
         message = f"no node takes it: {_short(_PREEMPTION.sub('', scheduled.message))}"
         remedy = "make room, add a node that fits, or correct what the pod asks for (resources, node selector, ...)"
-        yield self._link("unscheduled", message, remedy + self._undo())
+        yield self._link(shared.UNSCHEDULED, message, remedy + self._undo())
 
     def _node(self) -> Iterator[Link]:
         name, around = self._pod.spec.node_name, self._around
@@ -155,7 +159,7 @@ class _Look:
             remedy = (
                 f"the pod goes when the cluster notices; at once: kubectl delete pod {self._name}{self._flags} --force"
             )
-            yield self._link("node-gone", f"its node {name} is gone", remedy)
+            yield self._link(causes.NODE_GONE, f"its node {name} is gone", remedy)
             return
         if around.node is None:
             return
@@ -164,7 +168,7 @@ class _Look:
             return
         told = _short(ready.message) or "no reason is told"
         message = f"its node {name} is not ready: {told}"
-        yield self._link("node-not-ready", message, f"bring the node back, or see: kubectl describe node {name}")
+        yield self._link(causes.NODE_NOT_READY, message, f"bring the node back, or see: kubectl describe node {name}")
 
     def _containers(self) -> Iterator[Link]:
         status = self._pod.status
@@ -198,7 +202,7 @@ class _Look:
                 yield self._crash(status, what)
         elif waiting is not None and waiting.reason not in GOING_WELL:
             message = f"{what} cannot be started: {waiting.reason}: {_short(waiting.message)}"
-            yield self._link("container-error", message, self._correct("what the message names"))
+            yield self._link(causes.CONTAINER_ERROR, message, self._correct("what the message names"))
         elif self._ends_again_and_again(status):
             yield self._crash(status, what)
         elif is_init or state.running is None:
@@ -208,7 +212,7 @@ class _Look:
 
     def _no_image(self, container: str, what: str, image: str, told: str) -> Link:
         message = f"{what} cannot get its image {image}: {_without_wrapping(told)}"
-        return self._link("image-pull", message, self._correct_image(container), alike=f"{container} {image}")
+        return self._link(causes.IMAGE_PULL, message, self._correct_image(container), alike=f"{container} {image}")
 
     def _is_replaced(self, status: ContainerStatus) -> bool:
         """Whether it ever ran what the pod asks for now, as far as one can tell."""
@@ -243,7 +247,7 @@ class _Look:
                 how += f": {_short(last.message)}"
         logs = f"kubectl logs {self._name}{self._flags} -c {status.name} --previous"
         return self._link(
-            "crash-loop",
+            causes.CRASH_LOOP,
             f"{what} crashes: {how}; {times} so far",
             f"see what it said: {logs}; then {self._correct('the template')}",
             alike=f"{what} {how}",
@@ -255,22 +259,24 @@ class _Look:
         probe = "startup probe" if status.started is False else "readiness probe"
         told = next((_short(event.message) for event in self._around.events if event.reason == "Unhealthy"), "")
         message = f"{what} runs, but has not passed its {probe}{': ' if told else ''}{told}"
-        if since is None or (self._now - since).total_seconds() < _PATIENCE:
+        if since is None or (self._now - since).total_seconds() < causes.PROBE.patience:
             ran = age(since, self._now) if since is not None else "a moment"
             remedy = f"wait: it has been running for {ran}"
-            return self._link("probe", message, remedy, act=Act.NOBODY, alike=f"{what} {probe} new")
+            return self._link(causes.PROBE, message, remedy, act=Act.NOBODY, alike=f"{what} {probe} new")
         logs = f"kubectl logs {self._name}{self._flags} -c {status.name}"
         remedy = f"see why it does not answer: {logs}; then {self._correct('the probe or the program')}"
-        return self._link("probe", message, remedy, alike=f"{what} {probe}")
+        return self._link(causes.PROBE, message, remedy, alike=f"{what} {probe}")
 
     def _starting(self, what: list[str]) -> Iterator[Link]:
         trouble = next((event for event in self._around.events if event.reason in _START_TROUBLES), None)
         if trouble is not None:
             message = f"its node cannot start it: {trouble.reason}: {_short(trouble.message)}"
-            yield self._link("not-starting", message, self._correct("what the message names"), alike=trouble.reason)
+            yield self._link(
+                causes.NOT_STARTING, message, self._correct("what the message names"), alike=trouble.reason
+            )
             return
         message = f"{', '.join(what)} {'are' if len(what) > 1 or what[0] == 'its containers' else 'is'} being started"
-        yield self._link("starting", message, "wait for that")
+        yield self._link(causes.STARTING, message, "wait for that")
 
     def _gates(self) -> Iterator[Link]:
         for gate in self._pod.spec.readiness_gates:
@@ -280,38 +286,40 @@ class _Look:
             is_ours = gate.condition_type in (keys.IN_PLACE_READY, keys.KRUISE_POD_READY)
             if is_ours and found is None:
                 message = f"the manager has not opened its readiness gate {gate.condition_type} yet"
-                yield self._link("lifecycle-state", message, "it does so at its next look at the pod")
+                yield self._link(causes.LIFECYCLE_STATE, message, "it does so at its next look at the pod")
             elif gate.condition_type == keys.IN_PLACE_READY:
-                yield self._link("updating", "its in-place update is not over", "wait for that")
+                yield self._link(shared.UPDATING, "its in-place update is not over", "wait for that")
             elif gate.condition_type == keys.KRUISE_POD_READY and found is not None:
                 from kruise.inplace.readiness import writers_of  # rare, and much is loaded with it
 
                 why = ", ".join(f"{one.user_agent} ({one.key})" for one in writers_of(self._pod))
                 why = why or found.reason or "no reason is told"
                 message = f"somebody keeps it unready: {why}"
-                yield self._link("readiness-gate", message, "whoever has that reason must take it back")
+                yield self._link(causes.READINESS_GATE, message, "whoever has that reason must take it back")
             else:
                 shown = f"it is {found.status}" if found is not None else "nobody has set it"
                 message = f"readiness gate {gate.condition_type} is shut: {shown}"
-                yield self._link("readiness-gate", message, "whoever answers this gate must set the condition to True")
+                yield self._link(
+                    causes.READINESS_GATE, message, "whoever answers this gate must set the condition to True"
+                )
 
     def _waiting_for_time(self) -> Iterator[Link]:
         left = seconds_until_available(self._pod, self._min_ready_seconds, self._now)
         if left is not None:
             message = f"it is ready, and available after minReadySeconds {self._min_ready_seconds}: in {left:.0f} s"
-            yield self._link("min-ready", message, "wait for that", alike="min-ready")
+            yield self._link(causes.MIN_READY, message, "wait for that", alike="min-ready")
 
     def _state(self) -> Iterator[Link]:
         state = self._pod.metadata.labels.get(keys.STATE_LABEL, "")
         if is_update_ready(self._pod, 0, self._now) and state not in ("", "Normal"):
             message = f"it is ready, but in lifecycle state {state}"
-            yield self._link("lifecycle-state", message, "the manager moves it on when nothing holds it")
+            yield self._link(causes.LIFECYCLE_STATE, message, "the manager moves it on when nothing holds it")
 
     def unknown(self) -> Link:
         ready = condition(self._pod, "Ready")
         told = " ".join(text for text in ((ready.reason, ready.message) if ready is not None else ()) if text)
         message = f"it is not ready{': ' if told else ''}{_short(told)}"
-        return self._link("not-ready", message, f"see more: kubectl describe pod {self._name}{self._flags}")
+        return self._link(causes.NOT_READY, message, f"see more: kubectl describe pod {self._name}{self._flags}")
 
     # Remedies
 
@@ -337,8 +345,8 @@ class _Look:
         command = f"kruise set image {place.target}{place.flags} {container}=IMAGE"
         return f"correct the image or the access to its registry ({command}){self._undo()}"
 
-    def _link(self, code: str, message: str, remedy: str, *, act: Act | None = None, alike: str = "") -> Link:
-        return Link(code=code, message=message, act=act or CODES[code].act, remedy=remedy, alike=alike)
+    def _link(self, why: Meaning, message: str, remedy: str, *, act: Act | None = None, alike: str = "") -> Link:
+        return Link(meaning=why, message=message, act=act or why.act, remedy=remedy, alike=alike)
 
 
 def _without_wrapping(text: str) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
 from kruise.api.native.pod import Pod
-from kruise.machinery.causes import Cause
+from kruise.machinery.causes import Catalogue, Cause, Meaning
 from kruise.machinery.codec import DecodeError, Raw, Struct, decode, field
 from kruise.machinery.memo import RolloutMemo
 from kruise.reasons.decision import WRITES, About, Decision, Step
+from kruise.workloads.causes import SHARED
 
 _T = TypeVar("_T", bound=Struct)
 
@@ -80,24 +81,25 @@ class _Object(Struct):
     metadata: _Metadata = _Metadata()
 
 
-def read(body: bytes) -> Dumped:
-    """Raises `DecodeError`. What a manager of another version does not tell is left out."""
+def read(body: bytes, causes: Iterable[Meaning] = ()) -> Dumped:
+    """`causes` are those that only the kind knows. Raises `DecodeError`. What a manager of another version does not
+    tell is left out."""
     document = decode(body, _Document)
     pods = _objects(document.snapshot.get("pods"), Pod)
     singles = [decode(value, _Object).metadata for value in document.snapshot.values() if _begins(value, b"{")]
     return Dumped(
-        decision=_decision(document, pods),
+        decision=_decision(document, pods, Catalogue((*SHARED, *causes))),
         time=document.time,
         pods=pods,
         generations={one.uid: one.generation for one in singles if one.uid},
     )
 
 
-def _decision(document: _Document, pods: tuple[Pod, ...] | None) -> Decision:
+def _decision(document: _Document, pods: tuple[Pod, ...] | None, catalogue: Catalogue) -> Decision:
     plan = document.plan
     memo = plan.memo or RolloutMemo()
     return Decision(
-        held=tuple(_held(plan)),
+        held=tuple(_held(plan, catalogue)),
         steps=tuple(
             Step(action.verb, about, action.reason, action.uid)
             for phase in plan.phases
@@ -111,18 +113,19 @@ def _decision(document: _Document, pods: tuple[Pod, ...] | None) -> Decision:
     )
 
 
-def _held(plan: _Plan) -> Iterator[tuple[About, tuple[Cause, ...]]]:
-    causes = tuple(map(_cause, plan.causes))
+def _held(plan: _Plan, catalogue: Catalogue) -> Iterator[tuple[About, tuple[Cause, ...]]]:
+    causes = tuple(_cause(one, catalogue) for one in plan.causes)
     try:
         for held in plan.held:
-            found = tuple(causes[one] if isinstance(one, int) else _cause(one) for one in held.causes)
+            found = tuple(causes[one] if isinstance(one, int) else _cause(one, catalogue) for one in held.causes)
             yield _about(held.target), found
     except IndexError as error:
         raise DecodeError(f"it names a cause beyond the {len(causes)} that it tells") from error
 
 
-def _cause(told: _Cause) -> Cause:
-    return Cause(code=told.code, message=told.message, details=told.details, remedy=told.remedy)
+def _cause(told: _Cause, catalogue: Catalogue) -> Cause:
+    meaning = catalogue.meaning(told.code, told.remedy)
+    return meaning.cause(told.message, details=told.details, remedy=told.remedy)
 
 
 def _about(target: _Target) -> About:

@@ -7,34 +7,22 @@ to the workload itself. The ends of a chain are the links that lead nowhere furt
 from __future__ import annotations
 
 import dataclasses
-import enum
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from kruise.machinery.causes import Act, Meaning
 from kruise.machinery.codec import Struct, evolve, field
 
 OBJECT = ""
 """The workload itself among the names of pods."""
 
 
-class Act(enum.StrEnum):
-    """Who has to do something."""
-
-    SOMEBODY = "somebody"
-    """It stays like this until somebody does something."""
-    NOBODY = "nobody"
-    """It goes on by itself."""
-    INTENDED = "intended"
-    """It is what the spec asks for."""
-
-
 _FIRST = tuple(Act)
 
 
 class Link(Struct):
-    code: str
-    """Stable, for programs: see `kruise.reasons.codes`."""
+    meaning: Meaning
     message: str
     act: Act
     remedy: str = ""
@@ -43,6 +31,10 @@ class Link(Struct):
     details: Mapping[str, Any] = field(default_factory=dict)
     alike: str = ""
     """Links with the same one are told together, though their messages may differ in a number."""
+
+    @property
+    def code(self) -> str:
+        return self.meaning.code
 
     @property
     def group(self) -> tuple[str, str]:

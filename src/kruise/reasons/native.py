@@ -10,9 +10,11 @@ from collections.abc import Collection, Iterator, Mapping
 
 from kruise.api.native.pod import Pod
 from kruise.faces.face import Face
+from kruise.machinery.causes import Meaning
 from kruise.machinery.documents import Json, name_of, value_at
-from kruise.reasons.codes import CODES
+from kruise.reasons import causes
 from kruise.reasons.links import Link
+from kruise.workloads import causes as shared
 
 
 def held(
@@ -30,18 +32,18 @@ def _cause(kind: Face, document: Json, pod: str, down: tuple[str, ...]) -> Link:
     strategy = value_at(document, ("spec", "updateStrategy"), {})
     if kind.paused is not None and value_at(document, kind.paused, False):
         target = f"{kind.singular}/{name_of(document)}"
-        return _link("paused", "the rollout is paused", f"when it is to go on: kruise rollout resume {target}")
+        return _link(shared.PAUSED, "the rollout is paused", f"when it is to go on: kruise rollout resume {target}")
     if strategy.get("type") == "OnDelete":
-        return _link("on-delete", "updateStrategy.type is OnDelete", "delete the pod when it suits you")
+        return _link(shared.ON_DELETE, "updateStrategy.type is OnDelete", "delete the pod when it suits you")
     # Of these kinds only StatefulSets have a partition, and it is about ordinals.
     partition = value_at(document, kind.partition, 0) if kind.partition is not None else 0
     ordinal = pod.rpartition("-")[2]
     if ordinal.isdecimal() and int(ordinal) < partition:
         message = f"partition {partition} keeps pods below that ordinal at their old revision"
-        return _link("partition", message, "lower updateStrategy.rollingUpdate.partition")
+        return _link(shared.PARTITION, message, "lower updateStrategy.rollingUpdate.partition")
     message = f"it has an older template, and the controller of {kind}s has not replaced it yet"
-    return _link("old-template", message, "it does so as its limits allow", down)
+    return _link(causes.OLD_TEMPLATE, message, "it does so as its limits allow", down)
 
 
-def _link(code: str, message: str, remedy: str, leads_to: tuple[str, ...] = ()) -> Link:
-    return Link(code=code, message=message, act=CODES[code].act, remedy=remedy, leads_to=leads_to)
+def _link(why: Meaning, message: str, remedy: str, leads_to: tuple[str, ...] = ()) -> Link:
+    return Link(meaning=why, message=message, act=why.act, remedy=remedy, leads_to=leads_to)

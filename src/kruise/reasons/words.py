@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from kruise.machinery.ages import age
+from kruise.machinery.causes import Act
 from kruise.machinery.codec import Struct
 from kruise.machinery.wording import listed
-from kruise.reasons.links import OBJECT, Act, Answer, Link, PodPlace, Source
+from kruise.reasons.links import OBJECT, Answer, Link, PodPlace, Source
 
 GROUPS = 8
 """How many paragraphs are told."""

@@ -16,25 +16,18 @@ from kruise.api.meta import Condition
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
 from kruise.inplace.availability import latest_meaning
-from kruise.machinery.plan import Cause, Held
+from kruise.machinery.causes import ENDLESS, MINUTE, UNAVAILABLE, Cause, Meaning
+from kruise.machinery.plan import Held
 from kruise.machinery.times import TimeError, parse_time
 from kruise.machinery.wording import listed, shortened
 from kruise.workloads.conditions import lasting
 
 CONDITION = "Waiting"
-PATIENCE = 60
-"""Seconds that a pod may be unavailable before what waits for it counts as stuck."""
+PATIENCE = MINUTE
+"""Seconds that a pod may be unavailable before what waits for it counts as stuck. What waits for itself has the
+patience of its cause."""
 LONGEST_MESSAGE = 512
 _NAMED = 3
-
-NOBODY_WAITS_FOR = ("failure-budget", "in-place-only", "broken-annotation")
-"""Only a person can resolve these."""
-WAITS_FOR_ITSELF = ("hook", "updating", "unscheduled")
-"""Part of every rollout while they are short."""
-WAITS_FOR_OTHERS = ("max-unavailable", "deletion-budget", "scale-limit")
-"""The pods waited for are in the details, as `unavailable`."""
-_ORDER = {code: place for place, code in enumerate((*NOBODY_WAITS_FOR, *WAITS_FOR_ITSELF, *WAITS_FOR_OTHERS))}
-_ENDLESS = float("inf")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,29 +47,29 @@ class Waiting:
 NOTHING_WAITS = Waiting()
 
 
-def seconds_until_stuck(pod: Pod, now: datetime) -> float:
+def seconds_until_stuck(pod: Pod, now: datetime, patience: float = PATIENCE) -> float:
     """How long a pod that is not available may still take, at the least; 0 or less: it is stuck.
 
     It counts from the last change that shows: of its readiness, or of its lifecycle state.
     """
     times = [pod.metadata.creation_timestamp]
     times += (item.last_transition_time for item in pod.status.conditions if item.type == "Ready")
-    left = max((_left(time, now) for time in times if time is not None), default=0.0)
+    left = max((_left(time, now, patience) for time in times if time is not None), default=0.0)
     if left > 0:
         return left  # enough to know for now; most pods end here, and nothing has to be parsed
     # Without the annotation, or with a wrong one, the other times tell enough.
     with contextlib.suppress(TimeError):
-        left = _left(parse_time(pod.metadata.annotations.get(keys.STATE_TIME_ANNOTATION, "")), now)
+        left = _left(parse_time(pod.metadata.annotations.get(keys.STATE_TIME_ANNOTATION, "")), now, patience)
     return left
 
 
-def _left(since: datetime, now: datetime) -> float:
-    return (latest_meaning(since) + timedelta(seconds=PATIENCE) - now).total_seconds()
+def _left(since: datetime, now: datetime, patience: float) -> float:
+    return (latest_meaning(since) + timedelta(seconds=patience) - now).total_seconds()
 
 
 def summarized(held: Sequence[Held], unavailable: Mapping[str, Pod], now: datetime) -> Waiting:
     """The summary of what a plan holds back. `unavailable` are the pods that time alone does not make available."""
-    if not any(cause.code in _ORDER for item in held for cause in item.causes):
+    if not any(_may_be_told(cause.meaning) for item in held for cause in item.causes):
         return NOTHING_WAITS
     return _Summing(unavailable, now).of(held)
 
@@ -85,7 +78,7 @@ class _Summing:
     def __init__(self, unavailable: Mapping[str, Pod], now: datetime) -> None:
         self._unavailable = unavailable
         self._now = now
-        self._waits: dict[str, float] = {}
+        self._waits: dict[tuple[str, float], float] = {}
         self._answers: dict[int, float] = {}
 
     def of(self, held: Sequence[Held]) -> Waiting:
@@ -94,7 +87,7 @@ class _Summing:
         soonest: float | None = None
         for item in held:
             for cause in item.causes:
-                if cause.code not in _ORDER:
+                if not _may_be_told(cause.meaning):
                     continue
                 wait = self._answers.get(id(cause))
                 if wait is None:
@@ -102,45 +95,51 @@ class _Summing:
                 if wait <= 0:
                     stuck.setdefault(cause.code, []).append(item.target.name)
                     first.setdefault(cause.code, cause)
-                elif wait != _ENDLESS and (soonest is None or wait < soonest):
+                elif wait != ENDLESS and (soonest is None or wait < soonest):
                     soonest = wait
         return Waiting(summary=_summary(stuck, first) if stuck else None, wake_after=soonest)
 
     def _wait_for(self, held: Held, cause: Cause) -> float:
         """Seconds until the cause counts as stuck; endless where it resolves by itself."""
-        if cause.code in NOBODY_WAITS_FOR:
-            return 0.0
-        if cause.code in WAITS_FOR_ITSELF:
-            return self._patience_with(held.target.name)
+        meaning = cause.meaning
+        if not meaning.waits_for_others:
+            return self._patience_with(held.target.name, meaning.patience) if meaning.patience > 0 else 0.0
         # Thousands of pods wait for the same: it is asked once.
-        answer = self._answers[id(cause)] = self._patience_with_all(cause.details.get("unavailable", ()))
+        answer = self._answers[id(cause)] = self._patience_with_all(cause.details.get(UNAVAILABLE, ()))
         return answer
 
     def _patience_with_all(self, names: Sequence[str]) -> float:
         """As long as one of them may still move on, so may those that wait for it."""
         if not names:
-            return _ENDLESS
+            return ENDLESS
         return next((wait for wait in map(self._patience_with, names) if wait > 0), 0.0)
 
-    def _patience_with(self, name: str) -> float:
-        if name not in self._waits:
+    def _patience_with(self, name: str, patience: float = PATIENCE) -> float:
+        asked = (name, patience)
+        if asked not in self._waits:
             pod = self._unavailable.get(name)
-            self._waits[name] = seconds_until_stuck(pod, self._now) if pod is not None else _ENDLESS
-        return self._waits[name]
+            self._waits[asked] = seconds_until_stuck(pod, self._now, patience) if pod is not None else ENDLESS
+        return self._waits[asked]
+
+
+def _may_be_told(meaning: Meaning) -> bool:
+    """Whether it can come to last longer than is normal."""
+    return meaning.waits_for_others or meaning.patience != ENDLESS
 
 
 def _summary(stuck: Mapping[str, Sequence[str]], first: Mapping[str, Cause]) -> Summary:
-    codes = sorted(stuck, key=lambda code: (-len(stuck[code]), _ORDER[code]))
+    """The most frequent comes first; among equals what somebody has to do at once, and last what waits for others."""
+    codes = sorted(stuck, key=lambda code: (-len(stuck[code]), first[code].meaning.patience, code))
     parts = []
     for code in codes:
         cause = first[code]
         remedy = f" ({cause.remedy})" if cause.remedy else ""
         parts.append(f"{listed(stuck[code], _NAMED)}: {cause.message}{remedy}")
-    return Summary(reason=_reason(codes[0]), message=shortened("; ".join(parts), LONGEST_MESSAGE))
+    return Summary(reason=reason_of(first[codes[0]].meaning), message=shortened("; ".join(parts), LONGEST_MESSAGE))
 
 
-def _reason(code: str) -> str:
-    return "".join(word.capitalize() for word in code.split("-"))
+def reason_of(meaning: Meaning) -> str:
+    return "".join(word.capitalize() for word in meaning.code.split("-"))
 
 
 def condition_of(summary: Summary | None, previous: Condition | None, now: datetime) -> Condition | None:

@@ -10,6 +10,7 @@ from kruise.foresight.forecast import Forecast, How, Move, Stop
 from kruise.foresight.rendering.report import Report
 from kruise.foresight.rendering.words import duration, number
 from kruise.machinery.wording import shortened
+from kruise.workloads.causes import HOOK
 
 
 class Verdict(enum.StrEnum):
@@ -25,11 +26,6 @@ class Verdict(enum.StrEnum):
     """It was still under way when the time that the forecast looks at was over."""
 
 
-WANTED_STOPS = frozenset({"partition", "paused", "on-delete", "hook"})
-"""Causes that a person has asked for. The others are obstacles."""
-_FOLLOWING = frozenset({"max-unavailable", "stopped", "next"})
-"""Causes that have another one behind them: pods that wait for pods that wait."""
-_HOOK = "hook"
 _DEADLOCK = "deadlock"
 _REASON_LENGTH = 120
 _DONE = {
@@ -41,19 +37,21 @@ _DONE = {
 
 
 def verdict_of(forecast: Forecast) -> Verdict:
-    codes = {stop.code for stop in last_stops(forecast)}
-    if _HOOK in codes:
+    ends = {stop.meaning for stop in last_stops(forecast)}
+    if HOOK in ends:
         # Who waits for the pods that a hook holds goes on when the hook is answered.
-        codes -= _FOLLOWING
+        ends = {end for end in ends if not end.waits_for_others}
     elif any(warning.code == _DEADLOCK for warning in forecast.warnings) and not forecast.is_complete:
         return Verdict.STUCK
-    if not codes and not forecast.is_complete:
+    if not ends and not forecast.is_complete:
         if forecast.is_cut or forecast.seconds is None:
             return Verdict.UNFINISHED
-        codes = {pod.code for pod in forecast.staying} or {"unknown"}
-    if codes - WANTED_STOPS and not forecast.is_complete:
+        ends = {pod.meaning for pod in forecast.staying}
+        if not ends:
+            return Verdict.STUCK
+    if not forecast.is_complete and not all(end.is_wanted for end in ends):
         return Verdict.STUCK
-    if codes and (forecast.staying or not forecast.is_complete):
+    if ends and (forecast.staying or not forecast.is_complete):
         return Verdict.STOPS
     return Verdict.COMPLETE if forecast.moves else Verdict.UNCHANGED
 
@@ -61,7 +59,7 @@ def verdict_of(forecast: Forecast) -> Verdict:
 def last_stops(forecast: Forecast) -> tuple[Stop, ...]:
     """Where it ends; what is behind other stops comes first."""
     ends = (stop for stop in forecast.stops if stop.is_last)
-    return tuple(sorted(ends, key=lambda stop: (stop.code in _FOLLOWING, stop.code in WANTED_STOPS)))
+    return tuple(sorted(ends, key=lambda stop: (stop.meaning.waits_for_others, stop.meaning.is_wanted)))
 
 
 def counts_of(moves: Iterable[Move]) -> dict[How, int]:
@@ -102,8 +100,8 @@ def _reason(forecast: Forecast, verdict: Verdict) -> str:
     """Why it ends there: what is behind everything else."""
     ends = last_stops(forecast)
     if verdict is Verdict.STUCK:
-        ends = tuple(stop for stop in ends if stop.code not in WANTED_STOPS) or ends
-    ends = tuple(stop for stop in ends if stop.code not in _FOLLOWING) or ends
+        ends = tuple(stop for stop in ends if not stop.meaning.is_wanted) or ends
+    ends = tuple(stop for stop in ends if not stop.meaning.waits_for_others) or ends
     said = [stop.message for stop in ends] or [pod.message for pod in forecast.staying] or ["nothing moves any more"]
     return "; ".join(shortened(text, _REASON_LENGTH) for text in dict.fromkeys(said))
 

@@ -14,16 +14,17 @@ from typing import Any
 from kruise.api.meta import Key, key_of
 from kruise.api.native.nodes import Namespace, Node
 from kruise.api.native.pod import PODS, Pod, condition
+from kruise.local.scheduler import causes
 from kruise.local.scheduler.messages import Unschedulable
 from kruise.local.scheduler.placing import Cluster, Load, Placement
 from kruise.local.scheduler.volumes import Storage
 from kruise.local.storage_binding.objects import CLAIMS, SELECTED_NODE, Claim, StorageClass, Volume
 from kruise.machinery import plan as plans
+from kruise.machinery.causes import Meaning
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import Struct
 from kruise.machinery.plan import (
     Action,
-    Cause,
     Conclusion,
     EventNote,
     EventType,
@@ -114,17 +115,17 @@ def decide(snapshot: Snapshot, load_of: Callable[[Pod], Load] = Load.of) -> Plan
     for pod in sorted(snapshot.pending, key=_turn):
         if pod.spec.scheduling_gates:
             conditions += _condition(pod, GATED, _GATED_MESSAGE, snapshot.now)
-            held.append(_held(pod, "gates", _GATED_MESSAGE))
+            held.append(_held(pod, causes.GATES, _GATED_MESSAGE))
             continue
         place = cluster.place(pod)
         if isinstance(place, Unschedulable):
             conditions += _condition(pod, UNSCHEDULABLE, place.message, snapshot.now)
-            held.append(_held(pod, "unschedulable", place.message))
+            held.append(_held(pod, causes.UNSCHEDULABLE, place.message))
             continue
         cluster.assume(pod, place.node)
         if place.waiting:
             choices += _choose(pod, place, storage.claims)
-            held.append(_held(pod, "claims", f"claims are being bound for node {place.node}"))
+            held.append(_held(pod, causes.CLAIMS, f"claims are being bound for node {place.node}"))
         else:
             reason = f"the best of {len(snapshot.nodes)} nodes"
             bindings.append(plans.bind(Target.of(PODS, pod), place.node, uid=pod.metadata.uid, reason=reason))
@@ -141,8 +142,8 @@ def _turn(pod: Pod) -> tuple[int, datetime, str, str]:
     return (-(pod.spec.priority or 0), metadata.creation_timestamp or _BEGINNING, metadata.namespace, metadata.name)
 
 
-def _held(pod: Pod, code: str, message: str) -> Held:
-    return Held(target=Target.of(PODS, pod), causes=(Cause(code=code, message=message),))
+def _held(pod: Pod, why: Meaning, message: str) -> Held:
+    return Held(target=Target.of(PODS, pod), causes=(why.cause(message),))
 
 
 def _choose(pod: Pod, place: Placement, claims: Mapping[Key, Claim]) -> list[Action]:

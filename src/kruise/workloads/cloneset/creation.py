@@ -15,9 +15,10 @@ from kruise.inplace import keys
 from kruise.inplace.lifecycle import State
 from kruise.machinery import names
 from kruise.machinery import plan as plans
-from kruise.machinery.plan import Cause, Chain, Held, Target
+from kruise.machinery.plan import Chain, Held, Target
 from kruise.machinery.revision_names import short_hash
 from kruise.machinery.times import format_time
+from kruise.workloads.causes import TERMINATING
 from kruise.workloads.cloneset.claims import (
     INSTANCE_ID_LABEL,
     ClaimTemplate,
@@ -106,9 +107,8 @@ def _missing_claims(
 
 def _waits_for(predecessor: Pod) -> Held:
     name = predecessor.metadata.name
-    cause = Cause(
-        code="terminating",
-        message=f"pod {name} takes over the claims of its predecessor, which is still terminating",
+    cause = TERMINATING.cause(
+        f"pod {name} takes over the claims of its predecessor, which is still terminating",
         remedy="it is created as soon as the terminating pod is gone",
     )
     return Held(target=Target(PODS, predecessor.metadata.namespace, name), causes=(cause,))

@@ -16,6 +16,7 @@ from kruise.faces.progress import (
     standing,
 )
 from kruise.machinery.documents import Json, name_of, value_at
+from kruise.workloads.cloneset import causes
 from kruise.workloads.cloneset.counts import partition_of
 from kruise.workloads.conditions import FAILURE_BUDGET
 
@@ -81,6 +82,7 @@ FACE = Face(
     forecast="kruise.workloads.cloneset.forecast:FORECAST",
     history=History.CONTROLLER_REVISIONS,
     restart=Restart.ENVIRONMENT,
+    causes=causes.CAUSES,
     is_exposable=True,
     can_scale_down_by_name=True,
 )

@@ -13,7 +13,7 @@ from kruise.inplace import keys
 from kruise.inplace.availability import seconds_until_available
 from kruise.machinery.plan import Cause, Wake
 from kruise.machinery.revision_names import is_revision
-from kruise.workloads import failure_budget
+from kruise.workloads import causes, failure_budget
 from kruise.workloads.cloneset.progress import NO_DEADLINE
 from kruise.workloads.cloneset.situation import Situation
 from kruise.workloads.conditions import FAILURE_BUDGET
@@ -150,9 +150,8 @@ def stopped(situation: Situation, failures: Failures) -> Situation:
 def cause_of(stop: Stop) -> Cause:
     what = "updated pods go back" if stop.rolls_back else "no further pod is updated"
     pods = "1 pod" if stop.failed == 1 else f"{stop.failed} pods"
-    return Cause(
-        code="failure-budget",
-        message=f"{pods} failed at revision {stop.revision}, {stop.allowed} may: {stop.pods}; {what}",
+    return causes.FAILURE_BUDGET.cause(
+        f"{pods} failed at revision {stop.revision}, {stop.allowed} may: {stop.pods}; {what}",
         details={
             "revision": stop.revision,
             "failed": stop.failed,

@@ -17,8 +17,10 @@ from kruise.inplace.lifecycle import State
 from kruise.machinery import ownership
 from kruise.machinery import plan as plans
 from kruise.machinery.pending import CREATION
-from kruise.machinery.plan import Cause, Chain, EventNote, EventType, Held, OnError, Phase, Target, Urgency
+from kruise.machinery.plan import Chain, EventNote, EventType, Held, OnError, Phase, Target, Urgency
 from kruise.machinery.wording import listed
+from kruise.workloads import causes
+from kruise.workloads.cloneset.causes import DELETION_BUDGET, PREPARING_DELETE
 from kruise.workloads.cloneset.claims import claims_by_id, delete_claim, hand_over, id_of, mark_for_deletion
 from kruise.workloads.cloneset.creation import create_pods
 from kruise.workloads.cloneset.deletion_order import choose_for_deletion, topology_keys
@@ -270,9 +272,8 @@ class _Scaling:
         message = f"scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {numbers.limit}"
         self._events.append(EventNote(reason="ScaleUpLimited", message=message, type=EventType.WARNING))
         blockers = [facts.name for facts in self._facts if not facts.is_available]
-        cause = Cause(
-            code="scale-limit",
-            message=f"{numbers.up} pods are missing, scaleStrategy.maxUnavailable {limits.scale_max_unavailable} lets"
+        cause = causes.SCALE_LIMIT.cause(
+            f"{numbers.up} pods are missing, scaleStrategy.maxUnavailable {limits.scale_max_unavailable} lets"
             f" {numbers.limit} be created now; not available: {_listed(blockers)}",
             details={"missing": numbers.up, "limit": numbers.limit, "unavailable": blockers},
             remedy="the others follow as pods become available; raise scaleStrategy.maxUnavailable for more at a time",
@@ -280,9 +281,8 @@ class _Scaling:
         self._held.append(Held(target=self._target, causes=(cause,)))
 
     def _hold_scale_down(self, leaving: list[str]) -> None:
-        cause = Cause(
-            code="preparing-delete",
-            message=f"{self._numbers.down} pods too many; first these go, which were chosen before: {_listed(leaving)}",
+        cause = PREPARING_DELETE.cause(
+            f"{self._numbers.down} pods too many; first these go, which were chosen before: {_listed(leaving)}",
             details={"surplus": self._numbers.down, "leaving": leaving},
             remedy="scale-in goes on when they are gone",
         )
@@ -291,9 +291,8 @@ class _Scaling:
     def _hold_for_budget(self, waiting: list[PodFacts]) -> None:
         unavailable = [facts.name for facts in self._facts if not facts.is_available]
         limit = self._situation.limits.max_unavailable
-        cause = Cause(
-            code="deletion-budget",
-            message=f"maxUnavailable {limit} lets {self._numbers.delete_budget} ready pods be deleted now;"
+        cause = DELETION_BUDGET.cause(
+            f"maxUnavailable {limit} lets {self._numbers.delete_budget} ready pods be deleted now;"
             f" not available: {_listed(unavailable)}",
             details={"budget": self._numbers.delete_budget, "unavailable": unavailable},
             remedy="it is deleted when enough other pods are available",
@@ -301,18 +300,16 @@ class _Scaling:
         self._held += (Held(target=Target.of(PODS, facts.pod), causes=(cause,)) for facts in waiting)
 
     def _hold_until_scaled_up(self) -> None:
-        cause = Cause(
-            code="scale-limit",
-            message=f"{self._numbers.up} pods are missing; they are created before this one is deleted",
+        cause = causes.SCALE_LIMIT.cause(
+            f"{self._numbers.up} pods are missing; they are created before this one is deleted",
             remedy="see what holds the creation of pods",
         )
         waiting = [facts for facts in self._facts if facts.is_specified and not facts.is_preparing_delete]
         self._held += (Held(target=Target.of(PODS, facts.pod), causes=(cause,)) for facts in waiting)
 
     def _hold_by_hook(self, facts: PodFacts, hook: LifecycleHook) -> None:
-        cause = Cause(
-            code="hook",
-            message=lifecycle.waiting_for(facts.pod, hook),
+        cause = causes.HOOK.cause(
+            lifecycle.waiting_for(facts.pod, hook),
             remedy="it is deleted when the preDelete hook lets it go",
         )
         self._held.append(Held(target=Target.of(PODS, facts.pod), causes=(cause,)))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 from kruise.api.apps.shared import IN_PLACE_ONLY, IN_PLACE_POLICIES
 from kruise.api.native.apps import ControllerRevision
@@ -24,9 +25,12 @@ from kruise.inplace.order import update_order
 from kruise.inplace.state import UpdateSpec, in_grace
 from kruise.machinery import codec
 from kruise.machinery import plan as plans
+from kruise.machinery.causes import Meaning
 from kruise.machinery.plan import Cause, Chain, Held, OnError, Phase, Target, Urgency, Wake
 from kruise.machinery.revision_names import short_hash
 from kruise.machinery.wording import listed
+from kruise.workloads import causes
+from kruise.workloads.cloneset.causes import SURGE, TO_DELETE
 from kruise.workloads.cloneset.creation import revision_labels
 from kruise.workloads.cloneset.failures import NO_BUDGET, Failures, cause_of
 from kruise.workloads.cloneset.numbers import counts_of, update_numbers
@@ -93,12 +97,13 @@ class _Updating:
         self._moves: dict[str, str] = {}
         self._target = situation.update
         self._error = ""
+        self._stopped_at = ""
 
     def step(self, *, may_move: bool) -> UpdateStep:
         unsettled: list[PodFacts] = []
         for fact in self._situation.facts:
             if fact.is_pending:
-                self._hold(fact, "updating", "writes to it are under way", "it goes on by itself")
+                self._hold(fact, causes.UPDATING, "writes to it are under way", "it goes on by itself")
             elif not fact.is_settled and fact.name not in self._touched:
                 unsettled.append(fact)
         if len(unsettled) > self._room_to_refresh:
@@ -108,7 +113,7 @@ class _Updating:
                 self._refresh(fact)
             else:
                 self._stepping.add(fact.name)
-                self._hold(fact, "next", "its turn comes when the pods before it were written to", "")
+                self._hold(fact, causes.NEXT, "its turn comes when the pods before it were written to", "")
         if may_move:
             self._move()
         else:
@@ -135,8 +140,8 @@ class _Updating:
                 mark=self._target.metadata.name,
             ),
             held=tuple(
-                Held(target=Target(PODS, self._situation.owner.namespace, name), causes=causes)
-                for name, causes in sorted(self._causes.items())
+                Held(target=Target(PODS, self._situation.owner.namespace, name), causes=held)
+                for name, held in sorted(self._causes.items())
                 if name not in self._updates
             ),
             wakes=tuple(self._wakes),
@@ -152,7 +157,7 @@ class _Updating:
         refreshed = engine.refresh(pod, options=self._options, now=self._situation.now)
         if refreshed.error:
             self._broken.add(fact.name)
-            self._hold(fact, "broken-annotation", refreshed.error, "correct or remove the annotation")
+            self._hold(fact, causes.BROKEN_ANNOTATION, refreshed.error, "correct or remove the annotation")
             return
         edit = refreshed.edit
         if refreshed.stepped:
@@ -165,9 +170,9 @@ class _Updating:
             self._changing.add(fact.name)
         if refreshed.wake_after is not None:
             self._wakes.append(Wake(after=refreshed.wake_after, reason="the grace period of an in-place update"))
-            self._hold(fact, "grace", refreshed.awaiting, "it goes on by itself when the grace period is over")
+            self._hold(fact, causes.GRACE, refreshed.awaiting, "it goes on by itself when the grace period is over")
         elif refreshed.awaiting:
-            self._hold(fact, "updating", refreshed.awaiting, "see the pod's events if this takes long")
+            self._hold(fact, causes.UPDATING, refreshed.awaiting, "see the pod's events if this takes long")
         if not edit.is_empty:
             self._refreshes[fact.name] = edits.writes(pod, edit, reason="refresh", resize_subresource=self._resize)
 
@@ -192,12 +197,12 @@ class _Updating:
         hooks = self._lifecycle
         if fact.state == State.PREPARING_NORMAL:
             if not fact.pod.spec.node_name:
-                self._hold(fact, "unscheduled", "the pod has no node yet", "see the pod's events for the reason")
+                self._hold(fact, causes.UNSCHEDULED, "the pod has no node yet", "see the pod's events for the reason")
             elif hooks is not None and (wanted := lifecycle.lacking(fact.pod, hooks.pre_normal)):
-                self._hold(fact, "hook", wanted, "add what the hook names")
+                self._hold(fact, causes.HOOK, wanted, "add what the hook names")
         elif fact.state == State.UPDATED and hooks is not None and hooks.in_place_update is not None:
             wanted = lifecycle.lacking(fact.pod, hooks.in_place_update)
-            self._hold(fact, "hook", wanted, "add back what the hook names")
+            self._hold(fact, causes.HOOK, wanted, "add back what the hook names")
 
     # Moving on
 
@@ -256,16 +261,17 @@ class _Updating:
             self._leave(fact)
         for fact in self._within_limits(queue[: abs(numbers.count)], target_is_new=not back, budget=numbers.budget):
             if self._error:
-                self._hold(fact, "stopped", f"the update stopped: {self._error}", "see what holds that pod")
+                at = {"pods": [self._stopped_at]}
+                self._hold(fact, causes.STOPPED, f"the update stopped: {self._error}", "see what holds that pod", at)
             elif len(self._updates) >= self._room_to_move:
-                self._hold(fact, "next", "its turn comes when the pods before it have begun to move", "")
+                self._hold(fact, causes.NEXT, "its turn comes when the pods before it have begun to move", "")
             else:
                 self._move_one(fact, target)
 
     def _let_scaling_come_first(self) -> None:
         for fact in self._situation.facts:
             if not fact.is_new and not fact.is_preparing_delete:
-                self._hold(fact, "next", "scaling comes first, when the writes under way have ended", "")
+                self._hold(fact, causes.NEXT, "scaling comes first, when the writes under way have ended", "")
 
     def _leave(self, fact: PodFacts) -> None:
         """The pod is not to move. If it was prepared for that, it takes its way back: otherwise it would stay out of
@@ -335,14 +341,15 @@ class _Updating:
             return
         if fact.is_specified:
             # It is about to go, and its successor has the right revision; it only keeps its place in the wave.
-            self._hold(fact, "to-delete", "the pod is about to be deleted and is not updated any more", "")
+            self._hold(fact, TO_DELETE, "the pod is about to be deleted and is not updated any more", "")
             return
         spec = self._spec_for(fact, target)
         if isinstance(spec, Refusal):
             if self._policy == IN_PLACE_ONLY:
+                self._stopped_at = fact.name
                 self._error = f"find Pod {fact.name} update strategy is InPlaceOnly but can not update in-place"
                 remedy = "undo that change of the template, or use InPlaceIfPossible"
-                self._hold(fact, "in-place-only", f"cannot be updated in place: {spec.message}", remedy)
+                self._hold(fact, causes.IN_PLACE_ONLY, f"cannot be updated in place: {spec.message}", remedy)
                 return
             self._recreate(fact)
             return
@@ -353,7 +360,7 @@ class _Updating:
         hook = lifecycle.in_place_hook(self._lifecycle)
         match lifecycle.before_update(pod, self._lifecycle):
             case Turn.HOLD:
-                self._hold(fact, "hook", lifecycle.waiting_for(pod, hook), "remove what the hook names")
+                self._hold(fact, causes.HOOK, lifecycle.waiting_for(pod, hook), "remove what the hook names")
             case Turn.PREPARE:
                 entering = lifecycle.enter(pod, State.PREPARING_UPDATE, self._lifecycle, now=now)
                 if entering is not None:
@@ -362,6 +369,7 @@ class _Updating:
                 edit = lifecycle.rehook(pod, self._lifecycle, now=now)
                 self._updates[fact.name] = edits.writes(pod, edit, reason="prepare for another update")
             case Turn.REFUSE:
+                self._stopped_at = fact.name
                 self._error = f"not allowed to in-place update pod {fact.name} in state {fact.state}"
             case Turn.UPDATE:
                 self._moves[fact.name] = IN_PLACE
@@ -416,32 +424,34 @@ class _Updating:
                 continue
             if self._situation.is_on_delete:
                 remedy = "delete the pod when it suits you; its successor has the new revision"
-                self._hold(fact, "on-delete", "updateStrategy.type is OnDelete: pods are only replaced", remedy)
+                self._hold(fact, causes.ON_DELETE, "updateStrategy.type is OnDelete: pods are only replaced", remedy)
             else:
-                self._hold(fact, "paused", "the update is paused", "set updateStrategy.rollingUpdate.paused to false")
+                self._hold(
+                    fact, causes.PAUSED, "the update is paused", "set updateStrategy.rollingUpdate.paused to false"
+                )
 
     def _hold_by_partition(self, fact: PodFacts) -> None:
         limits = self._situation.limits
         if limits.partition > 0:
             message = f"partition keeps {limits.partition} pods at their old revision"
-            self._hold(fact, "partition", message, "lower updateStrategy.rollingUpdate.partition")
+            self._hold(fact, causes.PARTITION, message, "lower updateStrategy.rollingUpdate.partition")
         else:
             message = "enough other pods are new or on their way; this one is one too many"
-            self._hold(fact, "surge", message, "it is removed when the others are available")
+            self._hold(fact, SURGE, message, "it is removed when the others are available")
 
     def _hold_by_limit(self, waiting: list[PodFacts], budget: int) -> None:
         blockers = [fact.name for fact in self._situation.facts if not fact.is_available]
         message = f"maxUnavailable {self._situation.limits.max_unavailable} allows {budget} unavailable pods"
         message += f"; used up by {listed(blockers)}" if blockers else ""
         details = {"budget": budget, "unavailable": blockers}
-        cause = Cause(
-            code="max-unavailable", message=message, details=details, remedy="wait for these pods, or repair them"
-        )
+        cause = causes.MAX_UNAVAILABLE.cause(message, details=details, remedy="wait for these pods, or repair them")
         for fact in waiting:
             self._causes[fact.name] = (*self._causes.get(fact.name, ()), cause)
 
-    def _hold(self, fact: PodFacts, code: str, message: str, remedy: str) -> None:
-        cause = Cause(code=code, message=message, remedy=remedy)
+    def _hold(
+        self, fact: PodFacts, why: Meaning, message: str, remedy: str, details: Mapping[str, Any] | None = None
+    ) -> None:
+        cause = why.cause(message, details=details, remedy=remedy)
         self._causes[fact.name] = (*self._causes.get(fact.name, ()), cause)
 
 

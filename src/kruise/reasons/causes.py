@@ -1,0 +1,91 @@
+"""Causes that no plan tells: what is wrong with a pod itself, and what concerns a workload as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kruise.machinery.causes import MINUTE, Act, Meaning
+
+_POD = "spec.template.spec"
+
+IMAGE_PULL = Meaning(
+    code="image-pull", says="an image cannot be had", act=Act.SOMEBODY, field=f"{_POD}.containers[].image"
+)
+CRASH_LOOP = Meaning(code="crash-loop", says="a container ends again and again", act=Act.SOMEBODY)
+CONTAINER_ERROR = Meaning(code="container-error", says="a container cannot be made or started", act=Act.SOMEBODY)
+NOT_STARTING = Meaning(
+    code="not-starting", says="the node cannot start the pod: a volume, its sandbox, ...", act=Act.SOMEBODY
+)
+STARTING = Meaning(code="starting", says="it is being started", act=Act.NOBODY)
+PROBE = Meaning(
+    code="probe",
+    says="a container runs, but its probe fails",
+    act=Act.SOMEBODY,
+    field=f"{_POD}.containers[].readinessProbe",
+    patience=MINUTE,
+)
+READINESS_GATE = Meaning(
+    code="readiness-gate", says="a readiness gate is shut", act=Act.SOMEBODY, field=f"{_POD}.readinessGates"
+)
+SCHEDULING_GATE = Meaning(
+    code="scheduling-gate", says="a scheduling gate holds it", act=Act.SOMEBODY, field=f"{_POD}.schedulingGates"
+)
+MIN_READY = Meaning(
+    code="min-ready",
+    says="it is ready, but not for minReadySeconds yet",
+    act=Act.NOBODY,
+    field="spec.minReadySeconds",
+)
+LIFECYCLE_STATE = Meaning(
+    code="lifecycle-state", says="it is in a lifecycle state in which it does not serve", act=Act.NOBODY
+)
+FINISHED = Meaning(
+    code="finished", says="it has ended, and nothing restarts it", act=Act.SOMEBODY, field=f"{_POD}.restartPolicy"
+)
+NODE_NOT_READY = Meaning(code="node-not-ready", says="its node does not answer", act=Act.SOMEBODY)
+NODE_GONE = Meaning(code="node-gone", says="its node is gone", act=Act.SOMEBODY)
+NOT_READY = Meaning(code="not-ready", says="it is not ready, for a reason that the pod does not tell", act=Act.SOMEBODY)
+
+OF_PODS = (
+    IMAGE_PULL,
+    CRASH_LOOP,
+    CONTAINER_ERROR,
+    NOT_STARTING,
+    STARTING,
+    PROBE,
+    READINESS_GATE,
+    SCHEDULING_GATE,
+    MIN_READY,
+    LIFECYCLE_STATE,
+    FINISHED,
+    NODE_NOT_READY,
+    NODE_GONE,
+    NOT_READY,
+)
+
+MANAGER_DOWN = Meaning(code="manager-down", says="no manager is at work", act=Act.SOMEBODY)
+NOT_OBSERVED = Meaning(code="not-observed", says="the manager has not looked at the newest spec yet", act=Act.NOBODY)
+CREATE_REFUSED = Meaning(
+    code="create-refused", says="pods are refused: a quota, a webhook, an invalid template", act=Act.SOMEBODY
+)
+UPDATE_REFUSED = Meaning(code="update-refused", says="changes of pods are refused", act=Act.SOMEBODY)
+CREATING = Meaning(code="creating", says="pods are missing and about to be created", act=Act.NOBODY)
+MOVING = Meaning(code="moving", says="the manager is about to change it", act=Act.NOBODY)
+DELETING = Meaning(code="deleting", says="the workload itself is being deleted", act=Act.NOBODY)
+OLD_TEMPLATE = Meaning(code="old-template", says="Kubernetes' own controller has not replaced it yet", act=Act.NOBODY)
+
+OF_WORKLOADS = (
+    MANAGER_DOWN,
+    NOT_OBSERVED,
+    CREATE_REFUSED,
+    UPDATE_REFUSED,
+    CREATING,
+    MOVING,
+    DELETING,
+    OLD_TEMPLATE,
+)
+
+REMARKS: Mapping[str, str] = {
+    "deadline-exceeded": "the progress deadline is over; that stops nothing by itself",
+    "not-readable": "something could not be read, so the story may lack a part",
+}
