@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.cloneset import CLONE_SETS, CloneSetStatus
+from kruise.api.apps.shared import FailureBudgetStatus
 from kruise.api.meta import Condition
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.faces.progress import Phase
@@ -37,6 +38,7 @@ from kruise.workloads.failure_budget import (
     BudgetError,
     Reaction,
     Rollout,
+    Stop,
     judge,
     look_at,
 )
@@ -210,12 +212,20 @@ def rollout(failed: int = 0, **more: Any) -> Rollout:
     return Rollout(**values | more, failed=names)
 
 
-def known(budget: str, failed: int, **more: Any) -> Condition:
-    """The condition that such a rollout got."""
+def stop_of(budget: str, failed: int, **more: Any) -> Stop:
     stop = judge(failure_budget.parse(budget), rollout(failed, **more), None).stop
     assert stop is not None
     assert stop.is_new
-    found = failure_budget.condition_of(stop, None, NOW)
+    return stop
+
+
+def known(budget: str, failed: int, **more: Any) -> FailureBudgetStatus:
+    """What is remembered of such a rollout."""
+    return stop_of(budget, failed, **more).memory
+
+
+def condition_of(stop: Stop, previous: Condition | None = None, now: datetime = NOW) -> Condition:
+    found = failure_budget.condition_of(stop, previous, now)
     assert found is not None
     return found
 
@@ -223,7 +233,7 @@ def known(budget: str, failed: int, **more: Any) -> Condition:
 def test_more_than_the_budget_stops_and_names_the_pods() -> None:
     assert judge(Budget(2), rollout(2), None) == failure_budget.UNJUDGED
     assert judge(Budget(2), rollout(5, is_under_way=False), None) == failure_budget.UNJUDGED
-    condition = known("2", 5)
+    condition = condition_of(stop_of("2", 5))
     assert (condition.status, condition.reason, condition.last_transition_time) == ("True", "Paused", NOW)
     assert condition.message.startswith(
         "5 pods failed at revision web-2, failure budget 2 allows 2: web-00 (CrashLoopBackOff of container main), "
@@ -232,16 +242,15 @@ def test_more_than_the_budget_stops_and_names_the_pods() -> None:
 
 
 def test_a_stop_is_remembered_while_pods_look_well() -> None:
-    condition = known("1", 3)
-    later = judge(Budget(1), rollout(0), condition).stop
+    first = stop_of("1", 3)
+    later = judge(Budget(1), rollout(0), first.memory).stop
     assert later is not None
     assert not later.is_new
-    assert later.message == condition.message
-    grown = judge(Budget(1), rollout(4), condition).stop
+    assert (later.memory, later.message) == (first.memory, first.message)
+    grown = judge(Budget(1), rollout(4), first.memory).stop
     assert grown is not None
     assert grown.failed == 4
-    kept = failure_budget.condition_of(grown, condition, NOW + timedelta(hours=1))
-    assert kept is not None
+    kept = condition_of(grown, condition_of(first), NOW + timedelta(hours=1))
     assert kept.last_transition_time == NOW
 
 
@@ -259,7 +268,7 @@ def test_what_ends_a_stop(budget: Budget | None, now: Rollout, why: str) -> None
     judgement = judge(budget, now, known("1", 3))
     assert judgement.stop is None
     assert why in judgement.ended
-    assert failure_budget.condition_of(judgement.stop, known("1", 3), NOW) is None
+    assert failure_budget.condition_of(judgement.stop, condition_of(stop_of("1", 3)), NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -276,17 +285,17 @@ def test_what_does_not_end_it(budget: Budget, now: Rollout) -> None:
 
 def test_more_replicas_do_not_end_it() -> None:
     """They may have come because pods failed."""
-    condition = known("10%", 2)
-    assert judge(Budget("10%"), rollout(2, replicas=100), condition).stop is not None
-    assert judge(Budget("20%"), rollout(2, replicas=10), condition).stop is None
+    memory = known("10%", 2)
+    assert judge(Budget("10%"), rollout(2, replicas=100), memory).stop is not None
+    assert judge(Budget("20%"), rollout(2, replicas=10), memory).stop is None
 
 
 def test_going_back_needs_somewhere_to_go() -> None:
-    back = known("0:rollback", 1)
+    back = condition_of(stop_of("0:rollback", 1))
     assert back.reason == "RolledBack"
     assert back.message.startswith("1 pod failed")
     assert "updated pods go back to web-1" in back.message
-    first = known("0:rollback", 1, back_to="")
+    first = condition_of(stop_of("0:rollback", 1, back_to=""))
     assert first.reason == "Paused"
     assert "there is no earlier revision to go back to" in first.message
 
@@ -297,23 +306,27 @@ def test_a_new_revision_that_fails_at_once_is_a_new_stop() -> None:
     assert (stop.is_new, stop.failed, stop.revision) == (True, 2, "web-3")
 
 
-def test_a_condition_that_somebody_wrote_is_judged_anew() -> None:
-    strange = Condition(type=FAILURE_BUDGET, status="True", reason="Paused", message="whatever")
-    assert judge(Budget(1), rollout(0), strange) == failure_budget.UNJUDGED
+def test_a_condition_alone_stops_nothing_and_is_not_told_twice() -> None:
+    """Somebody wrote it, or the server dropped the field that it does not know."""
+    assert judge(Budget(1), rollout(0), None, is_told=True) == failure_budget.UNJUDGED
+    again = judge(Budget(1), rollout(2), None, is_told=True).stop
+    assert again is not None
+    assert not again.is_new
 
 
 @given(st.integers(1, 40), st.integers(1, 300))
-def test_messages_are_bounded_and_can_be_read_back(failed: int, length: int) -> None:
-    names = {f"{'x' * length}-{number:02}": "not ready; for 600 s" for number in range(failed)}
+def test_messages_and_memory_are_bounded_and_stay_the_same(failed: int, length: int) -> None:
+    names = {f"{'x' * length}-{number:02}": "not ready; for 600 s" * length for number in range(failed)}
     now = Rollout(revision="r" * 253, replicas=9, failed=names, is_under_way=True, is_complete=False)
     stop = judge(Budget(0), now, None).stop
     assert stop is not None
     assert len(stop.message) <= failure_budget.LONGEST_MESSAGE
-    condition = failure_budget.condition_of(stop, None, NOW)
-    again = judge(Budget(0), now, condition).stop
+    assert len(codec.encode(stop.memory)) < 2000
+    read = codec.decode(codec.encode(stop.memory), FailureBudgetStatus)
+    again = judge(Budget(0), now, read).stop
     assert again is not None
     assert not again.is_new
-    assert again.message == stop.message
+    assert (again.memory, again.message) == (stop.memory, stop.message)
 
 
 # In plans of a CloneSet, over a model of a cluster
@@ -362,7 +375,20 @@ def image_of(found: Pod) -> str:
 
 
 def conditions(model: Model) -> dict[str, Condition]:
-    return {item.type: item for item in model.cloneset.status.conditions}
+    return conditions_in(model.cloneset.status)
+
+
+def conditions_in(status: CloneSetStatus) -> dict[str, Condition]:
+    return {item.type: item for item in status.conditions}
+
+
+def healed(found: Pod) -> Pod:
+    """As a pod that crashes again and again looks in between."""
+    ready = tuple(
+        codec.evolve(item, status="True", last_transition_time=NOW) if item.type == "Ready" else item
+        for item in found.status.conditions
+    )
+    return codec.evolve(found, status=codec.evolve(found.status, conditions=ready))
 
 
 class Watched:
@@ -443,7 +469,9 @@ def test_a_stopped_rollout_stays_and_a_newer_template_repairs_it(found: Watched,
     # A surplus pod that failed goes when the rollout stops, so fewer may be left than have failed.
     assert FAILURE_BUDGET in conditions(model) or len(broken) <= allowed
     if FAILURE_BUDGET in conditions(model):
-        assert int(conditions(model)[FAILURE_BUDGET].message.partition(" ")[0]) > allowed
+        memory = model.cloneset.status.failure_budget
+        assert memory is not None
+        assert memory.failed > allowed
         names = {item.metadata.name for item in broken}
         model.edit_spec(lambda spec: spec.update(replicas=max(scaled, 1)))
         model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update(maxUnavailable="100%"))
@@ -541,6 +569,51 @@ def test_the_plan_says_whom_the_budget_holds_and_what_helps() -> None:
     assert "not ready for 40 s" in cause.message
 
 
+def written_anew(model: Model, **status: Any) -> dict[str, Any]:
+    """The status after a pass of a manager that has just started over this one."""
+    model.change(CLONE_SETS, "web", lambda document: document["status"].update(status))
+    snapshot = model.snapshot()
+    plan = decide(snapshot)
+    write = conclude(snapshot, Plan(held=plan.held, notes={**plan.notes, "moves": {}}), Outcomes()).status
+    assert plan.notes["failure_budget"].stop is not None
+    assert not plan.notes["failure_budget"].stop.is_new
+    assert not plan.notes["moves"]
+    return dict(write.body[0]["value"]) if write is not None else {}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [],
+        [{"type": FAILURE_BUDGET, "status": "True", "reason": "Paused", "message": "zu viele Pods sind ausgefallen"}],
+    ],
+    ids=["no condition", "other words"],
+)
+def test_a_stop_does_not_hang_on_what_people_are_told(told: list[Json]) -> None:
+    """Of the whole stop only the numbers in the status are needed, and the words are made anew from them."""
+    model = stopped_model()
+    before = model.cloneset.status
+    well = codec.evolve(model.snapshot(), pods=tuple(map(healed, model.pods)))
+    assert decide(well).notes["failure_budget"].stop is not None, "pods that look well end nothing"
+    after = written_anew(model, conditions=told)
+    if not told:  # a condition that stands with the same reason is left as it is
+        [condition] = [item for item in after["conditions"] if item["type"] == FAILURE_BUDGET]
+        assert condition["message"] == conditions_in(before)[FAILURE_BUDGET].message
+    assert model.cloneset.status.failure_budget == before.failure_budget
+
+
+def test_a_stop_costs_no_further_writes() -> None:
+    model = stopped_model()
+    assert written_anew(model) == {}
+
+
+def test_nothing_is_remembered_once_it_is_over() -> None:
+    model = stopped_model()
+    ask(model, None)
+    model.reconcile()
+    assert model.cloneset.status.failure_budget is None
+
+
 def test_one_event_when_it_stops_and_one_when_it_ends() -> None:
     model = stopped_model()
     told = []
@@ -552,7 +625,7 @@ def test_one_event_when_it_stops_and_one_when_it_ends() -> None:
         told.append([(note.type, note.reason) for note in conclude(snapshot, empty, Outcomes()).events])
         model.reconcile()
     assert told == [[], [("Normal", "FailureBudgetCleared")], []]
-    model.change(CLONE_SETS, "web", lambda document: document["status"].update(conditions=[]))
+    model.change(CLONE_SETS, "web", lambda document: document["status"].update(conditions=[], failureBudget=None))
     ask(model, "0")
     snapshot = model.snapshot()
     plan = decide(snapshot)

@@ -6,8 +6,8 @@ A workload asks for it with an annotation:
     apps.kruise.io/failure-budget: "10%:rollback"   go back when more than 10 % of the replicas have
 
 Nothing here knows a kind of workload: pods, names of revisions and numbers in, a judgement out. That a rollout stopped
-is remembered in a condition of the workload, because a pod that crashes again and again looks well in between. The
-message of the condition is that memory: its head is read back.
+is remembered in the status of the workload (`failureBudget`), because a pod that crashes again and again looks well in
+between. The condition says the same in words, for people: nobody reads it back.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from kruise.api.apps.shared import FailedPod, FailureBudgetStatus
 from kruise.api.meta import Condition
 from kruise.api.native.container_reasons import NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStateTerminated, ContainerStatus, Pod
 from kruise.inplace import keys
 from kruise.inplace.availability import is_update_ready, latest_meaning
 from kruise.inplace.state import BrokenAnnotation, in_grace, state_of
+from kruise.machinery.codec import evolve
 from kruise.machinery.intorpercent import IntOrPercent, scaled_fraction
-from kruise.machinery.wording import listed
+from kruise.machinery.wording import shortened
 from kruise.workloads.conditions import FAILURE_BUDGET, lasting
 
 ANNOTATION = "apps.kruise.io/failure-budget"
@@ -43,6 +45,7 @@ REMEDY = f"roll out a newer template, go back with kruise rollout undo, or raise
 
 LONGEST_MESSAGE = 512
 _NAMED = 3
+_LONGEST_FAILURE = 128
 
 
 # What is asked for
@@ -226,15 +229,26 @@ class Rollout:
 class Stop:
     """A rollout that has stopped."""
 
-    revision: str
-    failed: int
-    """The most pods that were seen to have failed."""
+    memory: FailureBudgetStatus
+    """What later passes must know of it."""
     allowed: int
     rolls_back: bool
     message: str
-    pods: str
     is_new: bool
     """It was not known before this pass."""
+
+    @property
+    def revision(self) -> str:
+        return self.memory.revision
+
+    @property
+    def failed(self) -> int:
+        """The most pods that were seen to have failed."""
+        return self.memory.failed
+
+    @property
+    def pods(self) -> str:
+        return described(self.memory)
 
     @property
     def reason(self) -> str:
@@ -251,23 +265,14 @@ class Judgement:
 UNJUDGED = Judgement()
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Memory:
-    failed: int
-    revision: str
-    amount: str
-    pods: str
+def judge(
+    budget: Budget | None, rollout: Rollout, memory: FailureBudgetStatus | None, *, is_told: bool = False
+) -> Judgement:
+    """Whether the rollout stops, goes on standing still, or may go on.
 
-
-_HEAD = re.compile(
-    r"(?P<failed>[0-9]+) pods? failed at revision (?P<revision>\S+), "
-    r"failure budget (?P<amount>\S+) allows [0-9]+: (?P<pods>[^;]*); "
-)
-
-
-def judge(budget: Budget | None, rollout: Rollout, previous: Condition | None) -> Judgement:
-    """Whether the rollout stops, goes on standing still, or may go on. `previous` is the condition as it stands."""
-    memory = _remembered(previous)
+    `memory` is what the status keeps of a stop. `is_told`: its condition stands, so it is no news. A server that does
+    not know the field (its definition is another one) keeps the condition alone.
+    """
     if memory is not None and (over := _why_over(budget, rollout, memory)):
         again = judge(budget, rollout, None)
         return again if again.stop is not None else Judgement(ended=over)
@@ -276,12 +281,26 @@ def judge(budget: Budget | None, rollout: Rollout, previous: Condition | None) -
     allowed, seen = budget.allows(rollout.replicas), len(rollout.failed)
     if memory is None and seen <= allowed:
         return UNJUDGED
-    failed = max(seen, memory.failed if memory is not None else 0)
-    pods = memory.pods if memory is not None and memory.failed >= seen else listed(_described(rollout.failed), _NAMED)
-    return Judgement(stop=_stop(budget, rollout, failed=failed, allowed=allowed, pods=pods, is_new=memory is None))
+    if memory is None or seen > memory.failed:
+        kept = _remembered(budget, rollout)
+    else:
+        kept = evolve(memory, budget=str(budget.amount))
+    return Judgement(stop=_stop(budget, rollout, kept, allowed=allowed, is_new=memory is None and not is_told))
 
 
-def _why_over(budget: Budget | None, rollout: Rollout, memory: _Memory) -> str:
+def _remembered(budget: Budget, rollout: Rollout) -> FailureBudgetStatus:
+    failed = rollout.failed
+    return FailureBudgetStatus(
+        revision=rollout.revision,
+        failed=len(failed),
+        budget=str(budget.amount),
+        pods=tuple(
+            FailedPod(name=name, failure=shortened(failed[name], _LONGEST_FAILURE)) for name in sorted(failed)[:_NAMED]
+        ),
+    )
+
+
+def _why_over(budget: Budget | None, rollout: Rollout, memory: FailureBudgetStatus) -> str:
     """Why what is remembered does not hold any more.
 
     While the annotation says the same, more replicas do not end it: a percentage of them may have grown just because
@@ -294,12 +313,12 @@ def _why_over(budget: Budget | None, rollout: Rollout, memory: _Memory) -> str:
     if rollout.is_complete:
         return f"all pods are available at {rollout.revision}"
     failed = max(memory.failed, len(rollout.failed))
-    if memory.amount != str(budget.amount) and failed <= budget.allows(rollout.replicas):
+    if memory.budget != str(budget.amount) and failed <= budget.allows(rollout.replicas):
         return f"the budget of {budget.amount} allows {failed} failed pods"
     return ""
 
 
-def _stop(budget: Budget, rollout: Rollout, *, failed: int, allowed: int, pods: str, is_new: bool) -> Stop:
+def _stop(budget: Budget, rollout: Rollout, memory: FailureBudgetStatus, *, allowed: int, is_new: bool) -> Stop:
     rolls_back = budget.reaction is Reaction.ROLL_BACK and bool(rollout.back_to)
     if rolls_back:
         tail = f"updated pods go back to {rollout.back_to}"
@@ -308,22 +327,22 @@ def _stop(budget: Budget, rollout: Rollout, *, failed: int, allowed: int, pods: 
     else:
         tail = "no further pod is updated"
     head = (
-        f"{failed} pod{'s' if failed != 1 else ''} failed at revision {rollout.revision}, "
+        f"{memory.failed} pod{'s' if memory.failed != 1 else ''} failed at revision {rollout.revision}, "
         f"failure budget {budget.amount} allows {allowed}: "
     )
+    pods = described(memory)
     message = f"{head}{pods}; {tail}; {REMEDY}"
     if len(message) > LONGEST_MESSAGE:
         kept = max(len(pods) - (len(message) - LONGEST_MESSAGE) - 3, 0)
         message = f"{head}{pods[:kept]}...; {tail}; {REMEDY}"[:LONGEST_MESSAGE]
-    return Stop(
-        revision=rollout.revision,
-        failed=failed,
-        allowed=allowed,
-        rolls_back=rolls_back,
-        message=message,
-        pods=pods,
-        is_new=is_new,
-    )
+    return Stop(memory=memory, allowed=allowed, rolls_back=rolls_back, message=message, is_new=is_new)
+
+
+def described(memory: FailureBudgetStatus) -> str:
+    """The first pods that failed, and how many more."""
+    named = ", ".join(f"{pod.name} ({pod.failure.replace(';', ',')})" for pod in memory.pods)
+    more = memory.failed - len(memory.pods)
+    return f"{named} and {more} more" if more > 0 else named
 
 
 def condition_of(stop: Stop | None, previous: Condition | None, now: datetime) -> Condition | None:
@@ -332,16 +351,3 @@ def condition_of(stop: Stop | None, previous: Condition | None, now: datetime) -
         return None
     before = None if stop.is_new else previous
     return lasting(FAILURE_BUDGET, stop.message, before, now, reason=stop.reason)
-
-
-def _remembered(condition: Condition | None) -> _Memory | None:
-    if condition is None or condition.status != "True":
-        return None
-    found = _HEAD.match(condition.message)
-    if found is None:
-        return None
-    return _Memory(failed=int(found["failed"]), revision=found["revision"], amount=found["amount"], pods=found["pods"])
-
-
-def _described(failed: Mapping[str, str]) -> list[str]:
-    return [f"{name} ({failed[name].replace(';', ',')})" for name in sorted(failed)]

@@ -9,9 +9,12 @@ import dataclasses
 
 import pytest
 
+from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.pod import PODS
 from kruise.inplace import keys
 from kruise.manager import gates
+from kruise.workloads.conditions import FAILURE_BUDGET
+from kruise.workloads.failure_budget import ANNOTATION
 from tests.scenarios.all import SCENARIOS
 from tests.scenarios.local import play_locally
 from tests.scenarios.settings import EVERYTHING_ON, settings_for
@@ -78,6 +81,36 @@ def test_pods_keep_their_revision_when_the_short_hash_gate_changes() -> None:
             before = await stage.complete()
         await stage.set_image("nginx:1.26")
         assert uids(await stage.complete()) == uids(before)
+
+    run_local(play)
+
+
+def test_a_rollout_that_went_back_stays_back_after_a_restart() -> None:
+    """No pod shows any more that it had failed, and the words of the condition are not what is remembered."""
+
+    async def play(world: LocalWorld) -> None:
+        stage = Stage(world, gates=world.options.gates)
+        asked = {"annotations": {ANNOTATION: "0:rollback"}}
+        await stage.start(replicas=3, metadata=asked, rolling={"maxUnavailable": 2})
+        await stage.set_image("nginx:missing")
+        await stage.has_event(FAILURE_BUDGET, "failed at revision", type="Warning")
+        status = await stage.reaches(updatedReplicas=0, availableReplicas=3)
+        assert status["failureBudget"]["revision"] == status["updateRevision"]
+        [told] = [item for item in status["conditions"] if item["type"] == FAILURE_BUDGET]
+        await world.stop_manager()
+        reworded = {"status": {"conditions": [{**told, "message": "it went wrong"}]}}
+        await world.patch(CLONE_SETS, "web", reworded, subresource="status")
+        world.start_manager()
+
+        async def nobody_goes_there() -> None:
+            now = await stage.status()
+            assert (now["updatedReplicas"], now["failureBudget"]) == (0, status["failureBudget"])
+            assert FAILURE_BUDGET in {item["type"] for item in now["conditions"]}
+
+        await stage.stays(nobody_goes_there)
+        await stage.set_image("nginx:1.26")
+        await stage.complete()
+        assert "failureBudget" not in await stage.status()
 
     run_local(play)
 

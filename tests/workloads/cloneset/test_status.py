@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.api.apps.cloneset import CloneSet, CloneSetStatus
+from kruise.api.apps.shared import FailureBudgetStatus
 from kruise.api.meta import Condition
 from kruise.api.native.pod import Pod
 from kruise.machinery import codec
@@ -362,14 +363,13 @@ def test_a_written_status_is_not_written_again(
 
 def test_what_cannot_be_worked_out_again_is_remembered() -> None:
     """That pods had failed, and where they go back to, is not to be seen any more when they are on their way back."""
-    stopped = Condition(type="FailureBudgetExceeded", status="True", reason="RolledBack", message="1 pod failed")
-    more = codec.evolve(stopped, message="2 pods failed")
     before = CloneSetStatus(current_revision="web-1")
-    assert effect_of(before, codec.evolve(before, conditions=(stopped,))) is StatusEffect.BLOCKS
-    assert (
-        effect_of(codec.evolve(before, conditions=(stopped,)), codec.evolve(before, conditions=(more,)))
-        is StatusEffect.BLOCKS
-    )
+    stopped = codec.evolve(before, failure_budget=FailureBudgetStatus(revision="web-2", failed=1))
+    more = codec.evolve(before, failure_budget=FailureBudgetStatus(revision="web-2", failed=2))
+    for old, new in ((before, stopped), (stopped, more), (more, before)):
+        assert effect_of(old, new) is StatusEffect.BLOCKS
+        assert must_write(old, new)
+    assert wire_form(more)["failureBudget"] == {"revision": "web-2", "failed": 2}
     assert effect_of(before, codec.evolve(before, current_revision="web-2")) is StatusEffect.BLOCKS
     waiting = Condition(type="Waiting", status="True", reason="Hook", message="1 pod waits")
     assert effect_of(before, codec.evolve(before, ready_replicas=3, conditions=(waiting,))) is StatusEffect.REQUEUES

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from kruise.api.apps.shared import (
     GROUP,
+    FailureBudgetStatus,
     InPlaceUpdateStrategy,
     IntOrPercent,
     Lifecycle,
@@ -190,6 +191,10 @@ class CloneSetStatus(Struct):
         ),
     ] = ()
     label_selector: Annotated[str, About("The selector in text form, for the scale subresource.")] = ""
+    failure_budget: Annotated[
+        FailureBudgetStatus | None,
+        About("What is remembered of a rollout that stopped because of its failure budget. Absent where none has."),
+    ] = None
 
 
 class CloneSet(Struct):

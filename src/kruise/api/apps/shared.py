@@ -152,3 +152,19 @@ class WorkloadCondition(Struct):
     message: Annotated[str, About("Why, in words for people.")] = ""
     last_transition_time: Annotated[datetime | None, About("When the status last changed.")] = None
     last_update_time: Annotated[datetime | None, About("When the status or the reason last changed.")] = None
+
+
+class FailedPod(Struct):
+    """A pod that failed at the revision that is rolled out."""
+
+    name: Annotated[str, About("Name of the pod.")] = ""
+    failure: Annotated[str, About("What it failed of, in a few words.")] = ""
+
+
+class FailureBudgetStatus(Struct):
+    """A rollout that stopped because more pods failed than its budget allows."""
+
+    revision: Annotated[str, About("Name of the ControllerRevision that was rolled out.")] = ""
+    failed: Annotated[Int32, About("The most pods that were seen to have failed at it.")] = 0
+    budget: Annotated[str, About("The number or percentage of pods that may fail, as the annotation had it.")] = ""
+    pods: Annotated[tuple[FailedPod, ...], About("The first of the pods that failed.")] = ()

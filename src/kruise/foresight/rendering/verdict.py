@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from kruise.foresight.forecast import Forecast, How, Move, Stop
 from kruise.foresight.rendering.report import Report
 from kruise.foresight.rendering.words import duration, number
+from kruise.machinery.causes import Act
 from kruise.machinery.wording import shortened
-from kruise.workloads.causes import HOOK
 
 
 class Verdict(enum.StrEnum):
@@ -38,7 +38,7 @@ _DONE = {
 
 def verdict_of(forecast: Forecast) -> Verdict:
     ends = {stop.meaning for stop in last_stops(forecast)}
-    if HOOK in ends:
+    if any(end.is_wanted and end.act is Act.SOMEBODY for end in ends):
         # Who waits for the pods that a hook holds goes on when the hook is answered.
         ends = {end for end in ends if not end.waits_for_others}
     elif any(warning.code == _DEADLOCK for warning in forecast.warnings) and not forecast.is_complete:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSet, CloneSetStatus
+from kruise.api.apps.shared import FailureBudgetStatus
 from kruise.api.meta import Condition
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Conclusion, EventNote, Outcomes, Plan, Result, Target, Wake, failure_of
@@ -45,6 +46,7 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         failed_scale=failed_scale,
         failed_update=failed_update,
         standing=_standing(snapshot, memo),
+        failure_budget=_failure_budget(snapshot, memo),
     )
     return Conclusion(
         status=_status_write(cloneset, status),
@@ -59,6 +61,14 @@ def _status_write(cloneset: CloneSet, status: CloneSetStatus) -> plans.Action | 
         return None
     target = Target.of(CLONE_SETS, cloneset)
     return plans.status_patch(target, wire_form(status), uid=cloneset.metadata.uid, reason="the status changed")
+
+
+def _failure_budget(snapshot: Snapshot, memo: Memo) -> FailureBudgetStatus | None:
+    """What is remembered of a stop. A plan that says nothing about it leaves it as it is."""
+    judgement = memo.failure_budget
+    if judgement is None:
+        return snapshot.cloneset.status.failure_budget
+    return judgement.stop.memory if judgement.stop is not None else None
 
 
 def _standing(snapshot: Snapshot, memo: Memo) -> dict[str, Condition | None]:

@@ -46,15 +46,15 @@ def known_stop(situation: Situation) -> Condition | None:
 
 def failures_of(situation: Situation) -> Failures:
     budget = failure_budget.budget_of(situation.cloneset.metadata.annotations)
-    previous = known_stop(situation)
-    if budget is None:
-        if previous is None:
-            return NO_BUDGET
-        return Failures(judgement=failure_budget.judge(None, _rollout(situation, {}), previous))
-    return _judged(situation, budget, previous)
+    if budget is not None:
+        return _judged(situation, budget)
+    memory = situation.cloneset.status.failure_budget
+    if memory is None and known_stop(situation) is None:
+        return NO_BUDGET
+    return Failures(judgement=failure_budget.judge(None, _rollout(situation, {}), memory))
 
 
-def _judged(situation: Situation, budget: Budget, previous: Condition | None) -> Failures:
+def _judged(situation: Situation, budget: Budget) -> Failures:
     deadline, update = _deadline(situation), situation.update.metadata.name
     broken: set[str] = set()
     failed: dict[str, str] = {}
@@ -85,7 +85,12 @@ def _judged(situation: Situation, budget: Budget, previous: Condition | None) ->
     return Failures(
         budget=budget,
         broken=frozenset(broken),
-        judgement=failure_budget.judge(budget, rollout, previous),
+        judgement=failure_budget.judge(
+            budget,
+            rollout,
+            situation.cloneset.status.failure_budget,
+            is_told=known_stop(situation) is not None,
+        ),
         current_revision=_current_revision(situation, rollout),
         wakes=wakes,
     )

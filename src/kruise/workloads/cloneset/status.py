@@ -8,16 +8,17 @@ from datetime import datetime
 from typing import Any
 
 from kruise.api.apps.cloneset import CloneSet, CloneSetStatus
+from kruise.api.apps.shared import FailureBudgetStatus
 from kruise.api.meta import Condition
 from kruise.inplace.availability import seconds_until_available
-from kruise.machinery.codec import evolve
+from kruise.machinery.codec import evolve, to_builtins
 from kruise.machinery.plan import StatusEffect
 from kruise.machinery.selectors import from_label_selector
 from kruise.machinery.times import format_time
 from kruise.machinery.wording import shortened
 from kruise.workloads.cloneset.progress import PROGRESSING, Rollout, progressing
 from kruise.workloads.cloneset.situation import Situation
-from kruise.workloads.conditions import FAILURE_BUDGET, lasting
+from kruise.workloads.conditions import lasting
 
 FAILED_SCALE = "FailedScale"
 FAILED_UPDATE = "FailedUpdate"
@@ -93,12 +94,13 @@ def status_of(
     failed_scale: str | None = "",
     failed_update: str | None = "",
     standing: Mapping[str, Condition | None] = NO_CONDITIONS,
+    failure_budget: FailureBudgetStatus | None = None,
 ) -> CloneSetStatus:
     """The status from now on.
 
     A failure is told by its text. An empty one means that the phase worked out, which clears the condition. None means
     that this pass cannot tell, so the condition stays as it is. `standing` are further conditions, None for those that
-    are not to be there.
+    are not to be there. `failure_budget` is what is remembered of a rollout that stopped by itself.
     """
     failures = {FAILED_SCALE: failed_scale, FAILED_UPDATE: failed_update}
     return CloneSetStatus(
@@ -115,6 +117,7 @@ def status_of(
         collision_count=figures.collision_count,
         conditions=_conditions(cloneset, figures, failures, standing, now),
         label_selector=figures.label_selector,
+        failure_budget=failure_budget,
     )
 
 
@@ -171,6 +174,8 @@ def wire_form(status: CloneSetStatus) -> dict[str, Any]:
     for name, attribute in _OPTIONAL.items():
         if value := getattr(status, attribute):
             document[name] = value
+    if status.failure_budget is not None:
+        document["failureBudget"] = to_builtins(status.failure_budget)
     if status.conditions:
         document["conditions"] = [_condition_form(condition) for condition in status.conditions]
     return document
@@ -208,16 +213,15 @@ def effect_of(old: CloneSetStatus, new: CloneSetStatus) -> StatusEffect:
 
 
 def _remembered(status: CloneSetStatus) -> tuple[Any, ...]:
-    budget = _standing(condition for condition in status.conditions if condition.type == FAILURE_BUDGET)
-    return status.current_revision, status.collision_count, budget
+    return status.current_revision, status.collision_count, status.failure_budget
 
 
 def must_write(old: CloneSetStatus, new: CloneSetStatus) -> bool:
     """Whether the difference is worth a write (CS-28, and failures that appear or go).
 
     The text of a failure alone is not: refusals name the pod that was to be made, another one at each try. A write
-    wakes this controller, which would try again at once and so undo the back-off. The text of a failure budget is
-    memory, and changes only when more pods have failed than ever before.
+    wakes this controller, which would try again at once and so undo the back-off. The numbers of a failure budget
+    are memory, and change only when more pods have failed than ever before.
     """
     if evolve(old, conditions=()) != evolve(new, conditions=()):
         return True
@@ -225,11 +229,4 @@ def must_write(old: CloneSetStatus, new: CloneSetStatus) -> bool:
 
 
 def _standing(conditions: Iterable[Condition]) -> set[tuple[str, str, str]]:
-    return {
-        (
-            condition.type,
-            condition.status,
-            f"{condition.reason} {condition.message}" if condition.type == FAILURE_BUDGET else condition.reason,
-        )
-        for condition in conditions
-    }
+    return {(condition.type, condition.status, condition.reason) for condition in conditions}
