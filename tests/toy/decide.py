@@ -104,5 +104,5 @@ def _remove(pod: Pod) -> Action:
 
 
 def _held(pod: Pod) -> Held:
-    cause = Cause(code="paused", message="the Troupe is paused", remedy="kruise rollout resume lets it go on")
+    cause = PAUSED.cause("the Troupe is paused", remedy="kruise rollout resume lets it go on")
     return Held(target=Target.of(PODS, pod), causes=(cause,))

@@ -20,9 +20,8 @@ from kruise.inplace import keys
 from kruise.inplace.state import BrokenAnnotation
 from kruise.machinery import codec
 from kruise.machinery.codec import Struct, field
+from kruise.machinery.fnv import fnv32a
 
-_FNV_OFFSET = 2166136261
-_FNV_PRIME = 16777619
 _FIELD_PATH = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]", re.DOTALL)
 
 
@@ -30,10 +29,7 @@ _FIELD_PATH = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]", re.DOTALL)
 @functools.lru_cache(maxsize=8192)
 def deep_hash(data: bytes) -> int:
     """The 32-bit FNV-1a hash of the bytes as Go prints them: `([]uint8)[1 2 3]` (IPU-64)."""
-    number = _FNV_OFFSET
-    for byte in b"([]uint8)[" + b" ".join(str(byte).encode() for byte in data) + b"]":
-        number = (number ^ byte) * _FNV_PRIME & 0xFFFFFFFF
-    return number
+    return fnv32a(b"([]uint8)[" + b" ".join(str(byte).encode() for byte in data) + b"]")
 
 
 def plain_hash(name: str, image: str) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 
 from kruise.api.apps.shared import UpdatePriorityOrderTerm, UpdatePriorityStrategy, UpdateScatterTerm
 from kruise.api.apps.shared import UpdatePriorityWeightTerm as WeightTerm
-from kruise.api.native.pod import Pod
+from kruise.api.native.pod import Pod, ready_since
 from kruise.inplace import keys
 from kruise.machinery.remembered import once_per_object
 from kruise.machinery.selectors import Selector, SelectorError, from_label_selector
@@ -56,13 +56,6 @@ def _importance(pod: Pod) -> tuple[Any, ...]:
     is_ready, since = ready_since(pod)
     # One flat tuple: nested ones are slow to compare.
     return (*placing(pod), is_ready, *standing(pod, is_ready=is_ready, since=since))
-
-
-def ready_since(pod: Pod) -> tuple[bool, datetime | None]:
-    for condition in pod.status.conditions:
-        if condition.type == "Ready":
-            return condition.status == "True", condition.last_transition_time
-    return False, None
 
 
 def placing(pod: Pod) -> Placing:

@@ -19,6 +19,7 @@ from kruise.api.core.values import equal_templates, normalise_template
 from kruise.api.meta import ObjectMeta, OwnerReference, controller_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.machinery import codec, plan
+from kruise.machinery.fnv import fnv32
 from kruise.machinery.names import safe_encode
 from kruise.machinery.ownership import Owner
 from kruise.machinery.patches.values import same
@@ -30,8 +31,6 @@ HASH_LABEL = "controller.kubernetes.io/hash"
 
 DEFAULT_HISTORY_LIMIT = 10
 _NAME_BYTES = 223
-_FNV_OFFSET = 2166136261
-_FNV_PRIME = 16777619
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -97,10 +96,7 @@ def _tidy(value: Any) -> Any:
 
 def data_hash(data: bytes, collision_count: int = 0) -> str:
     """The hash of a revision's data (IPU-12): 1 to 10 characters of the safe alphabet, never a dash."""
-    number = _FNV_OFFSET
-    for byte in data + str(collision_count).encode():
-        number = number * _FNV_PRIME & 0xFFFFFFFF ^ byte
-    return safe_encode(str(number))
+    return safe_encode(str(fnv32(data + str(collision_count).encode())))
 
 
 def revision_name(owner_name: str, hashed: str) -> str:

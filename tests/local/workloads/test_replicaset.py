@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.api.meta import Condition, ObjectMeta, OwnerReference
+from kruise.api.native.deletion_cost import DELETION_COST
 from kruise.api.native.pod import PODS, ContainerStatus, Pod, PodSpec, PodStatus
 from kruise.local.apicore import errors
 from kruise.local.apicore.core import Call
 from kruise.local.apicore.errors import Json
 from kruise.local.workloads import replicaset, specs
 from kruise.local.workloads.objects import REPLICA_SETS, ReplicaSet
-from kruise.local.workloads.pods import DELETION_COST, first_to_go
+from kruise.local.workloads.pods import first_to_go
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.codec import convert

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kruise.api.native.deletion_cost import DELETION_COST, deletion_cost
 from kruise.inplace.availability import is_available, is_update_ready
 from kruise.workloads.cloneset.deletion_order import (
-    DELETION_COST,
     HOST_NAME,
     choose_for_deletion,
-    deletion_cost,
     in_deletion_order,
     topology_keys,
 )
@@ -93,6 +92,7 @@ def test_one_goes_before_the_other(first: Mapping[str, object], second: Mapping[
         ("7", 7),
         ("-5", -5),
         ("-0", 0),
+        ("-05", -5),
         ("2147483647", 2147483647),
         ("-2147483648", -2147483648),
         ("2147483648", 0),

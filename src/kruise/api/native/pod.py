@@ -236,6 +236,14 @@ def is_ready(pod: Pod) -> bool:
     return ready is not None and ready.status == "True"
 
 
+def ready_since(pod: Pod) -> tuple[bool, datetime | None]:
+    """Whether it is ready, and since when. One that is not has no time; nor has one whose time nobody wrote."""
+    ready = condition(pod, "Ready")
+    if ready is None or ready.status != "True":
+        return False, None
+    return True, ready.last_transition_time
+
+
 def is_active(pod: Pod) -> bool:
     """Neither finished nor being deleted."""
     return pod.status.phase not in ("Succeeded", "Failed") and pod.metadata.deletion_timestamp is None

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kruise.api.meta import Condition
-from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.pod import PODS, Pod, is_ready
 from kruise.local.workloads import conditions as among
 from kruise.local.workloads import job_indexes, templates
 from kruise.local.workloads.job_state import (
@@ -36,7 +36,7 @@ from kruise.local.workloads.job_state import (
     verdict,
 )
 from kruise.local.workloads.objects import JOBS, Job, JobStatus, UncountedPods
-from kruise.local.workloads.pods import first_to_go, is_ready, selector_of
+from kruise.local.workloads.pods import first_to_go, selector_of
 from kruise.local.workloads.replicaset import adoption, pod_events
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType, Verb

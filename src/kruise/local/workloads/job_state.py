@@ -12,12 +12,12 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from kruise.api.meta import Condition
-from kruise.api.native.pod import Pod, condition
+from kruise.api.native.pod import Pod, condition, is_ready
 from kruise.local.workloads import conditions as among
 from kruise.local.workloads import job_indexes
 from kruise.local.workloads.conditions import whole_second
 from kruise.local.workloads.objects import Job
-from kruise.local.workloads.pods import FINISHED, is_ready
+from kruise.local.workloads.pods import FINISHED
 from kruise.machinery.codec import Struct, decode, field
 
 FINALIZER = "batch.kubernetes.io/job-tracking"

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Any
 
 from kruise.api.meta import Key, LabelSelector, controller_of
-from kruise.api.native.pod import Pod
+from kruise.api.native.deletion_cost import deletion_cost
+from kruise.api.native.pod import Pod, ready_since
 from kruise.api.resource import Resource, refers_to
 from kruise.machinery.selectors import NOTHING, Selector, from_label_selector
 from kruise.machinery.store import Store
 
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 FINISHED = ("Succeeded", "Failed")
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -27,21 +27,6 @@ def by_orphanage(pod: Pod) -> tuple[str, ...]:
 
 
 ORPHAN_INDEX: Mapping[str, Callable[[Pod], Iterable[str]]] = {ORPHANS: by_orphanage}
-
-
-def ready_since(pod: Pod) -> datetime | None:
-    """Since when the pod is ready; None: it is not."""
-    for item in pod.status.conditions:
-        if item.type == "Ready":
-            return item.last_transition_time if item.status == "True" else None
-    return None
-
-
-def is_ready(pod: Pod) -> bool:
-    for item in pod.status.conditions:
-        if item.type == "Ready":
-            return item.status == "True"
-    return False
 
 
 def selector_of(selector: LabelSelector | None) -> Selector:
@@ -69,14 +54,6 @@ def active_pods(store: Store[Pod], pods: Iterable[Pod]) -> tuple[Pod, ...]:
     return tuple([pod for pod in pods if pod.status.phase not in FINISHED and not terminating(pod)])
 
 
-def deletion_cost(pod: Pod) -> int:
-    text = pod.metadata.annotations.get(DELETION_COST, "")
-    try:
-        return int(text)
-    except ValueError:
-        return 0
-
-
 def restarts(pod: Pod) -> int:
     """The most restarts of any container."""
     counts = [status.restart_count for status in pod.status.container_statuses]
@@ -99,14 +76,14 @@ def first_to_go(pods: Sequence[Pod], count: int, *, now: datetime, beside: Mappi
     """
 
     def rank(pod: Pod) -> tuple[Any, ...]:
-        ready = is_ready(pod)
+        ready, since = ready_since(pod)
         return (
             pod.spec.node_name != "",
             _PHASES.get(pod.status.phase, 0),
             ready,
             deletion_cost(pod),
             -beside.get(pod.spec.node_name, 0),
-            _age_rank(ready_since(pod), now) if ready else 0,
+            _age_rank(since, now) if ready else 0,
             -restarts(pod),
             _age_rank(pod.metadata.creation_timestamp, now),
             pod.metadata.uid,
@@ -123,12 +100,11 @@ def concerns_owner(old: Pod | None, new: Pod | None) -> bool:
         return True
     before, after = old.metadata, new.metadata
     return (
-        is_ready(old) != is_ready(new)
+        ready_since(old) != ready_since(new)
         or (old.status.phase in FINISHED) != (new.status.phase in FINISHED)
         or before.deletion_timestamp != after.deletion_timestamp
         or before.labels != after.labels
         or before.owner_references != after.owner_references
-        or ready_since(old) != ready_since(new)
         or before.finalizers != after.finalizers
     )
 

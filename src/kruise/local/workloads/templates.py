@@ -12,6 +12,7 @@ from typing import Any
 
 from kruise.api.meta import NO_STRINGS
 from kruise.machinery.codec import Raw, Struct, canonical, decode, field
+from kruise.machinery.fnv import fnv32a
 from kruise.machinery.names import safe_encode
 
 TEMPLATE_HASH = "pod-template-hash"
@@ -55,13 +56,6 @@ def _identity(template: bytes) -> bytes:
 def identity(template: Raw) -> bytes:
     """Equal for templates that make the same pods: whatever the order of keys, and without the hash label."""
     return _identity(bytes(template))
-
-
-def fnv32a(data: bytes) -> int:
-    value = 0x811C9DC5
-    for byte in data:
-        value = ((value ^ byte) * 0x01000193) & 0xFFFFFFFF
-    return value
 
 
 def template_hash(template: Raw, collisions: int | None) -> str:

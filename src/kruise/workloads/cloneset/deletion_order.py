@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kruise.api.native.pod import Pod
-from kruise.inplace.order import Placing, Standing, placing, ready_since, standing
+from kruise.api.native.deletion_cost import deletion_cost
+from kruise.api.native.pod import ready_since
+from kruise.inplace.order import Placing, Standing, placing, standing
 from kruise.workloads.cloneset.numbers import ScaleNumbers, counts_as_new
 from kruise.workloads.cloneset.situation import PodFacts
 
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 HOST_NAME = "kubernetes.io/hostname"
-_COST = re.compile(r"0|[1-9][0-9]*|-[0-9]+", re.ASCII)
 
 NodeLabels = Mapping[str, Mapping[str, str]]
 _Head = tuple[Placing, bool, bool, int]
@@ -28,15 +26,6 @@ def topology_keys(template: Mapping[str, Any]) -> tuple[str, ...]:
     constraints = spec.get("topologySpreadConstraints") if isinstance(spec, dict) else None
     found = (item.get("topologyKey") for item in constraints or () if isinstance(item, dict))
     return tuple(key for key in found if isinstance(key, str) and key)
-
-
-def deletion_cost(pod: Pod) -> int:
-    """What the pod's annotation says its deletion costs; 0 where it says nothing, or nothing that Kubernetes reads."""
-    text = pod.metadata.annotations.get(DELETION_COST, "")
-    if len(text) > 20 or _COST.fullmatch(text) is None:
-        return 0
-    cost = int(text)
-    return cost if -(2**31) <= cost < 2**31 else 0
 
 
 def choose_for_deletion(

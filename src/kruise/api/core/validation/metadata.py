@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,13 +10,13 @@ from kruise.api.core.creation import APP_ARMOR_PREFIX
 from kruise.api.core.field_errors import Path, TemplateTypeError, forbidden, invalid, required
 from kruise.api.core.validation import common, scheduling
 from kruise.api.core.validation.common import Check, Errors, Struct
+from kruise.api.native.deletion_cost import DELETION_COST, parsed_cost
 from kruise.machinery import codec
 
 IMMUTABLE = "field is immutable"
 MIRROR = "kubernetes.io/config.mirror"
 SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER_PREFIX = "container.seccomp.security.alpha.kubernetes.io/"
-DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 TOLERATIONS = "scheduler.alpha.kubernetes.io/tolerations"
 
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
@@ -123,7 +122,7 @@ def pod_annotations(path: Path, annotations: Mapping[str, str] | None, spec: Str
     if annotations.get(TOLERATIONS):
         yield from _tolerations(path, annotations[TOLERATIONS])
     cost = annotations.get(DELETION_COST)
-    if cost is not None and not _is_deletion_cost(cost):
+    if cost is not None and parsed_cost(cost) is None:
         yield invalid(path.key(DELETION_COST), cost, "must be a 32bit integer")
     for key, profile in annotations.items():
         if key == SECCOMP_POD or key.startswith(SECCOMP_CONTAINER_PREFIX):
@@ -147,13 +146,6 @@ def _tolerations(path: Path, text: str) -> Errors:
         yield invalid(path, TOLERATIONS, str(error))
         return
     yield from scheduling.tolerations(path.child(TOLERATIONS), listed.get("tolerations") or ())
-
-
-def _is_deletion_cost(text: str) -> bool:
-    # No plus sign and no leading zeros: one number has one spelling.
-    if not re.fullmatch("0|-?[1-9][0-9]*", text):
-        return False
-    return -(2**31) <= int(text) < 2**31
 
 
 def _seccomp_profile(profile: str) -> list[str]:
