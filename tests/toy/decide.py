@@ -12,8 +12,9 @@ from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import Struct
 from kruise.machinery.ownership import Owner
-from kruise.machinery.plan import Action, Cause, Held, Plan, Target, single
+from kruise.machinery.plan import Action, Held, Plan, Target, single
 from kruise.machinery.times import format_time
+from kruise.workloads.causes import PAUSED
 
 from .api import GROUP, TROUPES, Troupe
 

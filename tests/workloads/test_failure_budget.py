@@ -574,10 +574,12 @@ def written_anew(model: Model, **status: Any) -> dict[str, Any]:
     model.change(CLONE_SETS, "web", lambda document: document["status"].update(status))
     snapshot = model.snapshot()
     plan = decide(snapshot)
-    write = conclude(snapshot, Plan(held=plan.held, notes={**plan.notes, "moves": {}}), Outcomes()).status
-    assert plan.notes["failure_budget"].stop is not None
-    assert not plan.notes["failure_budget"].stop.is_new
-    assert not plan.notes["moves"]
+    memo = plan.memo_as(Memo)
+    write = conclude(snapshot, Plan(held=plan.held, memo=memo), Outcomes()).status
+    assert memo.failure_budget is not None
+    assert memo.failure_budget.stop is not None
+    assert not memo.failure_budget.stop.is_new
+    assert not memo.moves
     return dict(write.body[0]["value"]) if write is not None else {}
 
 
@@ -594,7 +596,9 @@ def test_a_stop_does_not_hang_on_what_people_are_told(told: list[Json]) -> None:
     model = stopped_model()
     before = model.cloneset.status
     well = codec.evolve(model.snapshot(), pods=tuple(map(healed, model.pods)))
-    assert decide(well).notes["failure_budget"].stop is not None, "pods that look well end nothing"
+    judged = decide(well).memo_as(Memo).failure_budget
+    assert judged is not None
+    assert judged.stop is not None, "pods that look well end nothing"
     after = written_anew(model, conditions=told)
     if not told:  # a condition that stands with the same reason is left as it is
         [condition] = [item for item in after["conditions"] if item["type"] == FAILURE_BUDGET]
