@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from kruise.api.native.pod import PODS, Pod
-from kruise.foresight import podstates
 from kruise.foresight.changes import changes_between
-from kruise.foresight.patching import patched
-from kruise.foresight.times import Times, learn
-from kruise.foresight.world import World
 from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.patches.errors import PatchError
 from kruise.machinery.plan import OnError, Phase, Plan, Result, Target
+from kruise.model import podstates
+from kruise.model.patching import patched
+from kruise.model.times import Times, learn
+from kruise.model.world import World
 from tests.foresight.scenes import NOW, Scene, broken, manifest, with_status
 
 

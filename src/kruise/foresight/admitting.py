@@ -25,11 +25,11 @@ from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.feature import Feature, Settings, handlers_of
 from kruise.foresight.errors import RefusedError
-from kruise.foresight.world import RefusedWriteError, World
 from kruise.machinery import codec
 from kruise.machinery.codec import Raw
 from kruise.machinery.plan import Action, Outcome, Result
 from kruise.machinery.watched import watched
+from kruise.model.world import RefusedWriteError, World
 
 _ROUNDS = 8
 _UID = "00000000-0000-4000-8000-00000000f0e5"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from kruise.foresight.failing import Failures
-from kruise.foresight.times import Times
 from kruise.machinery.wording import listed
+from kruise.model.times import Times
 
 _STEPS = {
     "schedule": "to get a node",

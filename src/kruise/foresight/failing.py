@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from kruise.api.native.container_reasons import CRASH_LOOP, NO_IMAGE
 from kruise.api.native.pod import Pod, is_active, is_ready
-from kruise.foresight import podstates
 from kruise.inplace import keys
 from kruise.machinery.revision_names import short_hash
+from kruise.model import podstates
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,11 +23,11 @@ from kruise.faces.forecast import ForecastFacts
 from kruise.feature import Feature, Settings
 from kruise.foresight import hooks
 from kruise.foresight.watching import Watcher
-from kruise.foresight.world import World
 from kruise.inplace import edits
 from kruise.machinery.plan import Action, Cause, Conclusion, Outcome, Plan, Result
 from kruise.machinery.revision_names import short_hash
 from kruise.machinery.spec import ControllerSpec, Source, View
+from kruise.model.world import World
 from kruise.workloads.causes import HOOK
 
 _IDLE_WAKES = 50

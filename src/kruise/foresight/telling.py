@@ -9,7 +9,6 @@ from typing import Any
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.faces.forecast import ForecastFacts
-from kruise.foresight import podstates
 from kruise.foresight.causes import NOT_AVAILABLE, OLD_REVISION, REFUSED
 from kruise.foresight.forecast import How, Move, Staying, Stop
 from kruise.foresight.playing import Waiting
@@ -20,6 +19,7 @@ from kruise.inplace.state import UpdateSpec
 from kruise.machinery.causes import Meaning
 from kruise.machinery.plan import Held, Plan
 from kruise.machinery.revision_names import short_hash
+from kruise.model import podstates
 
 
 class Words:

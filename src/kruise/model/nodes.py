@@ -33,9 +33,6 @@ from kruise.api.native.pod import (
     is_ready,
 )
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
-from kruise.foresight import podstates
-from kruise.foresight.times import Times
-from kruise.foresight.world import World
 from kruise.inplace import keys
 from kruise.inplace.hashes import (
     ContainerHashes,
@@ -49,6 +46,9 @@ from kruise.inplace.hashes import (
 )
 from kruise.inplace.state import BrokenAnnotation
 from kruise.machinery import codec
+from kruise.model import podstates
+from kruise.model.times import Times
+from kruise.model.world import World
 
 _APART = 0.02
 """Seconds between pods that become ready together."""

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from kruise.api.native.pod import Pod, condition
-from kruise.foresight import podstates
 from kruise.inplace.state import BrokenAnnotation, UpdateState, state_of
+from kruise.model import podstates
 
 _LONGEST = 3600.0
 """Seconds. What took longer was held up by something else: a flapping pod, a person, a full cluster."""

@@ -19,7 +19,6 @@ from kruise.api.meta import Object, ObjectMeta, controller_of
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.api.resource import Resource
-from kruise.foresight.patching import patched
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.course import ANOTHER_FAILED, Course, ends_phase, rest_of, skipped, skipped_phase, together
@@ -28,6 +27,7 @@ from kruise.machinery.patches.errors import PatchError
 from kruise.machinery.plan import Action, Chain, ChainOutcomes, Outcome, Outcomes, Phase, PhaseOutcomes, Plan, Result
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched, watched
+from kruise.model.patching import patched
 
 T = TypeVar("T", bound=Object)
 
