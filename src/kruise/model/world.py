@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from kruise.api.meta import Object, ObjectMeta, controller_of
+from kruise.api.meta import Key, Object, ObjectMeta, controller_of
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.api.resource import Resource
@@ -30,11 +30,16 @@ from kruise.machinery.watched import Watched, watched
 from kruise.model.patching import patched
 
 T = TypeVar("T", bound=Object)
+Json = dict[str, Any]
 
 Admit = Callable[[Action], Mapping[str, Any]]
 """What becomes of the body of a create on its way in. Raises `RefusedWriteError` where it is refused."""
 
+Write = Callable[[Action], Outcome]
+
 USUAL_GRACE = 30
+_OWNERS = "owners"
+_PROTECTION = "kubernetes.io/pvc-protection"
 
 
 class RefusedWriteError(Exception):
@@ -56,6 +61,9 @@ class World:
         self._order = itertools.count()
         self._happenings: list[tuple[datetime, int, Callable[[], None]]] = []
         self._ended: set[str] = set()
+        """Uids of pods that run no more."""
+        self._gone: set[str] = set()
+        """Uids of objects that were here. Of others nobody knows: not every kind is read."""
 
     # What is there
 
@@ -76,7 +84,7 @@ class World:
         """For views. The store of a kind that nobody brought objects of is empty, and says that it is not filled."""
         store = self._stores.get(resource)
         if store is None:
-            store = self._stores[resource] = Store(resource)
+            store = self._stores[resource] = Store(resource, indexes={_OWNERS: _owner_uids})
         return store
 
     def _enter(self, resource: Resource[Any], obj: Any) -> None:
@@ -93,10 +101,16 @@ class World:
         return obj
 
     def remove(self, resource: Resource[T], obj: T) -> None:
+        """It is gone; and so is what nobody else owns or waits for."""
+        uid = obj.metadata.uid
         self._stores[resource].event("DELETED", self._versioned(obj))
+        self._gone.add(uid)
         if resource == PODS:
-            self._ended.discard(obj.metadata.uid)
-            self._pod_went(obj)
+            self._ended.discard(uid)
+            self._free_claims(obj)
+        for kind, store in list(self._stores.items()):
+            for owned in store.by_index(_OWNERS, uid):
+                self._go_if_orphaned(kind, owned)
 
     def _versioned(self, obj: Any) -> Any:
         self._version += 1
@@ -127,8 +141,10 @@ class World:
 
     # Carrying out
 
-    def carry_out(self, plan: Plan) -> Outcomes:
-        """All of a plan, in order: no time passes meanwhile, so that no phase ends early."""
+    def carry_out(self, plan: Plan, write: Write | None = None) -> Outcomes:
+        """All of a plan, in order: no time passes meanwhile, so that no phase ends early. `write` stands between the
+        plan and the world."""
+        write = write or self.write
         outcomes: list[PhaseOutcomes] = []
         course = Course()
         for group in together(plan.phases):
@@ -137,26 +153,9 @@ class World:
                 if reason:
                     outcomes.append(skipped_phase(phase, reason))
                 else:
-                    outcomes.append(self._phase(phase))
+                    outcomes.append(_phase(phase, write))
                     course.ended(phase, outcomes[-1])
         return Outcomes(tuple(outcomes))
-
-    def _phase(self, phase: Phase) -> PhaseOutcomes:
-        chains: list[ChainOutcomes] = []
-        closed = False
-        for chain in phase.chains:
-            outcomes = skipped(chain, ANOTHER_FAILED) if closed else self._chain(chain)
-            closed = closed or any(ends_phase(phase, outcome.result) for outcome in outcomes)
-            chains.append(outcomes)
-        return PhaseOutcomes(phase.name, tuple(chains))
-
-    def _chain(self, chain: Chain) -> ChainOutcomes:
-        outcomes: list[Outcome] = []
-        for place, action in enumerate(chain):
-            outcomes.append(self.write(action))
-            if outcomes[-1].result is not Result.DONE:
-                return (*outcomes, *rest_of(chain, place))
-        return tuple(outcomes)
 
     def write(self, action: Action) -> Outcome:
         """One write, at once."""
@@ -191,7 +190,10 @@ class World:
             creation_timestamp=self.now.replace(microsecond=0),
             generation=1,
         )
-        obj = self._versioned(codec.evolve(obj, metadata=metadata))
+        obj = codec.evolve(obj, metadata=metadata)
+        if resource == PODS and not obj.status.phase:
+            obj = codec.evolve(obj, status=codec.evolve(obj.status, phase="Pending"))
+        obj = self._versioned(obj)
         store.event("ADDED", obj)
         return Outcome(action=action, result=Result.DONE, object=obj)
 
@@ -211,13 +213,34 @@ class World:
             after = patched(resource, obj, action.body, action.patch_type)
         except PatchError:
             return Outcome(action=action, result=Result.MOVED)  # as the server answers: the object is not as it was
-        spec = getattr(obj, "spec", None)
-        if spec is not None and after.spec is not spec and after.spec != spec:
-            metadata = codec.evolve(after.metadata, generation=after.metadata.generation + 1)
+        return Outcome(
+            action=action,
+            result=Result.DONE,
+            object=self._change(resource, obj, _let_in(obj, after, action.subresource)),
+        )
+
+    def edit(self, resource: Resource[T], key: Key, change: Callable[[Json], None]) -> T | None:
+        """Somebody else writes: `change` gets the object as JSON, as far as it is read here (fields with default values
+        are left out). Returns what is stored then; None: there is no such object."""
+        obj = self.add(resource).get(*key)
+        if obj is None:
+            return None
+        document = codec.decode(codec.encode(obj), dict[str, Any])
+        change(document)
+        return self._change(resource, obj, codec.decode(codec.encode(document), resource.type))
+
+    def _change(self, resource: Resource[T], before: T, after: T) -> T:
+        """As a server stores it: a write that changes nothing leaves no trace, another spec is another generation."""
+        if after == before:
+            return before
+        spec = getattr(before, "spec", None)
+        if spec is not None and spec != after.spec:  # type: ignore[attr-defined]
+            metadata = codec.evolve(after.metadata, generation=before.metadata.generation + 1)
             after = codec.evolve(after, metadata=metadata)
         after = self.put(resource, after)
         self._go_if_free(resource, after)
-        return Outcome(action=action, result=Result.DONE, object=after)
+        self._go_if_orphaned(resource, after)
+        return after
 
     # Going
 
@@ -228,9 +251,15 @@ class World:
         metadata: ObjectMeta = obj.metadata
         if action.uid not in ("", metadata.uid) or action.resource_version not in ("", metadata.resource_version):
             return Outcome(action=action, result=Result.MOVED)
-        if metadata.deletion_timestamp is None:
-            obj = self._begin_to_go(action.target.resource, obj, action.grace_period_seconds)
+        obj = self.delete(action.target.resource, obj, grace=action.grace_period_seconds)
         return Outcome(action=action, result=Result.DONE, object=obj)
+
+    def delete(self, resource: Resource[T], obj: T, *, grace: int | None = None) -> T:
+        """Somebody deletes it. Returns the object as it was last: it may stay until pods end and finalizers go."""
+        if obj.metadata.deletion_timestamp is not None:
+            return obj
+        left: T = self._begin_to_go(resource, obj, grace)
+        return left
 
     def _begin_to_go(self, resource: Resource[Any], obj: Any, asked: int | None) -> Any:
         grace = _grace(obj, asked) if resource == PODS else 0
@@ -244,6 +273,9 @@ class World:
             self._ended.add(marked.uid)  # nobody has to stop anything
         self._go_if_free(resource, obj)
         return obj
+
+    def has_ended(self, pod: Pod) -> bool:
+        return pod.metadata.uid in self._ended
 
     def pod_ended(self, pod: Pod) -> None:
         """Its node has stopped everything: it goes as soon as no finalizer holds it."""
@@ -267,27 +299,61 @@ class World:
 
     def _is_mounted(self, claim: PersistentVolumeClaim) -> bool:
         pods: Sequence[Pod] = self.add(PODS).list(claim.metadata.namespace)
-        return any(name == claim.metadata.name for pod in pods for name in _claims_of(pod))
+        return any(name == claim.metadata.name for pod in pods for name in claims_of(pod))
 
-    def _pod_went(self, pod: Any) -> None:
-        """Its claims go if they wait for that, or if they have no other owner."""
+    def _free_claims(self, pod: Any) -> None:
+        """Claims that were deleted while the pod mounted them."""
         store = self._stores.get(PERSISTENT_VOLUME_CLAIMS)
         if store is None or not len(store):
             return
-        for name in _claims_of(pod):
+        for name in claims_of(pod):
             claim = store.get(pod.metadata.namespace, name)
             if claim is not None:
                 self._go_if_free(PERSISTENT_VOLUME_CLAIMS, claim)
-        for claim in store.list(pod.metadata.namespace):
-            owners = claim.metadata.owner_references
-            if owners and all(owner.uid == pod.metadata.uid for owner in owners):
-                self._begin_to_go(PERSISTENT_VOLUME_CLAIMS, claim, None)
+
+    def _go_if_orphaned(self, resource: Resource[Any], obj: Any) -> None:
+        """As the garbage collector has it: an object goes with the last of its owners."""
+        metadata: ObjectMeta = obj.metadata
+        owners = metadata.owner_references
+        if owners and metadata.deletion_timestamp is None and all(owner.uid in self._gone for owner in owners):
+            self._begin_to_go(resource, obj, None)
 
 
-_PROTECTION = "kubernetes.io/pvc-protection"
+def _phase(phase: Phase, write: Write) -> PhaseOutcomes:
+    chains: list[ChainOutcomes] = []
+    closed = False
+    for chain in phase.chains:
+        outcomes = skipped(chain, ANOTHER_FAILED) if closed else _chain(chain, write)
+        closed = closed or any(ends_phase(phase, outcome.result) for outcome in outcomes)
+        chains.append(outcomes)
+    return PhaseOutcomes(phase.name, tuple(chains))
 
 
-def _claims_of(pod: Pod) -> Iterable[str]:
+def _chain(chain: Chain, write: Write) -> ChainOutcomes:
+    outcomes: list[Outcome] = []
+    for place, action in enumerate(chain):
+        outcomes.append(write(action))
+        if outcomes[-1].result is not Result.DONE:
+            return (*outcomes, *rest_of(chain, place))
+    return tuple(outcomes)
+
+
+def _let_in(before: Any, after: Any, subresource: str) -> Any:
+    """What a write changes: each door lets only its own parts through."""
+    if subresource == "":
+        has_status = getattr(before, "status", None) is not None and after.status is not before.status
+        return codec.evolve(after, status=before.status) if has_status else after
+    if subresource == "status":
+        return codec.evolve(after, spec=before.spec) if after.spec is not before.spec else after
+    return codec.evolve(before, spec=after.spec)
+
+
+def _owner_uids(obj: Object) -> tuple[str, ...]:
+    return tuple([reference.uid for reference in obj.metadata.owner_references])
+
+
+def claims_of(pod: Pod) -> Iterable[str]:
+    """The names of the claims that a pod mounts."""
     return (
         volume.persistent_volume_claim.claim_name
         for volume in pod.spec.volumes
