@@ -9,6 +9,7 @@ import pytest
 
 from kruise.api.native.pod import PODS, Pod
 from kruise.foresight.changes import changes_between
+from kruise.foresight.learning import learn
 from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
@@ -16,7 +17,7 @@ from kruise.machinery.patches.errors import PatchError
 from kruise.machinery.plan import OnError, Phase, Plan, Result, Target
 from kruise.model import podstates
 from kruise.model.patching import patched
-from kruise.model.times import Times, learn
+from kruise.model.times import Times
 from kruise.model.world import World
 from tests.foresight.scenes import NOW, Scene, broken, manifest, with_status
 

@@ -16,12 +16,14 @@ from kruise.feature import Feature, Settings
 from kruise.foresight import failing
 from kruise.foresight.admitting import Gatekeeper
 from kruise.foresight.errors import RefusedError
+from kruise.foresight.learning import learn
 from kruise.foresight.playing import Bounds, Playing
 from kruise.foresight.subjects import facts_of
 from kruise.foresight.watching import Watcher
 from kruise.machinery import codec
-from kruise.model.nodes import Nodes, has_agent
-from kruise.model.times import Times, learn
+from kruise.model.agent import has_agent
+from kruise.model.nodes import Nodes
+from kruise.model.times import Times
 from kruise.model.world import World
 
 _NEW_UID = "00000000-0000-4000-8000-000000000000"

@@ -11,42 +11,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
-from kruise.api.meta import Condition
 from kruise.api.native.container_reasons import NO_IMAGE
 from kruise.api.native.nodes import NODES, Node
-from kruise.api.native.pod import (
-    PODS,
-    Container,
-    ContainerState,
-    ContainerStateRunning,
-    ContainerStateTerminated,
-    ContainerStateWaiting,
-    ContainerStatus,
-    Pod,
-    PodStatus,
-    condition,
-    is_ready,
-)
+from kruise.api.native.pod import PODS, Container, ContainerStatus, Pod, PodStatus, condition
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.inplace import keys
-from kruise.inplace.hashes import (
-    ContainerHashes,
-    ContainerMeta,
-    ContainersMeta,
-    containers_meta_json,
-    containers_meta_of,
-    env_hash,
-    metadata_env,
-    plain_hash,
-)
-from kruise.inplace.state import BrokenAnnotation
+from kruise.inplace.hashes import metadata_env
 from kruise.machinery import codec
-from kruise.model import podstates
+from kruise.model import agent, kubelet, podstates
+from kruise.model.images import ImageIds
 from kruise.model.times import Times
 from kruise.model.world import World
 
@@ -66,7 +43,7 @@ class Nodes:
         self._failure_of = failure_of
         self._reports = reports
         """There is an agent on the nodes that tells what containers were made from."""
-        self._images = _ImageIds()
+        self._images = ImageIds()
         self._restarts: dict[str, _Restart] = {}
         """By uid: restarts under way. A newer one takes the place of an older one."""
         self._unreported: set[str] = set()
@@ -170,7 +147,7 @@ class Nodes:
         under_way = self._restarts.get(new.metadata.uid)
         if new.metadata.uid in self._unreported:
             return  # what the agent told is of the containers before; its next report comes back to this
-        stale = [name for name in _out_of_date(new) if under_way is None or name not in under_way.names]
+        stale = [name for name in agent.out_of_date(new) if under_way is None or name not in under_way.names]
         if stale:
             self._restart(new, stale, after=self._times.agent)
 
@@ -209,19 +186,7 @@ class Nodes:
     def _bound(self, pod: Pod) -> None:
         if pod.spec.node_name or pod.metadata.deletion_timestamp is not None or pod.spec.scheduling_gates:
             return
-        now = self._world.now
-        status = codec.evolve(
-            pod.status,
-            phase="Pending",
-            conditions=podstates.with_conditions(pod, [Condition(type="PodScheduled", status="True")], now),
-        )
-        spec = codec.evolve(pod.spec, node_name=self._place())
-        self._world.put(PODS, codec.evolve(pod, spec=spec, status=status))
-
-    def _place(self) -> str:
-        """The usable node with the fewest of the pods that were read."""
-        names = (node.metadata.name for node in self._world.store(NODES).list() if _is_usable(node))
-        return min(names, key=lambda name: (self._load[name], name), default=_NOWHERE)
+        self._world.put(PODS, kubelet.bound(pod, place(self._world, self._load), self._world.now))
 
     def _started(self, pod: Pod) -> None:
         """A new pod runs and is ready: nothing that anybody decides lies between the two."""
@@ -232,14 +197,7 @@ class Nodes:
             self._running(pod, container, None, _Restart(since=self._world.now), failure)
             for container in sorted(pod.spec.containers, key=lambda container: container.name)
         )
-        initialized = [Condition(type=kind, status="True") for kind in ("PodReadyToStartContainers", "Initialized")]
-        status = codec.evolve(
-            pod.status,
-            phase="Pending" if failure in NO_IMAGE else "Running",
-            start_time=pod.status.start_time or _whole(self._world.now),
-            container_statuses=statuses,
-            conditions=podstates.with_conditions(pod, initialized, self._world.now),
-        )
+        status = kubelet.with_containers(pod, statuses, self._world.now, is_running=failure not in NO_IMAGE)
         self._put_status(pod, status, report=True)
 
     def _restart(self, pod: Pod, names: Iterable[str], *, after: float = 0.0) -> None:
@@ -257,11 +215,7 @@ class Nodes:
             status.ready for status in pod.status.container_statuses if status.name in names
         ):
             return
-        statuses = tuple(
-            codec.evolve(status, ready=False) if status.name in names else status
-            for status in pod.status.container_statuses
-        )
-        self._put_status(pod, codec.evolve(pod.status, container_statuses=statuses))
+        self._put_status(pod, kubelet.stopped(pod, names))
 
     def _restarted(self, restart: _Restart, pod: Pod) -> None:
         if self._restarts.get(pod.metadata.uid) is not restart:
@@ -277,12 +231,7 @@ class Nodes:
             else status
             for status in pod.status.container_statuses
         )
-        status = codec.evolve(
-            pod.status,
-            phase="Running",
-            container_statuses=statuses,
-            observed_generation=pod.metadata.generation if pod.status.observed_generation else 0,
-        )
+        status = kubelet.with_containers(pod, statuses, self._world.now)
         self._put_status(pod, status, report=True)
 
     def _running(
@@ -290,29 +239,15 @@ class Nodes:
     ) -> ContainerStatus:
         """A container that has been started and is ready, in the place of the one before it; or one that fails."""
         began = max(restart.since, self._world.now - timedelta(seconds=self._times.ready))
-        count = before.restart_count + 1 if before is not None else 0
-        last = ContainerState()
-        if before is not None and before.state.running is not None:
-            ended = ContainerStateTerminated(
-                started_at=before.state.running.started_at,
-                finished_at=_whole(min(began, restart.since + timedelta(seconds=self._times.stop))),
-                container_id=before.container_id,
-            )
-            last = ContainerState(terminated=ended)
-        state = ContainerState(running=ContainerStateRunning(started_at=_whole(began)))
-        if failure:
-            state = ContainerState(waiting=ContainerStateWaiting(reason=failure, message="as others like it"))
-        return ContainerStatus(
-            name=container.name,
-            image=container.image,
+        return kubelet.started(
+            pod,
+            container,
+            before,
+            began=began,
+            ended=min(began, restart.since + timedelta(seconds=self._times.stop)),
             image_id="" if failure in NO_IMAGE else self._images.id_of(container.image),
-            container_id=f"containerd://{_digest(f'{pod.metadata.uid}/{container.name}/{count}/{began}')}",
-            ready=not failure,
-            started=not failure,
-            restart_count=count,
-            state=state,
-            last_state=last,
-            resources=container.resources,
+            is_ready=not failure,
+            failure=failure,
         )
 
     def _answered(self, pod: Pod) -> None:
@@ -328,12 +263,7 @@ class Nodes:
         self._put_status(pod, codec.evolve(pod.status, container_statuses=statuses))
 
     def _resized(self, pod: Pod) -> None:
-        wanted = {container.name: container.resources for container in pod.spec.containers}
-        statuses = tuple(
-            codec.evolve(status, resources=wanted.get(status.name, status.resources))
-            for status in pod.status.container_statuses
-        )
-        self._put_status(pod, codec.evolve(pod.status, container_statuses=statuses))
+        self._put_status(pod, kubelet.resized(pod))
 
     def _synced(self, pod: Pod) -> None:
         self._put_status(pod, pod.status)
@@ -347,7 +277,7 @@ class Nodes:
                 self._unreported.add(pod.metadata.uid)
                 self._later(max(self._times.report - self._times.ready, 0.0), self._report, pod)
             else:
-                after = _reporting(after)
+                after = agent.reporting(after)
         if after.status != pod.status:
             self._world.put(PODS, after)
 
@@ -372,7 +302,7 @@ class Nodes:
 
     def _report(self, pod: Pod) -> None:
         self._unreported.discard(pod.metadata.uid)
-        after = _reporting(pod)
+        after = agent.reporting(pod)
         if after is not pod and pod.metadata.deletion_timestamp is None:
             self._world.put(PODS, after)
 
@@ -385,111 +315,13 @@ class _Restart:
     names: frozenset[str] = frozenset()
 
 
-def _reporting(pod: Pod) -> Pod:
-    """The pod with what the node agent tells of its containers; the same pod where it says so already."""
-    known = {item.container_id: item for item in _reported(pod).containers}
-    containers = {container.name: container for container in pod.spec.containers}
-    entries = tuple(
-        known.get(status.container_id) or _entry(pod, containers[status.name], status)
-        for status in pod.status.container_statuses
-        if status.container_id and status.name in containers
-    )
-    text = containers_meta_json(ContainersMeta(containers=entries))
-    if pod.metadata.annotations.get(keys.CONTAINERS_META_ANNOTATION) == text:
-        return pod
-    annotations = {**pod.metadata.annotations, keys.CONTAINERS_META_ANNOTATION: text}
-    return codec.evolve(pod, metadata=codec.evolve(pod.metadata, annotations=annotations))
-
-
-def has_agent(pods: Iterable[Pod]) -> bool:
-    """Whether there is somebody on the nodes who tells what containers were made from. Where no pod says so and there
-    are pods, there is none."""
-    found = [keys.CONTAINERS_META_ANNOTATION in pod.metadata.annotations for pod in pods]
-    return not found or any(found)
-
-
-def _entry(pod: Pod, container: Container, status: ContainerStatus) -> ContainerMeta:
-    return ContainerMeta(
-        name=container.name,
-        container_id=status.container_id,
-        restart_count=status.restart_count,
-        hashes=ContainerHashes(
-            plain_hash=plain_hash(container.name, container.image),
-            extracted_env_from_metadata_hash=env_hash(container, pod.metadata),
-        ),
-    )
-
-
-def _reported(pod: Pod) -> ContainersMeta:
-    try:
-        return containers_meta_of(pod) or ContainersMeta()
-    except BrokenAnnotation:
-        return ContainersMeta()
-
-
-def _out_of_date(pod: Pod) -> list[str]:
-    """Containers of which the agent has told another environment than the pod's metadata give now."""
-    reported = {item.name: item.hashes.extracted_env_from_metadata_hash for item in _reported(pod).containers}
-    return [
-        container.name
-        for container in pod.spec.containers
-        if reported.get(container.name) and reported[container.name] != env_hash(container, pod.metadata)
-    ]
+def place(world: World, load: Mapping[str, int]) -> str:
+    """The usable node with the fewest of the pods that were read."""
+    names = (node.metadata.name for node in world.store(NODES).list() if _is_usable(node))
+    return min(names, key=lambda name: (load.get(name, 0), name), default=_NOWHERE)
 
 
 def _is_usable(node: Node) -> bool:
     if node.spec.unschedulable or any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.spec.taints):
         return False
     return all(item.status == "True" for item in node.status.conditions if item.type == "Ready")
-
-
-class _ImageIds:
-    """What the runtimes say about images: the id under which an image runs, learnt from those that run it."""
-
-    def __init__(self) -> None:
-        self._ids: dict[str, str] = {}
-
-    def learn(self, pod: Pod) -> None:
-        """Only containers that run as they should: the status names the image as the runtime calls it."""
-        if not is_ready(pod):
-            return
-        wanted = {container.name: container.image for container in pod.spec.containers}
-        for status in pod.status.container_statuses:
-            if status.image_id and status.name in wanted and _same_image(status.image, wanted[status.name]):
-                self._ids.setdefault(wanted[status.name], status.image_id)
-
-    def id_of(self, image: str) -> str:
-        found = self._ids.get(image)
-        if found is None:
-            found = self._ids[image] = f"{image.partition('@')[0]}@sha256:{_digest(image)}"
-        return found
-
-    def runs(self, pod: Pod, container: Container) -> bool:
-        """Whether a container runs what the pod asks for, as far as its status tells."""
-        status = next((item for item in pod.status.container_statuses if item.name == container.name), None)
-        if status is None or not status.image:
-            return True
-        if status.image_id and status.image_id == self._ids.get(container.image):
-            return True
-        return _same_image(status.image, container.image)
-
-    def runs_status(self, pod: Pod, status: ContainerStatus) -> bool:
-        container = next((item for item in pod.spec.containers if item.name == status.name), None)
-        return container is None or self.runs(pod, container)
-
-
-def _same_image(reported: str, wanted: str) -> bool:
-    """Runtimes report full names, or only a digest: then nothing can be said against it."""
-    if reported.startswith("sha256:") or "@" in wanted:
-        return True
-    return reported == wanted or reported.endswith(f"/{wanted}") or reported.removesuffix(":latest").endswith(wanted)
-
-
-@functools.lru_cache(maxsize=4096)
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _whole(moment: datetime) -> datetime:
-    """Times on objects have whole seconds."""
-    return moment.replace(microsecond=0)

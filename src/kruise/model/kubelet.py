@@ -1,0 +1,115 @@
+"""What scheduler and kubelet make of a pod, one step each: a pod in, the pod or its status after it out. Pure.
+
+`nodes` takes these steps in their time, `by_hand` when somebody says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from kruise.api.meta import Condition
+from kruise.api.native.pod import (
+    Container,
+    ContainerState,
+    ContainerStateRunning,
+    ContainerStateTerminated,
+    ContainerStateWaiting,
+    ContainerStatus,
+    Pod,
+    PodStatus,
+)
+from kruise.machinery import codec
+from kruise.model import podstates
+from kruise.model.images import digest
+
+_BEFORE_CONTAINERS = ("PodReadyToStartContainers", "Initialized")
+"""Conditions that hold when containers start."""
+
+
+def bound(pod: Pod, node: str, now: datetime) -> Pod:
+    """It has a node."""
+    scheduled = podstates.with_conditions(pod, [Condition(type="PodScheduled", status="True")], now)
+    status = codec.evolve(pod.status, phase="Pending", conditions=scheduled)
+    return codec.evolve(pod, spec=codec.evolve(pod.spec, node_name=node), status=status)
+
+
+def started(
+    pod: Pod,
+    container: Container,
+    before: ContainerStatus | None,
+    *,
+    began: datetime,
+    ended: datetime,
+    image_id: str,
+    is_ready: bool,
+    failure: str = "",
+) -> ContainerStatus:
+    """A container that runs since `began`, in the place of the one before it, which ran until `ended`; or one that
+    fails to run, and why."""
+    count = before.restart_count + 1 if before is not None else 0
+    last = ContainerState()
+    if before is not None and before.state.running is not None:
+        end = ContainerStateTerminated(
+            started_at=before.state.running.started_at, finished_at=_whole(ended), container_id=before.container_id
+        )
+        last = ContainerState(terminated=end)
+    state = ContainerState(running=ContainerStateRunning(started_at=_whole(began)))
+    if failure:
+        state = ContainerState(waiting=ContainerStateWaiting(reason=failure, message="as others like it"))
+    return ContainerStatus(
+        name=container.name,
+        image=container.image,
+        image_id=image_id,
+        container_id=f"containerd://{digest(f'{pod.metadata.uid}/{container.name}/{count}/{began}')}",
+        ready=is_ready,
+        started=is_ready,
+        restart_count=count,
+        state=state,
+        last_state=last,
+        resources=container.resources,
+    )
+
+
+def with_containers(
+    pod: Pod, statuses: Iterable[ContainerStatus], now: datetime, *, is_running: bool = True
+) -> PodStatus:
+    """The status of a pod whose containers are so. `is_running` False: none has ever run."""
+    status = pod.status
+    conditions = status.conditions
+    known = {item.type for item in conditions if item.status == "True"}
+    missing = [Condition(type=kind, status="True") for kind in _BEFORE_CONTAINERS if kind not in known]
+    if missing:
+        conditions = podstates.with_conditions(pod, missing, now)
+    return codec.evolve(
+        status,
+        phase="Running" if is_running else "Pending",
+        start_time=status.start_time or _whole(now),
+        container_statuses=tuple(statuses),
+        conditions=conditions,
+        observed_generation=pod.metadata.generation if status.observed_generation else 0,
+    )
+
+
+def stopped(pod: Pod, names: Collection[str]) -> PodStatus:
+    """These containers serve nobody any more."""
+    statuses = tuple(
+        codec.evolve(status, ready=False) if status.name in names else status
+        for status in pod.status.container_statuses
+    )
+    return codec.evolve(pod.status, container_statuses=statuses)
+
+
+def resized(pod: Pod) -> PodStatus:
+    """Every container has the resources that the spec says."""
+    wanted = {container.name: container.resources for container in pod.spec.containers}
+    statuses = tuple(
+        codec.evolve(status, resources=wanted.get(status.name, status.resources))
+        for status in pod.status.container_statuses
+    )
+    return codec.evolve(pod.status, container_statuses=statuses)
+
+
+def _whole(moment: datetime) -> datetime:
+    """Times on objects have whole seconds."""
+    return moment.replace(microsecond=0)
