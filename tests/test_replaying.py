@@ -30,7 +30,7 @@ from tests.scenarios.all import SCENARIOS
 from tests.scenarios.local import play_locally
 from tests.support.recorded_passes import recorded_passes
 from tests.support.world import LocalWorld, run_local
-from tests.workloads.cloneset.model import Model
+from tests.workloads.cloneset.modelled import ModelledCloneSet
 from tests.workloads.cloneset.test_properties import MOVES, models
 
 ELSEWHERE: Sequence[Mapping[str, str]] = (
@@ -96,9 +96,9 @@ def test_random_courses_are_decided_the_same_bit_for_bit(tmp_path: Path) -> None
 
     @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(model=models(), steps=st.lists(st.tuples(st.sampled_from(sorted(MOVES)), st.integers(0, 11)), max_size=12))
-    def play(model: Model, steps: list[tuple[str, int]]) -> None:
+    def play(model: ModelledCloneSet, steps: list[tuple[str, int]]) -> None:
         for step, number in [("wait", 0), ("all_kubelets", 2), *steps]:
-            model.reconcile(seen=note)
+            model.reconcile(decided=note)
             MOVES[step](model, number)
 
     play()

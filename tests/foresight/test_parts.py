@@ -1,4 +1,4 @@
-"""The parts of a forecast by themselves: times, patches, the world, what a change sets."""
+"""The parts of a forecast by themselves: times, what is the matter with pods, what a change sets."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from typing import Any
 
 import pytest
 
-from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.pod import Pod
 from kruise.foresight.changes import changes_between
 from kruise.foresight.learning import learn
 from kruise.machinery import codec
-from kruise.machinery import plan as plans
-from kruise.machinery.client.requests import PatchType
-from kruise.machinery.patches.errors import PatchError
-from kruise.machinery.plan import OnError, Phase, Plan, Result, Target
 from kruise.model import podstates
-from kruise.model.patching import patched
 from kruise.model.times import Times
-from kruise.model.world import World
 from tests.foresight.scenes import NOW, Scene, broken, manifest, with_status
 
 
@@ -125,120 +119,6 @@ def test_a_pod_that_fell_back_is_not_expected_to_recover() -> None:
         },
     )
     assert podstates.until_ready(young, 10.0, NOW) == 6.0
-
-
-# Patches
-
-
-def test_a_patch_leaves_other_parts_the_very_same() -> None:
-    pod = pod_of(
-        spec={"nodeName": "node-1"}, status={"phase": "Running", "conditions": [{"type": "A", "status": "True"}]}
-    )
-    body = {"status": {"conditions": [{"type": "B", "status": "False"}]}}
-    after = patched(PODS, pod, body, PatchType.STRATEGIC)
-    assert {item.type for item in after.status.conditions} == {"A", "B"}
-    assert after.spec is pod.spec
-    assert after.metadata is pod.metadata
-
-
-def test_a_json_patch_tests_what_is_there() -> None:
-    pod = pod_of()
-    right = [{"op": "test", "path": "/metadata/labels/app", "value": "web"}, _label("team", "a")]
-    assert patched(PODS, pod, right, PatchType.JSON).metadata.labels == {"app": "web", "team": "a"}
-    with pytest.raises(PatchError):
-        patched(PODS, pod, [{"op": "test", "path": "/metadata/labels/app", "value": "other"}], PatchType.JSON)
-
-
-def test_a_merge_patch_removes_with_null() -> None:
-    after = patched(PODS, pod_of(), {"metadata": {"labels": {"app": None, "team": "a"}}}, PatchType.MERGE)
-    assert after.metadata.labels == {"team": "a"}
-
-
-def _label(name: str, value: str) -> dict[str, Any]:
-    return {"op": "add", "path": f"/metadata/labels/{name}", "value": value}
-
-
-# The world
-
-
-def world_with(*pods: Pod) -> World:
-    world = World(NOW)
-    world.add(PODS, pods)
-    return world
-
-
-def test_writes_are_guarded() -> None:
-    pod = pod_of()
-    world = world_with(pod)
-    target = Target.of(PODS, pod)
-    body = {"metadata": {"labels": {"team": "a"}}}
-    assert world.write(plans.patch(target, body, uid="another", reason="")).result is Result.MOVED
-    stale = plans.patch(target, body, uid="uid-web-1", resource_version="4", reason="")
-    assert world.write(stale).result is Result.MOVED
-    assert world.write(plans.patch(target, body, uid="uid-web-1", reason="")).result is Result.DONE
-    nobody = Target(PODS, "demo", "web-2")
-    assert world.write(plans.patch(nobody, body, uid="x", reason="")).result is Result.GONE
-    assert world.write(plans.delete(nobody, uid="x", reason="")).result is Result.DONE
-
-
-def test_a_create_that_was_done_before_is_done() -> None:
-    owner = {"apiVersion": "v1", "kind": "Owner", "name": "o", "uid": "owner", "controller": True}
-    body = {"metadata": {"name": "web-9", "namespace": "demo", "ownerReferences": [owner]}}
-    world = world_with()
-    action = plans.create(PODS, body, reason="", owner_uid="owner")
-    assert world.write(action).result is Result.DONE
-    assert world.write(action).result is Result.DONE
-    assert world.write(plans.create(PODS, body, reason="", owner_uid="other")).result is Result.FAILED
-    assert len(world.store(PODS)) == 1
-
-
-def test_phases_go_in_order_and_stop_as_they_say() -> None:
-    pod = pod_of()
-    world = world_with(pod)
-    target = Target.of(PODS, pod)
-    good = plans.patch(target, {"metadata": {"labels": {"a": "1"}}}, uid="uid-web-1", reason="")
-    bad = plans.create(PODS, {"metadata": {"name": "web-1", "namespace": "demo"}}, reason="")
-    plan = Plan(
-        phases=(
-            Phase(name="first", chains=((good,),)),
-            Phase(name="void", chains=((good,),), unless_done=("first",)),
-            Phase(name="broken", chains=((bad, good), (good,)), on_error=OnError.STOP_PHASE),
-            Phase(name="next", chains=((good,),)),
-            Phase(name="fatal", chains=((bad,),)),
-            Phase(name="never", chains=((good,),)),
-        )
-    )
-    results = [outcome.result.value for outcome in world.carry_out(plan)]
-    assert results == ["done", "skipped", "failed", "skipped", "skipped", "done", "failed", "skipped"]
-
-
-def test_a_pod_goes_when_it_has_ended_and_no_finalizer_holds_it() -> None:
-    pod = pod_of(spec={"nodeName": "node-1"})
-    pod = codec.evolve(pod, metadata=codec.evolve(pod.metadata, finalizers=("example.com/keep",)))
-    world = world_with(pod)
-    world.write(plans.delete(Target.of(PODS, pod), uid="uid-web-1", reason=""))
-    leaving = world.store(PODS).get("demo", "web-1")
-    assert leaving is not None
-    assert leaving.metadata.deletion_timestamp == NOW + timedelta(seconds=30)
-    world.pod_ended(leaving)
-    assert world.store(PODS).get("demo", "web-1") is not None
-    free = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/keep"]}}
-    world.write(plans.patch(Target.of(PODS, pod), free, uid="uid-web-1", reason="", patch_type=PatchType.STRATEGIC))
-    assert world.store(PODS).get("demo", "web-1") is None
-
-
-def test_happenings_come_in_their_order() -> None:
-    world = World(NOW)
-    seen: list[str] = []
-    world.after(2, lambda: seen.append("late"))
-    world.after(1, lambda: seen.append("early"))
-    world.after(1, lambda: (seen.append("second"), world.after(0, lambda: seen.append("at once")))[0])
-    world.settle()
-    assert seen == []
-    assert world.next_moment == NOW + timedelta(seconds=1)
-    world.now = NOW + timedelta(seconds=1)
-    world.settle()
-    assert seen == ["early", "second", "at once"]
 
 
 # Changes

@@ -16,6 +16,7 @@ from kruise.machinery.causes import Act
 from kruise.machinery.codec import decode, encode
 from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Plan
+from kruise.model.world import Json
 from kruise.reasons.assembling import Facts, assemble
 from kruise.reasons.data import as_data
 from kruise.reasons.decision import Decision, of_plan
@@ -26,14 +27,14 @@ from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.support.examples import story_settings
-from tests.workloads.cloneset.model import Json, Model
+from tests.workloads.cloneset.modelled import ModelledCloneSet
 from tests.workloads.cloneset.test_properties import _STEPS, Checked, _come_to_rest, _play, models
 
 SEEN: set[str] = set()
 ASKED = [0]
 
 
-def ask(model: Model, decision: Decision, seen: int = 0) -> Answer:
+def ask(model: ModelledCloneSet, decision: Decision, seen: int = 0) -> Answer:
     document: Json = decode(encode(model.cloneset), dict)
     return assemble(
         Facts(
@@ -87,7 +88,7 @@ def check_answer(checked: Checked, answer: Answer) -> None:
 
 @story_settings(40)
 @given(model=models(), established=st.booleans(), story=st.lists(_STEPS, min_size=5, max_size=40))
-def check_story(model: Model, established: bool, story: list[tuple[str, int]]) -> None:
+def check_story(model: ModelledCloneSet, established: bool, story: list[tuple[str, int]]) -> None:
     checked = Checked(model)
     checked.reconcile()
     if established:

@@ -22,6 +22,7 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Action, Outcomes, Plan
 from kruise.machinery.revision_names import short_hash
+from kruise.model.world import Json
 from kruise.workloads import failure_budget
 from kruise.workloads.cloneset import advice, face
 from kruise.workloads.cloneset.conclude import conclude
@@ -44,7 +45,8 @@ from kruise.workloads.failure_budget import (
 )
 from tests.support.clonesets import NOW, TEMPLATE, make_cloneset, make_pending
 from tests.support.examples import story_settings
-from tests.workloads.cloneset.model import BROKEN, Json, Model
+from tests.support.modelled import BROKEN
+from tests.workloads.cloneset.modelled import ModelledCloneSet
 from tests.workloads.cloneset.test_properties import _STEPS as STEPS
 from tests.workloads.cloneset.test_properties import Checked, models
 from tests.workloads.cloneset.test_properties import _come_to_rest as come_to_rest
@@ -334,7 +336,7 @@ def test_messages_and_memory_are_bounded_and_stay_the_same(failed: int, length: 
 LIMITS = st.sampled_from((1, 2, "50%", "100%"))
 
 
-def model_of(budget: str | None, *, replicas: int, policy: str, **rolling: Any) -> Model:
+def model_of(budget: str | None, *, replicas: int, policy: str, **rolling: Any) -> ModelledCloneSet:
     template: Json = copy.deepcopy(dict(TEMPLATE))
     template["spec"]["containers"][0]["image"] = "nginx:1"
     spec: Json = {
@@ -348,12 +350,12 @@ def model_of(budget: str | None, *, replicas: int, policy: str, **rolling: Any) 
     metadata: Json = {"name": "web", "namespace": "demo"}
     if budget is not None:
         metadata["annotations"] = {ANNOTATION: budget}
-    return Model(
+    return ModelledCloneSet(
         {"apiVersion": CLONE_SETS.api_version, "kind": "CloneSet", "metadata": metadata, "spec": spec, "status": {}}
     )
 
 
-def set_image(model: Model, image: str) -> None:
+def set_image(model: ModelledCloneSet, image: str) -> None:
     def apply(spec: Json) -> None:
         spec["template"] = copy.deepcopy(spec["template"])
         spec["template"]["spec"]["containers"][0]["image"] = image
@@ -361,12 +363,12 @@ def set_image(model: Model, image: str) -> None:
     model.edit_spec(apply)
 
 
-def ask(model: Model, budget: str | None) -> None:
+def ask(model: ModelledCloneSet, budget: str | None) -> None:
     annotations = {} if budget is None else {ANNOTATION: budget}
     model.change(CLONE_SETS, "web", lambda document: document["metadata"].update(annotations=annotations))
 
 
-def kept(model: Model) -> list[Pod]:
+def kept(model: ModelledCloneSet) -> list[Pod]:
     return [found for found in model.pods if is_active(found)]
 
 
@@ -374,7 +376,7 @@ def image_of(found: Pod) -> str:
     return found.spec.containers[0].image
 
 
-def conditions(model: Model) -> dict[str, Condition]:
+def conditions(model: ModelledCloneSet) -> dict[str, Condition]:
     return conditions_in(model.cloneset.status)
 
 
@@ -394,11 +396,11 @@ def healed(found: Pod) -> Pod:
 class Watched:
     """A model whose every plan is checked: nobody moves to a revision that has stopped."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ModelledCloneSet) -> None:
         self.model = model
 
     def reconcile(self) -> None:
-        self.model.reconcile(seen=self._check)
+        self.model.reconcile(decided=self._check)
 
     def _check(self, snapshot: Snapshot, plan: Plan) -> None:
         judgement = plan.memo_as(Memo).failure_budget
@@ -551,7 +553,7 @@ def test_off_changes_nothing(replicas: int, limit: int | str, policy: str, budge
 # What is said
 
 
-def stopped_model(budget: str = "0") -> Model:
+def stopped_model(budget: str = "0") -> ModelledCloneSet:
     found = Watched(model_of(budget, replicas=3, policy="InPlaceIfPossible", maxUnavailable=2))
     found.rest()
     set_image(found.model, BROKEN)
@@ -569,7 +571,7 @@ def test_the_plan_says_whom_the_budget_holds_and_what_helps() -> None:
     assert "not ready for 40 s" in cause.message
 
 
-def written_anew(model: Model, **status: Any) -> dict[str, Any]:
+def written_anew(model: ModelledCloneSet, **status: Any) -> dict[str, Any]:
     """The status after a pass of a manager that has just started over this one."""
     model.change(CLONE_SETS, "web", lambda document: document["status"].update(status))
     snapshot = model.snapshot()
@@ -684,7 +686,7 @@ class Budgeted(Checked):
 @story_settings(12)
 @given(models(), AMOUNTS, st.sampled_from(Reaction), st.lists(STEPS, min_size=10, max_size=50))
 def test_promises_hold_for_random_stories(
-    model: Model, amount: str, reaction: Reaction, story: list[tuple[str, int]]
+    model: ModelledCloneSet, amount: str, reaction: Reaction, story: list[tuple[str, int]]
 ) -> None:
     ask(model, f"{amount}:{reaction}")
     model.edit_spec(lambda spec: spec.update(progressDeadlineSeconds=40))

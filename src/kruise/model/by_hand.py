@@ -28,7 +28,7 @@ class Kubelets:
         self._images = ImageIds()
 
     def step(self, pod: Pod) -> bool:
-        """The next thing that happens to a pod by itself: it gets a node, a container starts anew, or becomes ready,
+        """The next thing that happens to a pod by itself: it gets a node; a container stops, starts, becomes ready
         or gets its resources; the agent tells of it; a pod that was deleted ends. Whether there was any."""
         if pod.metadata.deletion_timestamp is not None:
             if self._world.has_ended(pod):
@@ -61,8 +61,10 @@ class Kubelets:
         found = {status.name: status for status in pod.status.container_statuses}
         for container in pod.spec.containers:
             known = found.get(container.name)
-            if known is None or not self._images.runs(pod, container):
-                after = self._started(pod, container, known)
+            if known is None:
+                after = self._started(pod, container, None)
+            elif not self._images.runs(pod, container):
+                after = codec.evolve(known, ready=False) if known.ready else self._started(pod, container, known)
             elif not known.ready and self._works(container):
                 after = codec.evolve(known, ready=True, started=True)
             elif known.resources != container.resources:

@@ -23,15 +23,17 @@ from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.plan import Action, Plan
+from kruise.machinery.plan import Action, Outcome, Plan, Result
 from kruise.machinery.revision_names import short_hash
+from kruise.model.world import Json, claims_of
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.numbers import Limits, limits_of
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.support.clonesets import DATA_CLAIM, TEMPLATE
 from tests.support.examples import story_settings
-from tests.workloads.cloneset.model import BROKEN, UID, Json, Model, mounted_claims
+from tests.support.modelled import BROKEN, UID
+from tests.workloads.cloneset.modelled import ModelledCloneSet
 
 IMAGES = ("nginx:1", "nginx:2", "nginx:3", BROKEN)
 GUARD, HOLD, OKAY = "example.com/guard", "example.com/hold", "example.com/okay"
@@ -59,7 +61,7 @@ TALLY = Tally()
 class Checked:
     """A model whose manager is watched."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: ModelledCloneSet) -> None:
         self.model = model
         self.plan = Plan()
         self._snapshot: Snapshot | None = None
@@ -69,9 +71,17 @@ class Checked:
     def reconcile(self, *, die_at: int | None = None, between: Callable[[], None] | None = None) -> Plan:
         TALLY.passes += 1
         late = between is not None
-        plan = self.model.reconcile(
-            die_at=die_at, seen=self._on_plan, between=between, on_write=self._on_late_write if late else self._on_write
-        )
+
+        def decided(snapshot: Snapshot, plan: Plan) -> None:
+            self._on_plan(snapshot, plan)
+            if between is not None:
+                between()
+
+        def wrote(outcome: Outcome) -> None:
+            if outcome.result is Result.DONE:
+                (self._on_late_write if late else self._on_write)(outcome.action)
+
+        plan = self.model.reconcile(die_at=die_at, decided=decided, wrote=wrote)
         if die_at is None and not late and not list(plan.actions()):
             self._explained(plan)
         return plan
@@ -157,12 +167,15 @@ class Checked:
     def _on_late_write(self, action: Action) -> None:
         """What holds even for a decision that came late."""
         name = action.target.name
+        if action.target.resource == PODS and (pod := self.model.pod(name)) is not None:
+            kinds = [item.type for item in pod.status.conditions]
+            assert len(kinds) == len(set(kinds)), f"two conditions of one type: {kinds}"
         if action.verb is not Verb.DELETE:
             return
         if action.target.resource == PODS:
             self._deleted.add(name)
         elif action.target.resource == PERSISTENT_VOLUME_CLAIMS:
-            users = [pod.metadata.name for pod in self.model.pods if is_active(pod) and name in mounted_claims(pod)]
+            users = [pod.metadata.name for pod in self.model.pods if is_active(pod) and name in claims_of(pod)]
             assert not users, f"claim {name} is deleted, and {users} mount it"
             if self.model.cloneset.spec.scale_strategy.enable_pvc_reuse:
                 doomed = {f"data-{pod}" for pod in self._deleted} | self._marked_claims()
@@ -186,7 +199,7 @@ class Checked:
                 or pod.metadata.labels.get(keys.STATE_LABEL) == "PreparingDelete"
                 or pod.metadata.name in named
             )
-            for claim in mounted_claims(pod)
+            for claim in claims_of(pod)
         }
 
     # Counting, apart from the code that is tested
@@ -240,12 +253,12 @@ def _is_leaving(pod: Pod) -> bool:
 # What happens
 
 
-def _pick(model: Model, number: int) -> str:
+def _pick(model: ModelledCloneSet, number: int) -> str:
     names = sorted(pod.metadata.name for pod in model.pods)
     return names[number % len(names)] if names else ""
 
 
-def _label(model: Model, name: str, **labels: str | None) -> None:
+def _label(model: ModelledCloneSet, name: str, **labels: str | None) -> None:
     def apply(document: Json) -> None:
         found = document["metadata"].setdefault("labels", {})
         for key, value in labels.items():
@@ -267,26 +280,26 @@ def _template(edit: Callable[[Json], None]) -> Callable[[Json], None]:
     return apply
 
 
-def set_image(model: Model, number: int) -> None:
+def set_image(model: ModelledCloneSet, number: int) -> None:
     image = IMAGES[number % len(IMAGES)]
     model.edit_spec(_template(lambda template: template["spec"]["containers"][0].update(image=image)))
 
 
-def set_environment(model: Model, number: int) -> None:
+def set_environment(model: ModelledCloneSet, number: int) -> None:
     env = [{"name": "LEVEL", "value": str(number % 3)}]
     model.edit_spec(_template(lambda template: template["spec"]["containers"][0].update(env=env)))
 
 
-def set_template_label(model: Model, number: int) -> None:
+def set_template_label(model: ModelledCloneSet, number: int) -> None:
     model.edit_spec(_template(lambda template: template["metadata"]["labels"].update(tier=str(number % 3))))
 
 
-def set_replicas(model: Model, number: int) -> None:
+def set_replicas(model: ModelledCloneSet, number: int) -> None:
     model.edit_spec(lambda spec: spec.update(replicas=number % 6))
 
 
-def _set_rolling(name: str, values: tuple[Any, ...]) -> Callable[[Model, int], None]:
-    def move(model: Model, number: int) -> None:
+def _set_rolling(name: str, values: tuple[Any, ...]) -> Callable[[ModelledCloneSet, int], None]:
+    def move(model: ModelledCloneSet, number: int) -> None:
         def apply(spec: Json) -> None:
             rolling = spec["updateStrategy"].get("rollingUpdate")
             if rolling is not None:
@@ -301,72 +314,74 @@ def _set_rolling(name: str, values: tuple[Any, ...]) -> Callable[[Model, int], N
     return move
 
 
-def set_scale_limit(model: Model, number: int) -> None:
+def set_scale_limit(model: ModelledCloneSet, number: int) -> None:
     value = (None, 1, 2, "50%")[number % 4]
-    model.edit_spec(lambda spec: spec["scaleStrategy"].update(maxUnavailable=value))
+    model.edit_spec(lambda spec: spec.setdefault("scaleStrategy", {}).update(maxUnavailable=value))
 
 
-def set_reuse(model: Model, number: int) -> None:
-    model.edit_spec(lambda spec: spec["scaleStrategy"].update(enablePVCReuse=bool(number % 2)))
+def set_reuse(model: ModelledCloneSet, number: int) -> None:
+    model.edit_spec(lambda spec: spec.setdefault("scaleStrategy", {}).update(enablePVCReuse=bool(number % 2)))
 
 
-def set_patience(model: Model, number: int) -> None:
+def set_patience(model: ModelledCloneSet, number: int) -> None:
     model.edit_spec(lambda spec: spec.update(minReadySeconds=(0, 0, 3, 30)[number % 4]))
 
 
-def name_for_deletion(model: Model, number: int) -> None:
+def name_for_deletion(model: ModelledCloneSet, number: int) -> None:
     name = _pick(model, number)
 
     def apply(spec: Json) -> None:
-        names = spec["scaleStrategy"].get("podsToDelete") or []
+        scale = spec.setdefault("scaleStrategy", {})
+        names = scale.get("podsToDelete") or []
         if name and name not in names:
-            spec["scaleStrategy"]["podsToDelete"] = [*names, name]
+            scale["podsToDelete"] = [*names, name]
 
     model.edit_spec(apply)
 
 
-def mark_for_deletion(model: Model, number: int) -> None:
+def mark_for_deletion(model: ModelledCloneSet, number: int) -> None:
     _label(model, _pick(model, number), **{keys.SPECIFIED_DELETE_LABEL: "true"})
 
 
-def delete_pod(model: Model, number: int) -> None:
+def delete_pod(model: ModelledCloneSet, number: int) -> None:
     if name := _pick(model, number):
-        model.delete(PODS, name)
+        model.delete_pod(name)
 
 
-def lead_away(model: Model, number: int) -> None:
+def lead_away(model: ModelledCloneSet, number: int) -> None:
     _label(model, _pick(model, number), app="other")
 
 
-def crash(model: Model, number: int) -> None:
-    if name := _pick(model, number):
-        model.crash(name)
+def crash(model: ModelledCloneSet, number: int) -> None:
+    if pod := model.pod(_pick(model, number)):
+        model.kubelets.crash(pod)
 
 
-def fail(model: Model, number: int) -> None:
-    if name := _pick(model, number):
-        model.fail(name)
+def fail(model: ModelledCloneSet, number: int) -> None:
+    if pod := model.pod(_pick(model, number)):
+        model.kubelets.fail(pod)
 
 
-def kubelet(model: Model, number: int) -> None:
+def kubelet(model: ModelledCloneSet, number: int) -> None:
     if name := _pick(model, number):
         model.kubelet(name)
 
 
-def all_kubelets(model: Model, number: int) -> None:
+def all_kubelets(model: ModelledCloneSet, number: int) -> None:
     for pod in model.pods:
         for _ in range(number % 3 + 1):
             model.kubelet(pod.metadata.name)
 
 
-def attend_hooks(model: Model, number: int) -> None:
+def attend_hooks(model: ModelledCloneSet, number: int) -> None:
     """Somebody does what the hooks ask for, at one pod."""
     if name := _pick(model, number):
         _attend(model, name)
 
 
-def _attend(model: Model, name: str) -> bool:
-    [pod] = [pod for pod in model.pods if pod.metadata.name == name]
+def _attend(model: ModelledCloneSet, name: str) -> bool:
+    pod = model.pod(name)
+    assert pod is not None
     labels = pod.metadata.labels
     wanted: dict[str, str | None] = {}
     match labels.get(keys.STATE_LABEL):
@@ -384,11 +399,11 @@ def _attend(model: Model, name: str) -> bool:
     return True
 
 
-def wait(model: Model, number: int) -> None:
+def wait(model: ModelledCloneSet, number: int) -> None:
     model.pass_time((0.4, 1.0, 4.0, 40.0)[number % 4])
 
 
-MOVES: Mapping[str, Callable[[Model, int], None]] = {
+MOVES: Mapping[str, Callable[[ModelledCloneSet, int], None]] = {
     move.__name__: move
     for move in (
         set_image,
@@ -425,7 +440,7 @@ PASS, CUT_PASS, LATE_PASS, ROUND = "pass", "cut pass", "late pass", "round"
 
 
 @st.composite
-def models(draw: st.DrawFn) -> Model:
+def models(draw: st.DrawFn) -> ModelledCloneSet:
     template: Json = codec.decode(codec.encode(TEMPLATE), dict)
     template["spec"]["containers"][0]["image"] = IMAGES[0]
     spec: Json = {
@@ -471,7 +486,7 @@ def models(draw: st.DrawFn) -> Model:
         "status": {},
     }
     gates = {gate: draw(st.integers(0, 3)) == 0 for gate in GATES}
-    return Model(document, gates=gates)
+    return ModelledCloneSet(document, gates=gates)
 
 
 _NUMBERS = st.integers(0, 11)
@@ -549,16 +564,16 @@ def _is_where_it_should_be(checked: Checked) -> None:
     assert counted == (len(kept), checked.available(), len(kept) - len(old))
     assert status.observed_generation == model.cloneset.metadata.generation
     claims = {claim.metadata.name for claim in model.claims if claim.metadata.deletion_timestamp is None}
-    used = {name for pod in kept for name in mounted_claims(pod)}
+    used = {name for pod in kept for name in claims_of(pod)}
     assert used <= claims
     if not spec.scale_strategy.enable_pvc_reuse:
-        others = {name for pod in model.pods for name in mounted_claims(pod)}
+        others = {name for pod in model.pods for name in claims_of(pod)}
         assert claims <= others, f"claims that nobody uses: {claims - others}"
 
 
 @story_settings(150)
 @given(model=models(), established=st.booleans(), story=st.lists(_STEPS, min_size=10, max_size=60))
-def check_story(model: Model, established: bool, story: list[tuple[str, int]]) -> None:
+def check_story(model: ModelledCloneSet, established: bool, story: list[tuple[str, int]]) -> None:
     TALLY.examples += 1
     checked = Checked(model)
     checked.reconcile()

@@ -1,0 +1,127 @@
+"""An object in the fast model of a cluster, with its controller, and nodes that do nothing by themselves.
+
+For promises that hold whatever anybody does, in any order: a test changes objects, takes steps of kubelets, lets time
+pass, and has the manager make passes, late ones and ones that its death cuts off among them. A kind gives its
+`ControllerSpec` and a document; `tests/workloads/cloneset/modelled.py` shows how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from kruise.api.meta import Key, Object
+from kruise.api.native.nodes import NODES, Node
+from kruise.api.native.pod import PODS, Container, Pod
+from kruise.api.resource import Resource
+from kruise.machinery import codec
+from kruise.machinery.plan import Plan
+from kruise.machinery.spec import ControllerSpec
+from kruise.model.by_hand import Kubelets
+from kruise.model.loop import Decided, Loop, Wrote
+from kruise.model.world import Json, World
+
+T = TypeVar("T", bound=Object)
+START = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
+UID = "5a1b0b67-0000-4000-8000-000000000001"
+BROKEN = "nginx:broken"
+"""A container of this image never becomes ready."""
+_NODES = tuple(
+    codec.convert({"metadata": {"name": f"node-{place}", "uid": f"uid-node-{place}"}}, Node) for place in range(3)
+)
+
+
+def _works(container: Container) -> bool:
+    return container.image != BROKEN
+
+
+class Modelled(Generic[T]):
+    def __init__(
+        self,
+        spec: ControllerSpec[Any],
+        document: Json,
+        *,
+        gates: Mapping[str, bool] | None = None,
+        mutate: Callable[[Resource[Any], Json], None] | None = None,
+    ) -> None:
+        """`mutate`: what admission does to objects that the controller creates."""
+        self.gates = dict(gates or {})
+        self.resource: Resource[T] = spec.subject
+        self.world = World(START)
+        self.loop = Loop(self.world, [spec], gates=self.gates)
+        self.kubelets = Kubelets(self.world, works=_works)
+        self.world.add(NODES, _NODES)
+        metadata = {**document["metadata"], "uid": UID, "generation": 1}
+        subject = codec.decode(codec.encode({**document, "metadata": metadata}), self.resource.type)
+        self.key = Key(subject.metadata.namespace, subject.metadata.name)
+        self.world.add(self.resource, [subject])
+        if mutate is not None:
+            self.world.admit = lambda action: _mutated(action.target.resource, action.body, mutate)
+
+    # What is there
+
+    @property
+    def now(self) -> datetime:
+        return self.world.now
+
+    @property
+    def subject(self) -> T:
+        found = self.world.store(self.resource).get(*self.key)
+        assert found is not None
+        return found
+
+    @property
+    def pods(self) -> tuple[Pod, ...]:
+        return self.world.store(PODS).list()
+
+    def pod(self, name: str) -> Pod | None:
+        return self.world.store(PODS).get(self.key.namespace, name)
+
+    @property
+    def writes(self) -> int:
+        """Writes that the manager tried."""
+        return self.loop.writes
+
+    # What the manager does
+
+    def snapshot(self) -> Any:
+        return self.loop.snapshot(self.loop.controllers[0], self.key)
+
+    def reconcile(
+        self,
+        *,
+        decided: Decided | None = None,
+        wrote: Wrote | None = None,
+        die_at: int | None = None,
+    ) -> Plan:
+        """One pass, see `Loop.run`."""
+        done = self.loop.run(self.loop.controllers[0], self.key, decided=decided, wrote=wrote, die_at=die_at)
+        assert done is not None
+        return done.plan
+
+    # What others do
+
+    def change(self, resource: Resource[Any], name: str, edit: Callable[[Json], None]) -> None:
+        assert self.world.edit(resource, Key(self.key.namespace, name), edit) is not None, f"no {resource} {name}"
+
+    def edit_spec(self, edit: Callable[[Json], None]) -> None:
+        self.change(self.resource, self.key.name, lambda document: edit(document["spec"]))
+
+    def delete_pod(self, name: str) -> None:
+        if (pod := self.pod(name)) is not None:
+            self.world.delete(PODS, pod)
+
+    def kubelet(self, name: str) -> bool:
+        """The next thing that happens to a pod by itself; whether there was any."""
+        pod = self.pod(name)
+        return pod is not None and self.kubelets.step(pod)
+
+    def pass_time(self, seconds: float) -> None:
+        self.world.now += timedelta(seconds=seconds)
+
+
+def _mutated(resource: Resource[Any], body: Any, mutate: Callable[[Resource[Any], Json], None]) -> Json:
+    document: Json = codec.decode(codec.encode(body), dict)
+    mutate(resource, document)
+    return document
