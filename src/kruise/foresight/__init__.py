@@ -5,8 +5,7 @@ Nothing here talks to a cluster. Objects come in as they were read, a `Forecast`
     needed       what to read                          (needs.py)
     foresee      objects and a change in, forecast out (foreseeing.py)
 
-    admitting -> playing (controllers, in a World) -> watching (moves, waves) -> telling, warnings, assumptions
-                    world: objects and time; nodes: scheduler, kubelet, node agent; times: how long each step takes
+    admitting, learning -> playing (controllers in `kruise.model`) -> watching (moves, waves) -> telling, warnings
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Playing a rollout: the kind's own decisions, carried out in a model of the cluster until nothing more happens.
+"""Playing a rollout: the kind's own decisions, carried out in the model of a cluster until nothing more happens.
 
 Each moment is played to its end before time moves on: what the nodes do, then a pass of every controller that has
-something to look at, then what the nodes make of that, until all is quiet. Then the clock jumps to the next moment at
-which something is due: a step of a pod, or a wish of a controller to look again.
+something to look at, then what the nodes make of that, and the answers of hooks, until all is quiet. Then the clock
+jumps to the next moment at which something is due.
 """
 
 from __future__ import annotations

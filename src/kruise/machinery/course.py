@@ -1,6 +1,6 @@
 """How a plan goes on after what has happened so far: which phases are begun, and which chains of them. Pure.
 
-`apply` follows it with a server, `kruise.foresight` without one.
+`apply` follows it with a server, `kruise.model` without one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a kind tells the loop: what to watch, how to read a snapshot, how to decide, how to conclude. Pure.
 
 A kind describes itself with a `ControllerSpec`. `kruise.machinery.controller` runs it against a server,
-`kruise.machinery.offline` over objects that were read once, `kruise.foresight` over a model.
+`kruise.machinery.offline` over objects that were read once, `kruise.model` over a model of a cluster.
 """
 
 from __future__ import annotations

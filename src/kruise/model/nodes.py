@@ -4,7 +4,7 @@ A new pod gets a node, starts and becomes ready. A container whose image changed
 its pod is not ready meanwhile. `Ready` follows from the containers and the readiness gates, as a kubelet has it. A
 deleted pod ends after a while. Each step takes its typical time, the same for every pod.
 
-Pods that are down when the forecast begins stay down until they are changed. One that only began lately goes on.
+Pods that are down in the beginning stay down until they are changed. One that only began lately goes on.
 """
 
 from __future__ import annotations

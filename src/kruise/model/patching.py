@@ -1,6 +1,6 @@
 """Patches on typed objects: only the parts that a patch names are turned into JSON and back.
 
-Objects of a store are slim, and so is what a forecast needs of them. A pod's spec stays the very same value while its
+Objects of a store are slim, and so is what controllers need of them. A pod's spec stays the very same value while its
 status changes, so that everybody can tell at a glance what is different.
 """
 

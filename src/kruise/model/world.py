@@ -1,7 +1,8 @@
 """A cluster in a nutshell: typed objects in the stores that controllers read, and what happens to them, in its time.
 
 There is no API server in between: a plan's writes change the objects at once, and whoever cares (nodes, controllers,
-the watcher) hears of it by the stores' own handlers. Time moves only from one happening to the next.
+the watcher) hears of it by the stores' own handlers. Writes are answered as a server answers them: guards, finalizers, subresources,
+owners, claims in use. Time moves only when somebody moves it.
 
 Handlers only take notes: they call `at`, and what they ask for happens when the write that they heard of is over.
 """
@@ -55,7 +56,7 @@ class World:
         self._stores: dict[Resource[Any], Store[Any]] = {}
         self._version = 0
         self._uids = itertools.count(1)
-        # Objects may come from another forecast: nobody must be taken for somebody else.
+        # Objects may come from another world: nobody must be taken for somebody else.
         family = hashlib.blake2b(now.isoformat().encode(), digest_size=4).hexdigest()
         self._family = f"{family}-0000-4000-8000"
         self._order = itertools.count()
