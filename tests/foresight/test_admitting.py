@@ -20,10 +20,10 @@ from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.feature import Feature, PodMutation
 from kruise.foresight import RefusedError, UnknownKindError, foresee, needed
 from kruise.foresight.admitting import Gatekeeper
-from kruise.foresight.world import World
 from kruise.kinds import features
 from kruise.machinery import plan as plans
 from kruise.machinery.watched import Watched
+from kruise.model.world import World
 from tests.foresight.scenes import KEY, NOW, Scene, manifest, options, sizes
 
 

@@ -1,8 +1,8 @@
 """A cluster in a nutshell: typed objects in the stores that controllers read, and what happens to them, in its time.
 
 There is no API server in between: a plan's writes change the objects at once, and whoever cares (nodes, controllers,
-the watcher) hears of it by the stores' own handlers. Writes are answered as a server answers them: guards, finalizers, subresources,
-owners, claims in use. Time moves only when somebody moves it.
+the watcher) hears of it by the stores' own handlers. Writes are answered as a server answers them: guards, finalizers,
+subresources, owners, claims in use. Time moves only when somebody moves it.
 
 Handlers only take notes: they call `at`, and what they ask for happens when the write that they heard of is over.
 """
@@ -85,8 +85,13 @@ class World:
         """For views. The store of a kind that nobody brought objects of is empty, and says that it is not filled."""
         store = self._stores.get(resource)
         if store is None:
-            store = self._stores[resource] = Store(resource, indexes={_OWNERS: _owner_uids})
+            store = self._stores[resource] = Store(Watched(resource, indexes={_OWNERS: _owner_uids}))
         return store
+
+    def _filled(self, resource: Resource[T]) -> Store[T]:
+        """For writes: what is not here does not exist."""
+        store = self._stores.get(resource)
+        return store if store is not None and store.synced else self.add(resource)
 
     def _enter(self, resource: Resource[Any], obj: Any) -> None:
         """Objects that were read come in with versions of their own, whatever the order in which they are added."""
@@ -98,7 +103,7 @@ class World:
     def put(self, resource: Resource[T], obj: T) -> T:
         """Write an object as it is, with a version of its own."""
         obj = self._versioned(obj)
-        self.add(resource).event("MODIFIED", obj)
+        self._filled(resource).event("MODIFIED", obj)
         return obj
 
     def remove(self, resource: Resource[T], obj: T) -> None:
@@ -172,7 +177,7 @@ class World:
 
     def _create(self, action: Action) -> Outcome:
         resource, target = action.target.resource, action.target
-        store = self.add(resource)
+        store = self._filled(resource)
         known = store.get(target.namespace, target.name)
         if known is not None:
             owner = controller_of(known)
@@ -200,7 +205,7 @@ class World:
 
     def _found(self, action: Action) -> Any:
         target = action.target
-        return self.add(target.resource).get(target.namespace, target.name)
+        return self._filled(target.resource).get(target.namespace, target.name)
 
     def _patch(self, action: Action) -> Outcome:
         obj = self._found(action)
@@ -223,7 +228,7 @@ class World:
     def edit(self, resource: Resource[T], key: Key, change: Callable[[Json], None]) -> T | None:
         """Somebody else writes: `change` gets the object as JSON, as far as it is read here (fields with default values
         are left out). Returns what is stored then; None: there is no such object."""
-        obj = self.add(resource).get(*key)
+        obj = self._filled(resource).get(*key)
         if obj is None:
             return None
         document = codec.decode(codec.encode(obj), dict[str, Any])
@@ -299,7 +304,7 @@ class World:
             self.remove(resource, obj)
 
     def _is_mounted(self, claim: PersistentVolumeClaim) -> bool:
-        pods: Sequence[Pod] = self.add(PODS).list(claim.metadata.namespace)
+        pods: Sequence[Pod] = self._filled(PODS).list(claim.metadata.namespace)
         return any(name == claim.metadata.name for pod in pods for name in claims_of(pod))
 
     def _free_claims(self, pod: Any) -> None:
