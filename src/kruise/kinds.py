@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kruise.faces import native
-from kruise.faces.registry import Entry, Registry
+from kruise.registry import Entry, Registry
 
 if TYPE_CHECKING:
     from kruise.faces.face import Face

@@ -7,7 +7,7 @@ from typing import Any
 
 from kruise.foresight.forecast import FieldChange, Forecast, How, Move, Staying, Stop, Warning, Wave
 from kruise.foresight.rendering.report import Report
-from kruise.workloads import causes
+from kruise.workloads.shared import causes
 
 IMAGE = "image of main changes"
 PARTITION = "partition keeps 3 pods at their old revision"

@@ -18,7 +18,7 @@ from kruise.foresight.rendering.data import as_data
 from kruise.foresight.rendering.lines import lines
 from kruise.foresight.rendering.markdown import markdown
 from kruise.foresight.rendering.report import Drift, Drifted, Report
-from kruise.workloads import causes
+from kruise.workloads.shared import causes
 from tests.foresight_rendering.reports import many, report
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

@@ -8,7 +8,7 @@ import pytest
 
 from kruise.foresight.forecast import How, Move, Staying, Stop, Warning, Wave
 from kruise.foresight.rendering.verdict import Verdict, headline, verdict_of
-from kruise.workloads import causes
+from kruise.workloads.shared import causes
 from tests.foresight_rendering.reports import report
 
 NOTHING: dict[str, Any] = {"waves": (), "stops": (), "staying": (), "warnings": (), "seconds": 0.0}

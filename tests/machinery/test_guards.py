@@ -20,8 +20,7 @@ from kruise.machinery.client.errors import (
 )
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import decode
-from kruise.machinery.guards import guarded_body, judge
-from kruise.machinery.limiter import Load
+from kruise.machinery.guards import Load, guarded_body, judge
 from kruise.machinery.plan import Action, Result, Target, apply_object, create, delete, evict, patch, status_patch
 from tests.support.inprocess import TOYS, ToySpec
 

@@ -33,7 +33,7 @@ from kruise.machinery.plan import (
     patch,
     single,
 )
-from kruise.workloads.causes import PARTITION
+from kruise.workloads.shared.causes import PARTITION
 
 KEY = Key("ns", "web")
 NOW = datetime(2030, 1, 1, tzinfo=UTC)

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.machinery.clock import ManualClock, VirtualClock, run_virtual
-from kruise.machinery.limiter import Load, TokenBucket, WriteLimiter
+from kruise.machinery.guards import Load
+from kruise.machinery.limiter import TokenBucket, WriteLimiter
 from kruise.machinery.plan import Urgency
 
 

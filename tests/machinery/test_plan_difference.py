@@ -14,7 +14,7 @@ from kruise.machinery.codec import Struct, canonical
 from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Held, Plan, Target, Wake, create, delete, patch, single
 from kruise.machinery.plan_difference import Change, differences
-from kruise.workloads.causes import SHARED
+from kruise.workloads.shared.causes import SHARED
 
 
 def target(name: str) -> Target:

@@ -16,7 +16,8 @@ from kruise.machinery.apply import Applier
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.controller import Controller
-from kruise.machinery.limiter import Load, WriteLimiter
+from kruise.machinery.guards import Load
+from kruise.machinery.limiter import WriteLimiter
 from kruise.manager.options import Options
 from kruise.readiness.controller import FEATURE
 from tests.support.background import in_background

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kruise.workloads.conditions import FAILURE_BUDGET
-from kruise.workloads.failure_budget import ANNOTATION
+from kruise.workloads.shared.conditions import FAILURE_BUDGET
+from kruise.workloads.shared.failure_budget import ANNOTATION
 from tests.support.nodescene import (
     Json,
     Scene,

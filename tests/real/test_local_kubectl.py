@@ -20,7 +20,7 @@ import pytest
 
 from kruise.local import crds, fields
 from kruise.local.apicore import ApiCore
-from kruise.local.kinds import admission, bootstrap, native_registry
+from kruise.local.kinds import admitting, bootstrap, native_registry
 from kruise.local.server import LocalServer, kubeconfig, make_identity
 from kruise.machinery.clock import RealClock
 from tests.support import kubebuild
@@ -271,7 +271,7 @@ async def ours(tmp_path: Path, namespace: str) -> AsyncIterator[Kubectl]:
     core = ApiCore(native_registry(), clock=clock, require_namespaces=True)
     fields.install(core)
     crds.Definitions(core)
-    admission.install(core, require_service_accounts=False)
+    admitting.install(core, require_service_accounts=False)
     await bootstrap.create_system_objects(core)
     identity = make_identity(clock.now())
     server = LocalServer(core, certificates=identity)

@@ -26,10 +26,10 @@ from kruise.reasons.diagnosis import Place, Surroundings, diagnose
 from kruise.reasons.links import OBJECT, Answer, Source
 from kruise.reasons.manager import manager_by
 from kruise.reasons.words import groups, in_short, listed, told, told_of_lone_pod, told_of_pod
-from kruise.workloads.causes import MAX_UNAVAILABLE
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from kruise.workloads.cloneset.situation import Snapshot
+from kruise.workloads.shared.causes import MAX_UNAVAILABLE
 from tests.support.clonesets import NEW, NOW, OLD, make_cloneset, make_pod
 
 Json = dict[str, Any]

@@ -21,10 +21,10 @@ from kruise.machinery.codec import encode
 from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Held, Plan, Target
 from kruise.reasons import causes, dump
-from kruise.workloads import waiting
-from kruise.workloads.causes import FAILURE_BUDGET, HOOK, MAX_UNAVAILABLE, PAUSED, SHARED
 from kruise.workloads.cloneset import causes as cloneset
-from kruise.workloads.failure_budget import ANNOTATION
+from kruise.workloads.shared import waiting
+from kruise.workloads.shared.causes import FAILURE_BUDGET, HOOK, MAX_UNAVAILABLE, PAUSED, SHARED
+from kruise.workloads.shared.failure_budget import ANNOTATION
 from tests.foresight_rendering.reports import report
 from tests.reasons.test_answers import answer_of, document
 from tests.support.clonesets import NOW, make_pod
@@ -58,7 +58,10 @@ def test_every_cause_is_made_from_an_entry_of_the_catalogue() -> None:
     assert made == {home}
     elsewhere = {path for path in calls_of("Meaning") if path.name != "causes.py"}
     assert elsewhere == set(), "entries stand in modules called causes.py, where this test finds them"
-    assert {path.relative_to(SOURCES) for path in MODULES} >= {Path("workloads/causes.py"), Path("reasons/causes.py")}
+    assert {path.relative_to(SOURCES) for path in MODULES} >= {
+        Path("workloads/shared/causes.py"),
+        Path("reasons/causes.py"),
+    }
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.parent.name)

@@ -21,7 +21,7 @@ from kruise.machinery.times import format_micro_time
 from kruise.manager.options import Options, Role
 from kruise.reasons import causes
 from kruise.reasons.links import OBJECT, Answer
-from kruise.workloads.causes import SHARED
+from kruise.workloads.shared.causes import SHARED
 from tests.reasons.asking import ask, ask_both, ask_pod, codes, ends, is_helped
 from tests.scenarios.stage import OK_GATE, Stage, names
 from tests.support.world import Json, LocalWorld, run_local

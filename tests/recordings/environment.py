@@ -22,7 +22,7 @@ from kruise.api.resource import Resource
 from kruise.embedded import install
 from kruise.kinds import features
 from kruise.local import scheduler
-from kruise.local.apicore.admission import AdmissionRequest, Operation
+from kruise.local.apicore.admitting import AdmissionRequest, Operation
 from kruise.local.cluster import ClusterOptions, LocalCluster, Specs
 from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.client.errors import ConflictError, NotFoundError

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from kruise.api.apps.cloneset import CLONE_SETS
-from kruise.workloads.conditions import FAILURE_BUDGET
-from kruise.workloads.failure_budget import ANNOTATION
+from kruise.workloads.shared.conditions import FAILURE_BUDGET
+from kruise.workloads.shared.failure_budget import ANNOTATION
 from tests.scenarios.stage import OK_GATE, Stage, hash_in, hash_of, images_of, names, scenario, uids
 
 RULE = "failure budget"

@@ -14,7 +14,7 @@ from kruise.machinery.codec import Struct
 from kruise.machinery.ownership import Owner
 from kruise.machinery.plan import Action, Held, Plan, Target, single
 from kruise.machinery.times import format_time
-from kruise.workloads.causes import PAUSED
+from kruise.workloads.shared.causes import PAUSED
 
 from .api import GROUP, TROUPES, Troupe
 

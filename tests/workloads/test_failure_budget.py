@@ -23,7 +23,6 @@ from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Action, Outcomes, Plan
 from kruise.machinery.revision_names import short_hash
 from kruise.model.world import Json
-from kruise.workloads import failure_budget
 from kruise.workloads.cloneset import advice, face
 from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
@@ -32,8 +31,9 @@ from kruise.workloads.cloneset.numbers import Limits
 from kruise.workloads.cloneset.situation import Snapshot
 from kruise.workloads.cloneset.validation import Candidate, problems
 from kruise.workloads.cloneset.wire import read
-from kruise.workloads.conditions import FAILURE_BUDGET
-from kruise.workloads.failure_budget import (
+from kruise.workloads.shared import failure_budget
+from kruise.workloads.shared.conditions import FAILURE_BUDGET
+from kruise.workloads.shared.failure_budget import (
     ANNOTATION,
     Budget,
     BudgetError,

@@ -14,13 +14,13 @@ from kruise.api.apps.cloneset import CloneSetStatus
 from kruise.api.native.pod import PODS, Pod
 from kruise.machinery import codec
 from kruise.machinery.plan import Held, Outcomes, Plan, Target
-from kruise.workloads import waiting
-from kruise.workloads.causes import SHARED
 from kruise.workloads.cloneset.causes import CAUSES
 from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.situation import Snapshot
+from kruise.workloads.shared import waiting
+from kruise.workloads.shared.causes import SHARED
 from tests.support.clonesets import NOW, make_cloneset, make_pending, make_pod, make_situation
 
 KNOWN = {meaning.code: meaning for meaning in (*SHARED, *CAUSES)}

@@ -26,7 +26,7 @@ from kruise.machinery.plan import Action, Cause, Outcome, Plan, Result
 from kruise.machinery.revision_names import short_hash
 from kruise.model.loop import Controller, Loop
 from kruise.model.world import World
-from kruise.workloads.causes import HOOK
+from kruise.workloads.shared.causes import HOOK
 
 _IDLE_WAKES = 50
 """So many looks in a row that change nothing, and nothing ever will."""

@@ -17,7 +17,7 @@ from kruise.machinery import codec
 from kruise.machinery.intorpercent import IntOrPercentError, is_percent, percentage
 from kruise.machinery.revisions import DEFAULT_HISTORY_LIMIT
 from kruise.machinery.wording import listed
-from kruise.workloads import causes
+from kruise.workloads.shared import causes
 
 _SURPRISE = Fraction(1, 10)
 """A percentage that comes to a number this much off, as a part of it, is worth a word."""

@@ -24,7 +24,7 @@ from kruise.local.apicore.errors import Json
 from kruise.local.collector import GarbageCollector, of_registry
 from kruise.local.crds import Definitions
 from kruise.local.inprocess import InProcessTransport
-from kruise.local.kinds import admission, native_registry
+from kruise.local.kinds import admitting, native_registry
 from kruise.local.kinds.bootstrap import create_system_objects
 from kruise.local.namespaces import Namespaces
 from kruise.local.nodes import ContainerLogs, NodeModel, make_nodes
@@ -72,7 +72,7 @@ class LocalCluster:
         seed = options.seed
         self.core = ApiCore(native_registry(), clock=clock, seed=seed, require_namespaces=True)
         fields.install(self.core)
-        admission.install(self.core, seed=seed)
+        admitting.install(self.core, seed=seed)
         self.webhooks = InProcessCaller(otherwise=caller)
         Webhooks(self.core, self.webhooks, seed=seed)
         Definitions(self.core, conversion=WebhookConversion(self.webhooks, seed=seed))

@@ -37,8 +37,8 @@ from kruise.machinery.course import (
     skipped_phase,
     together,
 )
-from kruise.machinery.guards import EVICTION, Verdict, guarded_body, is_delete, judge
-from kruise.machinery.limiter import Load, WriteLimiter
+from kruise.machinery.guards import EVICTION, Load, Verdict, guarded_body, is_delete, judge
+from kruise.machinery.limiter import WriteLimiter
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.plan import (
     Action,

@@ -1,7 +1,7 @@
 """Why an object is held back, and what each cause means: a part of a plan that readers need without the rest of it.
 
 The catalogue of causes is made of `Meaning`s. Each stands in a module called `causes.py`: those that several kinds
-share in `kruise.workloads.causes`, a kind's own in its folder. A cause is made from its entry (`PARTITION.cause(...)`),
+share in `kruise.workloads.shared`, a kind's own in its folder. A cause is made from its entry (`PARTITION.cause(...)`),
 so none can be named that nobody has explained. `why`, the condition `Waiting`, the verdicts of `plan` and the documents
 read these entries. A kind from elsewhere brings entries of its own: its plans carry them along.
 """

@@ -19,6 +19,7 @@ compares the uid. `plan.status_patch` makes a status write that is guarded for e
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,12 +38,21 @@ from kruise.machinery.client.errors import (
 )
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.codec import decode, encode, is_struct
-from kruise.machinery.limiter import Load
 from kruise.machinery.plan import Action, Result
 
 EVICTION = "eviction"
 _DOES_NOT_FIT = "the server rejected our request due to an error in our request"
 _BUDGET_CAUSE = "DisruptionBudget"
+
+
+class Load(enum.Enum):
+    """What an answer says about the server's load."""
+
+    FINE = "fine"
+    OVERLOADED = "overloaded"
+    """429, 503 or a time-out: fewer writes are wanted."""
+    SILENT = "silent"
+    """Says nothing about load, such as a connection that could not be opened."""
 
 
 def guarded_body(action: Action) -> bytes:

@@ -17,10 +17,10 @@ delays every write however few there are, from choking us.
 from __future__ import annotations
 
 import asyncio
-import enum
 from collections import deque
 
 from kruise.machinery.clock import Clock
+from kruise.machinery.guards import Load
 from kruise.machinery.plan import Urgency
 
 
@@ -42,16 +42,6 @@ class TokenBucket:
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - 1.0
         self._at = now
         return max(0.0, -self._tokens / self._rate)
-
-
-class Load(enum.Enum):
-    """What an answer says about the server's load."""
-
-    FINE = "fine"
-    OVERLOADED = "overloaded"
-    """429, 503 or a time-out: fewer writes are wanted."""
-    SILENT = "silent"
-    """Says nothing about load, such as a connection that could not be opened."""
 
 
 Waiters = deque[asyncio.Future[bool]]

@@ -21,7 +21,7 @@ from kruise.reasons.decision import Decision, Step
 from kruise.reasons.diagnosis import NOTHING_KNOWN, Place, Surroundings, diagnose
 from kruise.reasons.links import OBJECT, Answer, Link, PodPlace, Remark, Source, Waiting
 from kruise.reasons.manager import UNKNOWN, Manager
-from kruise.workloads import causes as shared
+from kruise.workloads.shared import causes as shared
 
 _SAYS_LESS = (causes.LIFECYCLE_STATE, shared.UPDATING)
 """What a pod shows of these, its plan tells better."""

@@ -23,7 +23,7 @@ from kruise.machinery.codec import Struct
 from kruise.machinery.wording import shortened
 from kruise.reasons import causes
 from kruise.reasons.links import Link
-from kruise.workloads import causes as shared
+from kruise.workloads.shared import causes as shared
 
 _START_TROUBLES = frozenset({"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedMapVolume"})
 _TOLD_BY_EVENTS = (causes.STARTING, causes.PROBE)

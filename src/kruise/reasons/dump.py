@@ -11,7 +11,7 @@ from kruise.machinery.causes import Catalogue, Cause, Meaning
 from kruise.machinery.codec import DecodeError, Raw, Struct, decode, field
 from kruise.machinery.memo import RolloutMemo
 from kruise.reasons.decision import WRITES, About, Decision, Step
-from kruise.workloads.causes import SHARED
+from kruise.workloads.shared.causes import SHARED
 
 _T = TypeVar("_T", bound=Struct)
 

@@ -14,7 +14,7 @@ from kruise.machinery.causes import Meaning
 from kruise.machinery.documents import Json, name_of, value_at
 from kruise.reasons import causes
 from kruise.reasons.links import Link
-from kruise.workloads import causes as shared
+from kruise.workloads.shared import causes as shared
 
 
 def held(

@@ -12,7 +12,7 @@ from kruise.api.resource import Resource
 from kruise.local.apicore import ApiCore, MemoryStorage
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.kinds import NATIVE_KINDS, native_registry
-from kruise.local.kinds.admission import install
+from kruise.local.kinds.admitting import install
 from kruise.local.kinds.bootstrap import create_system_objects
 from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.client.transport import Transport

@@ -17,7 +17,7 @@ from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.local.apicore import ApiCore, custom_kind
-from kruise.local.apicore.admission import AdmissionRequest, Operation
+from kruise.local.apicore.admitting import AdmissionRequest, Operation
 from kruise.local.apicore.errors import forbidden
 from kruise.local.collector import of_registry
 from kruise.local.inprocess import InProcessTransport

@@ -14,7 +14,7 @@ import yaml
 
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.local.apicore import warnings
-from kruise.local.apicore.admission import AdmissionRequest
+from kruise.local.apicore.admitting import AdmissionRequest
 from kruise.local.apicore.serving import MAX_BODY
 from kruise.local.server import LocalServer, kubeconfig
 from kruise.machinery.client import kubeconfig as client_config

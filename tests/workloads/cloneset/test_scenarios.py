@@ -13,8 +13,8 @@ from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.pod import PODS
 from kruise.inplace import keys
 from kruise.manager import gates
-from kruise.workloads.conditions import FAILURE_BUDGET
-from kruise.workloads.failure_budget import ANNOTATION
+from kruise.workloads.shared.conditions import FAILURE_BUDGET
+from kruise.workloads.shared.failure_budget import ANNOTATION
 from tests.scenarios.all import SCENARIOS
 from tests.scenarios.local import play_locally
 from tests.scenarios.settings import EVERYTHING_ON, settings_for

@@ -1,6 +1,6 @@
 """The API core: storage, verbs and watches over any registered kind, without a network."""
 
-from kruise.local.apicore.admission import Admission, AdmissionRequest, Operation
+from kruise.local.apicore.admitting import Admission, AdmissionRequest, Operation
 from kruise.local.apicore.builtin import custom_kind, native_kind
 from kruise.local.apicore.core import ApiCore, Call
 from kruise.local.apicore.errors import StatusError

@@ -15,7 +15,7 @@ from typing import Any, Final
 from kruise.api.core import field_errors
 from kruise.api.core.field_errors import go_quote
 from kruise.local.apicore import deletion, errors, metadata, owners, patching
-from kruise.local.apicore.admission import Admission, AdmissionRequest, Operation
+from kruise.local.apicore.admitting import Admission, AdmissionRequest, Operation
 from kruise.local.apicore.deletion import DeleteOptions, Fate
 from kruise.local.apicore.errors import Json
 from kruise.local.apicore.kinds import (

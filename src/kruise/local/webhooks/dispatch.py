@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from kruise.api.core.field_errors import go_quote
 from kruise.local.apicore import errors, warnings
-from kruise.local.apicore.admission import AdmissionRequest, Operation
+from kruise.local.apicore.admitting import AdmissionRequest, Operation
 from kruise.local.apicore.core import ApiCore
 from kruise.local.apicore.errors import Json, StatusError
 from kruise.local.webhooks import entries, reviews

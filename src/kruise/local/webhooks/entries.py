@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kruise.local.apicore.admission import AdmissionRequest
+from kruise.local.apicore.admitting import AdmissionRequest
 from kruise.local.apicore.errors import Json
 from kruise.local.webhooks import conditions
 from kruise.machinery import selectors

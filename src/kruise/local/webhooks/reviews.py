@@ -10,7 +10,7 @@ from typing import Any
 
 from kruise.api.core.field_errors import go_quote
 from kruise.local.apicore import errors
-from kruise.local.apicore.admission import AdmissionRequest
+from kruise.local.apicore.admitting import AdmissionRequest
 from kruise.local.apicore.errors import Json, StatusError
 from kruise.local.webhooks.calling import CallError
 from kruise.machinery.codec import DecodeError, decode, encode

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from kruise.api.apps.shared import PREDOWNLOAD_MIN_READY, PREDOWNLOAD_PARALLELISM, PREDOWNLOAD_TIMEOUT
 from kruise.machinery import codec
 from kruise.machinery.intorpercent import IntOrPercentError, scaled_fraction
-from kruise.workloads import failure_budget
 from kruise.workloads.cloneset.wire import STRATEGY, Reading
+from kruise.workloads.shared import failure_budget
 
 NO_ANNOTATIONS: Mapping[str, str] = {}
 _LOST = (

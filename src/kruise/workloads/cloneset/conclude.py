@@ -10,7 +10,6 @@ from kruise.api.apps.shared import FailureBudgetStatus
 from kruise.api.meta import Condition
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Conclusion, EventNote, Outcomes, Plan, Result, Target, Wake, failure_of
-from kruise.workloads import failure_budget, waiting
 from kruise.workloads.cloneset.events import warning
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.progress import PROGRESSING, deadline_of
@@ -24,7 +23,8 @@ from kruise.workloads.cloneset.status import (
     wire_form,
 )
 from kruise.workloads.cloneset.update import REFRESH, UPDATE
-from kruise.workloads.conditions import FAILURE_BUDGET
+from kruise.workloads.shared import failure_budget, waiting
+from kruise.workloads.shared.conditions import FAILURE_BUDGET
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:

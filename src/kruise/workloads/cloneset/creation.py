@@ -18,7 +18,6 @@ from kruise.machinery import plan as plans
 from kruise.machinery.plan import Chain, Held, Target
 from kruise.machinery.revision_names import short_hash
 from kruise.machinery.times import format_time
-from kruise.workloads.causes import TERMINATING
 from kruise.workloads.cloneset.claims import (
     INSTANCE_ID_LABEL,
     ClaimTemplate,
@@ -29,6 +28,7 @@ from kruise.workloads.cloneset.claims import (
     taken_ids,
 )
 from kruise.workloads.cloneset.situation import Situation
+from kruise.workloads.shared.causes import TERMINATING
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

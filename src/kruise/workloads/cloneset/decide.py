@@ -13,7 +13,6 @@ from kruise.inplace import keys
 from kruise.inplace.availability import serves
 from kruise.machinery.plan import Held, OnError, Phase, Plan, Wake, single
 from kruise.machinery.revisions import truncate
-from kruise.workloads import waiting
 from kruise.workloads.cloneset import scale, update
 from kruise.workloads.cloneset.claims import clean_claims
 from kruise.workloads.cloneset.failures import NO_BUDGET, failures_of, stopped
@@ -22,7 +21,8 @@ from kruise.workloads.cloneset.predownload import pull_images
 from kruise.workloads.cloneset.scale import ScaleStep
 from kruise.workloads.cloneset.situation import Situation, Snapshot, situation_of
 from kruise.workloads.cloneset.status import figures
-from kruise.workloads.waiting import Waiting
+from kruise.workloads.shared import waiting
+from kruise.workloads.shared.waiting import Waiting
 
 
 def decide(snapshot: Snapshot) -> Plan:

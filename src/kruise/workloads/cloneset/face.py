@@ -18,7 +18,7 @@ from kruise.faces.progress import (
 from kruise.machinery.documents import Json, name_of, value_at
 from kruise.workloads.cloneset import causes
 from kruise.workloads.cloneset.counts import partition_of
-from kruise.workloads.conditions import FAILURE_BUDGET
+from kruise.workloads.shared.conditions import FAILURE_BUDGET
 
 _ROLLING = ("spec", "updateStrategy", "rollingUpdate")
 

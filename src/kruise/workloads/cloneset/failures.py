@@ -13,11 +13,11 @@ from kruise.inplace import keys
 from kruise.inplace.availability import seconds_until_available
 from kruise.machinery.plan import Cause, Wake
 from kruise.machinery.revision_names import is_revision
-from kruise.workloads import causes, failure_budget
 from kruise.workloads.cloneset.progress import NO_DEADLINE
 from kruise.workloads.cloneset.situation import Situation
-from kruise.workloads.conditions import FAILURE_BUDGET
-from kruise.workloads.failure_budget import Budget, Judgement, Rollout, Stop
+from kruise.workloads.shared import causes, failure_budget
+from kruise.workloads.shared.conditions import FAILURE_BUDGET
+from kruise.workloads.shared.failure_budget import Budget, Judgement, Rollout, Stop
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

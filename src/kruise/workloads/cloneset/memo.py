@@ -8,8 +8,8 @@ from kruise.machinery.codec import field
 from kruise.machinery.memo import RolloutMemo
 from kruise.machinery.plan import EventNote
 from kruise.workloads.cloneset.status import Figures
-from kruise.workloads.failure_budget import Judgement
-from kruise.workloads.waiting import Waiting
+from kruise.workloads.shared.failure_budget import Judgement
+from kruise.workloads.shared.waiting import Waiting
 
 
 class Memo(RolloutMemo, kw_only=True):

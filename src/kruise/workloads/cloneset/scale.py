@@ -19,13 +19,13 @@ from kruise.machinery import plan as plans
 from kruise.machinery.pending import CREATION
 from kruise.machinery.plan import Chain, EventNote, EventType, Held, OnError, Phase, Target, Urgency
 from kruise.machinery.wording import listed
-from kruise.workloads import causes
 from kruise.workloads.cloneset.causes import DELETION_BUDGET, PREPARING_DELETE
 from kruise.workloads.cloneset.claims import claims_by_id, delete_claim, hand_over, id_of, mark_for_deletion
 from kruise.workloads.cloneset.creation import create_pods
 from kruise.workloads.cloneset.deletion_order import choose_for_deletion, topology_keys
 from kruise.workloads.cloneset.numbers import ScaleNumbers, counts_of, scale_numbers
 from kruise.workloads.cloneset.situation import PodFacts, Situation
+from kruise.workloads.shared import causes
 
 SCALE = "scale"
 _LONGEST_PASS = 0.15

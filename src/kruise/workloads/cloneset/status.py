@@ -18,7 +18,7 @@ from kruise.machinery.times import format_time
 from kruise.machinery.wording import shortened
 from kruise.workloads.cloneset.progress import PROGRESSING, Rollout, progressing
 from kruise.workloads.cloneset.situation import Situation
-from kruise.workloads.conditions import lasting
+from kruise.workloads.shared.conditions import lasting
 
 FAILED_SCALE = "FailedScale"
 FAILED_UPDATE = "FailedUpdate"

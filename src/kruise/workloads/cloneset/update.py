@@ -29,12 +29,12 @@ from kruise.machinery.causes import Meaning
 from kruise.machinery.plan import Cause, Chain, Held, OnError, Phase, Target, Urgency, Wake
 from kruise.machinery.revision_names import short_hash
 from kruise.machinery.wording import listed
-from kruise.workloads import causes
 from kruise.workloads.cloneset.causes import SURGE, TO_DELETE
 from kruise.workloads.cloneset.creation import revision_labels
 from kruise.workloads.cloneset.failures import NO_BUDGET, Failures, cause_of
 from kruise.workloads.cloneset.numbers import counts_of, update_numbers
 from kruise.workloads.cloneset.situation import PodFacts, Situation
+from kruise.workloads.shared import causes
 
 REFRESH = "refresh"
 UPDATE = "update"

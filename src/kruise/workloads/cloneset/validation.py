@@ -24,10 +24,10 @@ from kruise.machinery.patches import json_patch
 from kruise.machinery.revisions import template_labels
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.wording import listed
-from kruise.workloads import failure_budget
 from kruise.workloads.cloneset.numbers import DEFAULT_MAX_UNAVAILABLE
 from kruise.workloads.cloneset.progress import NO_DEADLINE
 from kruise.workloads.cloneset.wire import SPEC, STRATEGY, Reading, annotations_in
+from kruise.workloads.shared import failure_budget
 
 Json = Mapping[str, Any]
 Errors = Iterator[FieldError]

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from kruise.local.apicore import errors
-from kruise.local.apicore.admission import AdmissionRequest, Operation
+from kruise.local.apicore.admitting import AdmissionRequest, Operation
 from kruise.local.apicore.core import ApiCore
 from kruise.local.apicore.errors import Json
 from kruise.machinery.names import NameSource

@@ -12,8 +12,8 @@ import pytest
 from kruise import kinds
 from kruise.faces import native
 from kruise.faces.face import Face, Pods
-from kruise.faces.registry import Entry, Installed, Registry, installed
 from kruise.manager.options import Options
+from kruise.registry import Entry, Installed, Registry, installed
 from tests.support.distributions import install_toy, write_distribution
 
 TROUPE = Installed("Troupe.toy.pykruise.dev", "tests.toy", "troupe-kind")

@@ -28,7 +28,7 @@ from kruise.inplace.state import BrokenAnnotation, in_grace, state_of
 from kruise.machinery.codec import evolve
 from kruise.machinery.intorpercent import IntOrPercent, scaled_fraction
 from kruise.machinery.wording import shortened
-from kruise.workloads.conditions import FAILURE_BUDGET, lasting
+from kruise.workloads.shared.conditions import FAILURE_BUDGET, lasting
 
 ANNOTATION = "apps.kruise.io/failure-budget"
 PAUSED = "Paused"

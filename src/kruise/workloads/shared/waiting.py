@@ -20,7 +20,7 @@ from kruise.machinery.causes import ENDLESS, MINUTE, UNAVAILABLE, Cause, Meaning
 from kruise.machinery.plan import Held
 from kruise.machinery.times import TimeError, parse_time
 from kruise.machinery.wording import listed, shortened
-from kruise.workloads.conditions import lasting
+from kruise.workloads.shared.conditions import lasting
 
 CONDITION = "Waiting"
 PATIENCE = MINUTE

@@ -8,7 +8,7 @@ from typing import Any
 from kruise.local.apicore import ApiCore
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.kinds import native_registry
-from kruise.local.kinds.admission import install
+from kruise.local.kinds.admitting import install
 from kruise.local.kinds.bootstrap import create_system_objects
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.clock import ManualClock, VirtualClock, run_virtual

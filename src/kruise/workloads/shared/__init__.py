@@ -1,0 +1,1 @@
+"""What several workload kinds need. Pure. Kinds import this, and not each other."""

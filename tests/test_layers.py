@@ -1,0 +1,29 @@
+"""What the import linter cannot see: connections that are opened with asyncio alone."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCES = Path(__file__).parents[1] / "src" / "kruise"
+OPENS = {
+    "open_connection",
+    "open_unix_connection",
+    "create_connection",
+    "create_unix_connection",
+    "create_datagram_endpoint",
+}
+
+
+def opened(source: str) -> Iterator[str]:
+    for node in ast.walk(ast.parse(source)):
+        name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+        if name in OPENS:
+            yield name
+
+
+def test_only_the_client_opens_connections() -> None:
+    assert list(opened("async def f():\n    await asyncio.open_connection('host', 1)"))
+    found = {str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py") if any(opened(path.read_text()))}
+    assert {path for path in found if not path.startswith("machinery/client/")} == set()
