@@ -80,9 +80,6 @@ def pod_picture(pod: Json, names: Names) -> Picture:
 
 def cloneset_picture(cloneset: Json, names: Names) -> Json:
     spec: Json = {key: value for key, value in cloneset["spec"].items() if key != "template"}
-    if not spec["updateStrategy"].get("inPlaceUpdateStrategy", True):
-        # CS-22: going through v1beta1, which is the stored version, drops it when it says nothing.
-        spec["updateStrategy"] = {k: v for k, v in spec["updateStrategy"].items() if k != "inPlaceUpdateStrategy"}
     status: Json = {}
     for key, value in cloneset.get("status", {}).items():
         status[key] = names.plain(value) if isinstance(value, str) else value

@@ -36,34 +36,60 @@ def defaulted(
     spec = dict(cloneset.get("spec") or {})
     _fill(spec, {"replicas": 1, "revisionHistoryLimit": 10, "scaleStrategy": {}})
     strategy = dict(spec.get("updateStrategy") or {})
-    spec["updateStrategy"] = _flat(strategy) if version == "v1alpha1" else _nested(strategy)
+    known = _strategy_of(old)
+    spec["updateStrategy"] = _flat(strategy, known) if version == "v1alpha1" else _nested(strategy, known)
     if template_defaults:
         _default_templates(spec, (old or {}).get("spec"), host_network_ports=host_network_ports)
     return {**cloneset, "spec": spec}
 
 
-def _flat(strategy: dict[str, Any]) -> dict[str, Any]:
+def _strategy_of(cloneset: Json | None) -> Json:
+    """The update strategy as it is stored; empty where it cannot be read."""
+    spec = (cloneset or {}).get("spec")
+    strategy = spec.get("updateStrategy") if isinstance(spec, dict) else None
+    return strategy if isinstance(strategy, dict) else {}
+
+
+def _flat(strategy: dict[str, Any], old: Json) -> dict[str, Any]:
     if not strategy.get("type"):
         strategy["type"] = RE_CREATE
-    return _rollout(strategy, strategy["type"])
+    return _rollout(strategy, strategy["type"], old if old.get("type") == strategy["type"] else {})
 
 
-def _nested(strategy: dict[str, Any]) -> dict[str, Any]:
+def _nested(strategy: dict[str, Any], old: Json) -> dict[str, Any]:
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
     if strategy["type"] == "RollingUpdate":
         rolling = dict(strategy.get("rollingUpdate") or {})
         if not rolling.get("podUpdatePolicy"):
             rolling["podUpdatePolicy"] = RE_CREATE
-        strategy["rollingUpdate"] = _rollout(rolling, rolling["podUpdatePolicy"])
+        policy, known = rolling["podUpdatePolicy"], old.get("rollingUpdate")
+        same = isinstance(known, dict) and known.get("podUpdatePolicy") == policy
+        strategy["rollingUpdate"] = _rollout(rolling, policy, known if same and known else {})
     return strategy
 
 
-def _rollout(settings: dict[str, Any], policy: str) -> dict[str, Any]:
+def _rollout(settings: dict[str, Any], policy: str, old: Json) -> dict[str, Any]:
     if policy in IN_PLACE_POLICIES:
         _fill(settings, {"inPlaceUpdateStrategy": {}})
+    _spell_as_stored(settings, old, "inPlaceUpdateStrategy")
     _fill(settings, {"partition": 0, "maxUnavailable": "20%", "maxSurge": 0})
     return settings
+
+
+def _spell_as_stored(settings: dict[str, Any], old: Json, name: str) -> None:
+    """A part without content may be absent, empty or full of zeros. It stays as it is stored, so that a client with
+    another habit does not raise the generation. `old` is empty where the policy is another."""
+    if not old or any(_content(holder.get(name)) for holder in (settings, old)):
+        return
+    if name in old:
+        settings[name] = old[name]
+    else:
+        settings.pop(name, None)
+
+
+def _content(part: Any) -> bool:
+    return any(part.values()) if isinstance(part, dict) else part is not None
 
 
 def _fill(holder: dict[str, Any], wanted: Json) -> None:

@@ -218,17 +218,17 @@ def test_fields_become_annotations() -> None:
 @pytest.mark.parametrize(
     ("strategy", "shown"),
     [
-        ({}, None),
-        ({"gracePeriodSeconds": 0}, None),
-        ({"gracePeriodSeconds": 0, "imagePreDownloadTimeoutSeconds": 0}, None),
+        ({}, {}),
+        ({"gracePeriodSeconds": 0}, {"gracePeriodSeconds": 0}),
+        ({"gracePeriodSeconds": 0, "imagePreDownloadTimeoutSeconds": 0}, {"gracePeriodSeconds": 0}),
         ({"gracePeriodSeconds": 1}, {"gracePeriodSeconds": 1}),
         ({"imagePreDownloadParallelism": 2}, {}),
     ],
 )
-def test_an_empty_in_place_strategy_is_dropped(strategy: Any, shown: Any) -> None:
-    """CS-22: when all four are zero or absent."""
+def test_an_empty_in_place_strategy_stays(strategy: Any, shown: Any) -> None:
+    """Not CS-22: dropped, it would be added again by every write through v1alpha1, and raise the generation."""
     flat = to_alpha({"updateStrategy": {"rollingUpdate": {"inPlaceUpdateStrategy": strategy}}})["updateStrategy"]
-    assert flat.get("inPlaceUpdateStrategy") == shown
+    assert flat["inPlaceUpdateStrategy"] == shown
 
 
 @pytest.mark.parametrize(("source", "target"), [("v1alpha1", "v1beta1"), ("v1beta1", "v1alpha1")])
@@ -344,8 +344,9 @@ def test_v1alpha1_comes_back_as_it_was(before: dict[str, Any]) -> None:
         update["type"] = "ReCreate"
     annotations = before["metadata"].get("annotations", {})
     is_told = "3" in [annotations.get(key) for key in PRE_DOWNLOAD_ANNOTATIONS.values()]
-    grace = update.pop("inPlaceUpdateStrategy", {}).get("gracePeriodSeconds")
-    if update["type"] != "OnDelete" and (grace or is_told):
+    strategy = update.pop("inPlaceUpdateStrategy", None)
+    grace = (strategy or {}).get("gracePeriodSeconds")
+    if update["type"] != "OnDelete" and (strategy is not None or is_told):
         update["inPlaceUpdateStrategy"] = {} if grace is None else {"gracePeriodSeconds": grace}
     assert after["spec"] == spec
     assert after["metadata"] == before["metadata"]

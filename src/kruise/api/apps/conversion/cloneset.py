@@ -156,11 +156,12 @@ def _update_to_alpha(update: Any) -> tuple[Any, dict[str, str]]:
     in_place = flat.get("inPlaceUpdateStrategy")
     if not isinstance(in_place, dict):
         return flat, {}
+    # An empty one stays, too (not CS-22): else every write through v1alpha1 would add it and raise the generation.
     kept, annotations = _in_place_to_alpha(in_place)
     return _put(flat, inPlaceUpdateStrategy=kept), annotations
 
 
-def _in_place_to_alpha(strategy: Json) -> tuple[Json | None, dict[str, str]]:
+def _in_place_to_alpha(strategy: Json) -> tuple[Json, dict[str, str]]:
     annotations = {
         key: str(value)
         for name, key in PRE_DOWNLOAD_ANNOTATIONS.items()
@@ -172,8 +173,7 @@ def _in_place_to_alpha(strategy: Json) -> tuple[Json | None, dict[str, str]]:
         if name not in PRE_DOWNLOAD_ANNOTATIONS
         or (value is not None and PRE_DOWNLOAD_ANNOTATIONS[name] not in annotations)
     }
-    is_empty = not any(kept.values()) and not any(value not in ("", "0") for value in annotations.values())
-    return None if is_empty else kept, annotations
+    return kept, annotations
 
 
 # Small parts

@@ -1,0 +1,110 @@
+"""Applying what is there changes nothing: every manifest of the documents, in every version, by every way to apply it.
+
+A way that changes something each time makes tools that keep clusters in step with files work for ever.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from kruise.api.meta import PartialObject
+from kruise.api.resource import Resource
+from kruise.feature import Feature
+from kruise.machinery.client.requests import PatchType, Request, Verb
+from tests.support.walkthroughs import ROOT
+from tests.support.world import Json, World
+
+FOUNDING = ROOT / "tests" / "data" / "founding_manifests.yaml"
+WAYS = ("server-side apply", "merge patch", "replace")
+MANAGER = "drift"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    origin: str
+    manifest: Json
+
+    def __str__(self) -> str:
+        return f"{self.manifest['apiVersion']} {self.manifest['kind']} of {self.origin}"
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["metadata"]["name"])
+
+
+def cases(features: Sequence[Feature]) -> list[Case]:
+    """Every manifest of a kind that these features define, once in each version that is served."""
+    definitions = {
+        (str(spec["group"]), str(spec["names"]["kind"])): [str(one["name"]) for one in spec["versions"]]
+        for feature in features
+        for spec in (definition["spec"] for definition in feature.definitions)
+    }
+    converters = {(one.group, one.kind): one.convert for feature in features for one in feature.conversions}
+    found: list[Case] = []
+    for origin, manifest in _manifests():
+        group, _, _ = str(manifest["apiVersion"]).rpartition("/")
+        kind = group, str(manifest["kind"])
+        for version in definitions.get(kind, ()):
+            converted = converters[kind](manifest, version) if kind in converters else manifest
+            name = f"{kind[1].lower()}-{len(found)}"
+            found.append(Case(origin, {**converted, "metadata": {**converted["metadata"], "name": name}}))
+    return found
+
+
+def _manifests() -> Iterator[tuple[str, Json]]:
+    for path in (*sorted((ROOT / "docs" / "manifests").glob("*.yaml")), FOUNDING):
+        for manifest in yaml.safe_load_all(path.read_text()):
+            if manifest:
+                manifest["metadata"].pop("namespace", None)
+                # Names of pods are those of the day on which somebody wrote this.
+                ((manifest.get("spec") or {}).get("scaleStrategy") or {}).pop("podsToDelete", None)
+                yield path.name, manifest
+
+
+def resource_of(case: Case, features: Sequence[Feature]) -> Resource[Any]:
+    group, _, version = str(case.manifest["apiVersion"]).rpartition("/")
+    names = next(
+        definition["spec"]["names"]
+        for feature in features
+        for definition in feature.definitions
+        if (definition["spec"]["group"], definition["spec"]["names"]["kind"]) == (group, case.manifest["kind"])
+    )
+    return Resource(group, version, names["plural"], names["kind"], True, PartialObject)
+
+
+async def create(world: World, resource: Resource[Any], case: Case) -> None:
+    await world.client.send(Request(Verb.CREATE, resource, world.namespace, body=json.dumps(case.manifest).encode()))
+
+
+async def apply(world: World, resource: Resource[Any], case: Case, way: str) -> Json:
+    """The object as the server answers it."""
+    body, verb, content, query = case.manifest, Verb.PATCH, str(PatchType.MERGE), (("fieldManager", MANAGER),)
+    if way == "replace":
+        live = await world.get(resource, case.name)
+        metadata = {**body["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
+        body, verb, content = {**body, "metadata": metadata}, Verb.UPDATE, "application/json"
+    elif way == "server-side apply":
+        content, query = str(PatchType.APPLY), (*query, ("force", "true"))
+    request = Request(
+        verb,
+        resource,
+        world.namespace,
+        case.name,
+        query=query,
+        content_type=content,
+        body=json.dumps(body).encode(),
+    )
+    answered: Json = json.loads((await world.client.send(request)).body)
+    return answered
+
+
+def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """What a second write changed; empty: nothing."""
+    if after["metadata"]["generation"] != before["metadata"]["generation"]:
+        return f"generation {before['metadata']['generation']} -> {after['metadata']['generation']}"
+    return "" if after["spec"] == before["spec"] else f"{before['spec']} -> {after['spec']}"
