@@ -131,22 +131,14 @@ def test_where_the_traces_are() -> None:
     assert directory({"XDG_STATE_HOME": "/b"}) == Path("/b/kruise")
 
 
-@pytest.mark.parametrize(
-    ("version", "trouble"),
-    [
-        ("v1.34.4", ""),
-        ("v1.28.3-eks-1", ""),
-        ("v1.20.1", "too old for a 1.34 server"),
-        ("oops", "does not tell its version"),
-    ],
-)
-def test_an_old_kubectl_is_noticed(version: str, trouble: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kubectl_that_is_there_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may take its time, or be something else of that name."""
     tool = tmp_path / "kubectl"
-    tool.write_text(f'#!/bin/sh\necho \'{{"clientVersion": {{"gitVersion": "{version}"}}}}\'\n')
+    tool.write_text(f"#!/bin/sh\ntouch {tmp_path}/was-run\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    assert trouble in kubectl_trouble()
-    assert bool(trouble) == bool(kubectl_trouble())
+    assert kubectl_trouble() == ""
+    assert not (tmp_path / "was-run").exists()
 
 
 def test_a_missing_kubectl_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

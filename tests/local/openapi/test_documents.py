@@ -85,4 +85,16 @@ def test_documents_change_only_with_their_kinds() -> None:
 
 def test_nothing_else_is_there() -> None:
     assert serve(REGISTRY, "/openapi/v3/apis/nothing/v1", "") is None
-    assert serve(REGISTRY, "/openapi/v2", "") is None
+    assert serve(REGISTRY, "/openapi/v1", "") is None
+
+
+def test_version_2_is_there_and_names_no_kind() -> None:
+    """kubectl asks for it about kinds that it does not find in version 3, and gives up where there is none."""
+    found = serve(REGISTRY, "/openapi/v2", "application/json")
+    assert found is not None
+    assert decode(found.body, dict)["definitions"] == {}
+    for name in ("v2.v1.0", "v2@v1.0"):
+        binary = serve(REGISTRY, "/openapi/v2", f"application/com.github.proto-openapi.spec.{name}+protobuf")
+        assert binary is not None
+        assert binary.content_type == "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+        assert binary.body == b"\x0a\x032.0\x12\x15\x0a\x0aKubernetes\x12\x07v1.34.4\x42\x00"

@@ -2,7 +2,7 @@
 
 Native kinds are published as a real API server publishes them: `native.json.xz` holds its documents (written by
 `hack/kubernetes/openapi_documents.py`); only the paths of kinds that are served here are shown. Documents of custom
-kinds are made from their definitions. OpenAPI v2 is not offered: kubectl does without it.
+kinds are made from their definitions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from kruise.local.apicore.kinds import KindDescription, Registry
-from kruise.local.openapi import custom
+from kruise.local.openapi import custom, version2
 from kruise.machinery import codec
 
 ROOT = "/openapi/v3"
@@ -33,6 +33,10 @@ class Published(NamedTuple):
 
 def serve(registry: Registry, path: str, accept: str) -> Published | None:
     """The answer to a path below `/openapi`; None: there is nothing at this path."""
+    if path == version2.PATH:
+        if version2.is_binary(accept):
+            return _published(version2.binary(), version2.BINARY)
+        return _published(version2.document())
     if not path.startswith(ROOT):
         return None
     wanted = path.removeprefix(ROOT).strip("/")
@@ -47,8 +51,8 @@ def serve(registry: Registry, path: str, accept: str) -> Published | None:
     return None if kinds is None else _published(_document(wanted, kinds))
 
 
-def _published(body: bytes) -> Published:
-    return Published(200, _JSON, body, f'"{_digest(body)}"')
+def _published(body: bytes, content_type: str = _JSON) -> Published:
+    return Published(200, content_type, body, f'"{_digest(body)}"')
 
 
 def _digest(body: bytes) -> str:
