@@ -41,6 +41,15 @@ spec:
   containers: [{name: c, image: "nginx:1"}]
 """
 CHANGED = MANIFEST.replace("{k: v}", "{k: w}")
+UNKNOWN_KIND = """\
+apiVersion: apps.kruise.io/v1beta1
+kind: Clonset
+metadata: {name: misspelt}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: beside}
+"""
 UNKNOWN_FIELD = MANIFEST.replace("{k: v}", "{k: v}\\nodd: 1")
 DEFINITION = """
 apiVersion: apiextensions.k8s.io/v1
@@ -128,6 +137,8 @@ SCRIPTS = {
         do("apply -f - --dry-run=server", stdin=MANIFEST),
         do("apply -f -", stdin=UNKNOWN_FIELD),
         do("apply -f - --validate=warn", stdin=UNKNOWN_FIELD),
+        do("apply -f -", stdin=UNKNOWN_KIND),
+        do("get cm beside"),
         do("apply --server-side -f -", stdin=CHANGED),
         do("apply --server-side --field-manager=other -f -", stdin=MANIFEST),
         do("apply --server-side --field-manager=other --force-conflicts -f -", stdin=MANIFEST),
