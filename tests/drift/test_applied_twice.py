@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from kruise.kinds import FEATURES
+from kruise.kinds import features
 from tests.support.applied_twice import WAYS, apply, cases, create, drift, resource_of
 from tests.support.world import LocalWorld, run_local
 
 
 def test_every_manifest_in_every_version_by_every_way() -> None:
-    found = cases(FEATURES)
+    found = cases(features())
     assert len(found) > 40, "the manifests are not found"
 
     async def scenario(world: LocalWorld) -> None:
         drifted = []
         for case in found:
-            resource = resource_of(case, FEATURES)
+            resource = resource_of(case, features())
             await create(world, resource, case)
             for way in WAYS:
                 first = await apply(world, resource, case, way)
