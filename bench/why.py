@@ -24,7 +24,7 @@ from kruise.machinery import collection
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
-from kruise.reasons.words import told
+from kruise.reasons.words import answer_lines
 from kruise.verbs.targets import Target
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
@@ -74,7 +74,7 @@ async def _asked(kubeconfig: Path, name: str, asking: Asking) -> float:
             async with connected(Connection(kubeconfig=str(kubeconfig))) as session:
                 target = Target(CLONE_SET, name)
                 answer = await explain(session, target, await session.get(target), asking)
-                lines = told(answer)
+                lines = answer_lines(answer)
             taken.append((time.perf_counter() - began) * 1000)
         if answer.source.is_journal is not asking.journal or "image-pull" not in "\n".join(lines):
             raise RuntimeError(f"this is not the answer that was to be measured: {lines}")

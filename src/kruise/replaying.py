@@ -80,7 +80,7 @@ def again(dump: bytes, origin: str = "the dump", *, known: Iterable[ControllerSp
         raise ReplayError(f"{origin}: {error}") from error
 
 
-def told(done: Replay) -> tuple[str, ...]:
+def difference_lines(done: Replay) -> tuple[str, ...]:
     """The differences between what was recorded and what is decided now, in lines; empty where there are none."""
     lines = [line for one in differences(done.recorded, done.plan) for line in one.lines]
     if done.error != done.recorded_error:
@@ -90,7 +90,7 @@ def told(done: Replay) -> tuple[str, ...]:
 
 def check(path: Path) -> tuple[str, ...]:
     """What a golden test asks: the differences of a dump file."""
-    return told(again(read(path), path.name))
+    return difference_lines(again(read(path), path.name))
 
 
 def accepted(dump: bytes, done: Replay) -> bytes:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from kruise.admission import inventory
-from kruise.admission.inventory import MUTATING, VALIDATING, Options, chart_options
+from kruise.admission.inventory import MUTATING, VALIDATING, RegistrationOptions, chart_options
 
 BOTH_VERSIONS = ["v1alpha1", "v1beta1"]
 
@@ -168,4 +168,4 @@ def test_gated_entries() -> None:  # PW-48, MGR-42
         "/validate-service": "ResourcesDeletionProtection",
         "/validate-ingress": "ResourcesDeletionProtection",
     }
-    assert Options().protection_failure_policy == "Fail"
+    assert RegistrationOptions().protection_failure_policy == "Fail"

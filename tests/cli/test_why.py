@@ -20,7 +20,7 @@ from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response
-from kruise.reasons.words import told
+from kruise.reasons.words import answer_lines
 from kruise.verbs.targets import Target
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from tests.scenarios.stage import Stage
@@ -195,7 +195,7 @@ def test_few_rights_suffice(forbidden: set[str]) -> None:
         session = Session(client, namespace="default", clock=world.clock)
         target = Target(CLONE_SET, "web")
         answer = await explain(session, target, await session.get(target), Asking())
-        text = "\n".join(told(answer))
+        text = "\n".join(answer_lines(answer))
         assert ("the manager's journal was not asked: " in text) is not answer.source.is_journal
         assert "[max-unavailable]" in text
         if not answer.source.is_journal:

@@ -24,7 +24,7 @@ from kruise.inplace.state import (
     grace_json,
     in_grace,
     state_json,
-    state_of,
+    update_state_of,
 )
 from tests.support.inplace_objects import (
     barrier,
@@ -46,7 +46,7 @@ STATE, GRACE = keys.UPDATE_STATE_ANNOTATION, keys.UPDATE_GRACE_ANNOTATION
 def state_in(edit: PodEdit) -> UpdateState:
     text = edit.annotations[STATE]
     assert text is not None
-    found = state_of(pod(annotations={STATE: text}))
+    found = update_state_of(pod(annotations={STATE: text}))
     assert found is not None
     return found
 
@@ -254,7 +254,7 @@ def test_end_of_grace_keeps_the_time_of_the_begin() -> None:
     spec = UpdateSpec(revision="web-rev-2", container_images={"main": "nginx:1.26"}, grace_seconds=4)
     waiting = after(pod(), grace_start(pod(), spec, now=NOW))
     assert in_grace(waiting)
-    edit = first_batch(waiting, spec, now=LATER, previous=state_of(waiting))
+    edit = first_batch(waiting, spec, now=LATER, previous=update_state_of(waiting))
     assert edit == PodEdit(
         annotations={
             GRACE: None,
@@ -516,7 +516,7 @@ def test_grace_changes_when_but_not_what(update: tuple[Pod, UpdateSpec]) -> None
     at_once = first_batch(found, spec, now=NOW, previous=None)
     waiting = after(found, grace_start(found, spec, now=NOW))
     assert waiting.metadata.annotations[GRACE] == grace_json(spec)
-    later = first_batch(waiting, spec, now=NOW, previous=state_of(waiting))
+    later = first_batch(waiting, spec, now=NOW, previous=update_state_of(waiting))
     assert (later.images, later.resources, later.labels) == (at_once.images, at_once.resources, at_once.labels)
     assert state_in(later).next_container_images == state_in(at_once).next_container_images
 

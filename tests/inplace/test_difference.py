@@ -11,32 +11,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.inplace import keys
-from kruise.inplace.difference import Operation, Options, Refusal, compare, operations
+from kruise.inplace.difference import InPlaceOptions, Operation, Refusal, compare, operations
 from kruise.inplace.state import RefMetadata, Resources, UpdateSpec
 from kruise.machinery.patches.json_patch import pointer
 from tests.support.inplace_objects import container, drawn, resources, revision, template
 
-EVERYTHING = Options(env_from_metadata=True, vertical_scaling=True, compare_claim_templates=True)
-NO_GATES = Options(env_from_metadata=False, vertical_scaling=False, compare_claim_templates=False)
+EVERYTHING = InPlaceOptions(env_from_metadata=True, vertical_scaling=True, compare_claim_templates=True)
+NO_GATES = InPlaceOptions(env_from_metadata=False, vertical_scaling=False, compare_claim_templates=False)
 
 
-def between(old: dict[str, Any], new: dict[str, Any], options: Options = EVERYTHING) -> UpdateSpec | Refusal:
+def between(old: dict[str, Any], new: dict[str, Any], options: InPlaceOptions = EVERYTHING) -> UpdateSpec | Refusal:
     return compare(revision(old, "web-rev-1"), revision(new, "web-rev-2"), options)
 
 
-def spec_between(old: dict[str, Any], new: dict[str, Any], options: Options = EVERYTHING) -> UpdateSpec:
+def spec_between(old: dict[str, Any], new: dict[str, Any], options: InPlaceOptions = EVERYTHING) -> UpdateSpec:
     found = between(old, new, options)
     assert isinstance(found, UpdateSpec), found
     return found
 
 
-def refusal_between(old: dict[str, Any], new: dict[str, Any], options: Options = EVERYTHING) -> Refusal:
+def refusal_between(old: dict[str, Any], new: dict[str, Any], options: InPlaceOptions = EVERYTHING) -> Refusal:
     found = between(old, new, options)
     assert isinstance(found, Refusal), found
     return found
 
 
-# Options
+# InPlaceOptions
 
 
 def test_options_follow_the_gates() -> None:
@@ -45,9 +45,9 @@ def test_options_follow_the_gates() -> None:
         "InPlaceWorkloadVerticalScaling": True,
         "RecreatePodWhenChangeVCTInCloneSetGate": True,
     }
-    assert Options.of(gates) == EVERYTHING
-    assert not Options.of(gates, ignore_claim_templates=True).compare_claim_templates  # IPU-31, InPlaceOnly
-    assert Options.of({}) == NO_GATES
+    assert InPlaceOptions.of(gates) == EVERYTHING
+    assert not InPlaceOptions.of(gates, ignore_claim_templates=True).compare_claim_templates  # IPU-31, InPlaceOnly
+    assert InPlaceOptions.of({}) == NO_GATES
 
 
 # Missing and unreadable revisions
@@ -254,7 +254,7 @@ def scaled(cpu: str, *, request: str | None = None, **more: str) -> dict[str, An
 
 
 def test_resources_with_the_gate_off() -> None:
-    found = refusal_between(scaled("1", request="500m"), scaled("800m", request="500m"), Options())
+    found = refusal_between(scaled("1", request="500m"), scaled("800m", request="500m"), InPlaceOptions())
     assert "InPlaceWorkloadVerticalScaling" in found.message  # IPU-32
 
 

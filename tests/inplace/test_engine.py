@@ -10,11 +10,19 @@ import pytest
 from kruise.api.meta import ObjectMeta
 from kruise.api.native.apps import ControllerRevision
 from kruise.inplace import completion, engine, keys, lifecycle, readiness
-from kruise.inplace.difference import Options
+from kruise.inplace.difference import InPlaceOptions
 from kruise.inplace.edits import PodEdit, writes
 from kruise.inplace.engine import Refreshed
 from kruise.inplace.lifecycle import State
-from kruise.inplace.state import LastStatus, RefMetadata, Resources, UpdateSpec, UpdateState, state_json, state_of
+from kruise.inplace.state import (
+    LastStatus,
+    RefMetadata,
+    Resources,
+    UpdateSpec,
+    UpdateState,
+    state_json,
+    update_state_of,
+)
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import Raw
 from kruise.machinery.patches.errors import PatchError
@@ -22,8 +30,8 @@ from kruise.machinery.plan import Chain
 from kruise.machinery.revisions import template_data
 from tests.inplace.acting import BOTH_GATES, NOW, conditions_of, decoded, doors, played, pod_body
 
-OPTIONS = Options(env_from_metadata=True, vertical_scaling=False, compare_claim_templates=False)
-VERTICAL = Options(env_from_metadata=True, vertical_scaling=True, compare_claim_templates=False)
+OPTIONS = InPlaceOptions(env_from_metadata=True, vertical_scaling=False, compare_claim_templates=False)
+VERTICAL = InPlaceOptions(env_from_metadata=True, vertical_scaling=True, compare_claim_templates=False)
 LABELS = {keys.REVISION_LABEL: "web-new", keys.TEMPLATE_HASH_LABEL: "new"}
 CONDITIONS = {"ContainersReady": "True", "Ready": "True", keys.IN_PLACE_READY: "True", keys.KRUISE_POD_READY: "True"}
 IMAGE = UpdateSpec(revision="web-new", container_images={"main": "nginx:1.26"})
@@ -47,7 +55,7 @@ def begun(body: dict[str, Any], spec: UpdateSpec, **options: Any) -> Chain:
     return engine.begin(decoded(body), spec, labels=LABELS, **settings)
 
 
-def looked_at(body: dict[str, Any], *, options: Options = OPTIONS, now: datetime = NOW) -> Refreshed:
+def looked_at(body: dict[str, Any], *, options: InPlaceOptions = OPTIONS, now: datetime = NOW) -> Refreshed:
     return engine.refresh(decoded(body), options=options, now=now)
 
 
@@ -236,7 +244,7 @@ def test_a_grace_period_holds_the_images_back() -> None:  # IPU-42, IPU-70
     result = played(held, chain)
     assert images_of(result) == {"main": "nginx:1.26"}
     assert keys.UPDATE_GRACE_ANNOTATION not in result["metadata"]["annotations"]
-    state = state_of(decoded(result))
+    state = update_state_of(decoded(result))
     assert state is not None
     assert state.update_timestamp == NOW  # the begin of the whole update
 
@@ -288,7 +296,7 @@ def test_annotations_that_nobody_can_read_hold_only_their_pod() -> None:  # IPU-
         assert broken.edit.is_empty
     # The next update replaces it.
     body = running(annotations={keys.UPDATE_STATE_ANNOTATION: "{"})
-    assert state_of(decoded(played(body, begun(body, IMAGE)))) is not None
+    assert update_state_of(decoded(played(body, begun(body, IMAGE)))) is not None
 
 
 # Batches
@@ -322,7 +330,7 @@ def test_the_second_batch_waits_for_the_first_to_be_ready() -> None:  # IPU-54, 
     assert step.stepped
     second = played(arrived, writes(decoded(arrived), step.edit, reason="test"))
     assert images_of(second) == {"nginx": "nginx:2", "redis": "redis:2"}
-    state = state_of(decoded(second))
+    state = update_state_of(decoded(second))
     assert state is not None
     assert [record.containers for record in state.container_batches_record] == [("redis",), ("nginx",)]
     assert not state.has_next

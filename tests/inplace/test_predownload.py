@@ -14,7 +14,7 @@ from kruise.api.apps.shared import InPlaceUpdateStrategy
 from kruise.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference, PartialObject
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.inplace import keys
-from kruise.inplace.predownload import NOTHING, Rollout, Tuning, cleanup, is_on, pull_jobs, tuning_of
+from kruise.inplace.predownload import NOTHING, RolloutFacts, Tuning, cleanup, is_on, pull_jobs, tuning_of
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import Raw
 from kruise.machinery.ownership import Owner
@@ -42,7 +42,7 @@ def never() -> bool:
     raise AssertionError("the templates are compared although the answer is known without")
 
 
-PLAIN = Rollout(
+PLAIN = RolloutFacts(
     owner=OWNER,
     current=revision("web-old", ("main", "nginx:1.25"), ("side", "envoy:1")),
     update=revision("web-new", ("main", "nginx:1.26"), ("side", "envoy:1")),
@@ -55,7 +55,7 @@ PLAIN = Rollout(
 )
 
 
-def changed(**changes: Any) -> Rollout:
+def changed(**changes: Any) -> RolloutFacts:
     return dataclasses.replace(PLAIN, **changes)
 
 
@@ -157,7 +157,7 @@ def test_without_a_changed_image_only_the_mark() -> None:
         (changed(can_be_in_place=lambda: False), "cannot be made in place"),
     ],
 )
-def test_decided_against_for_good(rollout: Rollout, reason: str) -> None:
+def test_decided_against_for_good(rollout: RolloutFacts, reason: str) -> None:
     # IPU-151
     pulled = pull_jobs(rollout, Tuning())
     assert reason in pulled.ignored

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.inplace import engine, keys
-from kruise.inplace.difference import Options, compare
+from kruise.inplace.difference import InPlaceOptions, compare
 from kruise.inplace.edits import PodEdit, writes
 from kruise.inplace.state import Resources, UpdateSpec
 from kruise.machinery.patches.errors import PatchError
@@ -18,7 +18,7 @@ from kruise.machinery.plan import Chain
 from tests.inplace.acting import NOW, decoded, played, pod_body
 from tests.support.inplace_objects import barrier, container, drawn, revision, template
 
-OPTIONS = Options(env_from_metadata=True, vertical_scaling=True, compare_claim_templates=False)
+OPTIONS = InPlaceOptions(env_from_metadata=True, vertical_scaling=True, compare_claim_templates=False)
 NAMES = ("first", "second", "third")
 CONDITIONS = {"ContainersReady": "True", "Ready": "True", keys.IN_PLACE_READY: "True", keys.KRUISE_POD_READY: "True"}
 

@@ -14,7 +14,7 @@ from kruise.api.meta import Key
 from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.limiter import TokenBucket
 from kruise.machinery.metrics import Metrics
-from kruise.machinery.queue import Backoff, Priority, Queue, QueueShutDown, Waiting
+from kruise.machinery.queue import Backoff, DelayedKey, Priority, Queue, QueueShutDown
 
 A, B, C = Key("ns", "a"), Key("ns", "b"), Key("ns", "c")
 
@@ -133,16 +133,16 @@ def test_waits_are_listed_with_their_reasons_and_a_pass_settles_them_all() -> No
         queue.add(A, after=20, reason="hook waits")  # the earlier one stays
         queue.add(B, after=5, reason="image pull")
         assert queue.waiting() == [
-            Waiting(B, 5.0, "image pull"),
-            Waiting(A, 10.0, "hook waits"),
-            Waiting(A, 30.0, "grace period of a-1"),
+            DelayedKey(B, 5.0, "image pull"),
+            DelayedKey(A, 10.0, "hook waits"),
+            DelayedKey(A, 30.0, "grace period of a-1"),
         ]
         assert await queue.get() == B
         assert await queue.get() == A
         assert now() == pytest.approx(10)
         queue.add(A, after=7, reason="new plan")
         queue.done(A)
-        assert queue.waiting() == [Waiting(A, 7.0, "new plan")]
+        assert queue.waiting() == [DelayedKey(A, 7.0, "new plan")]
 
     run_virtual(main())
 

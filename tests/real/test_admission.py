@@ -22,7 +22,7 @@ from kruise.admission.certstore import Policy, SecretCertificates
 from kruise.admission.configurations import TEMPLATE, UrlEndpoint
 from kruise.admission.conversion import Converters
 from kruise.admission.decisions import Allow, Change, Deny, HandlerView, Mutation, Verdict, verdict_of
-from kruise.admission.inventory import VALIDATING, Options, render
+from kruise.admission.inventory import VALIDATING, RegistrationOptions, render
 from kruise.admission.registry import MutatingHandler, Registry, ValidatingHandler
 from kruise.admission.review import AdmissionRequest
 from kruise.admission.server import AdmissionServer
@@ -432,7 +432,9 @@ async def test_a_new_ca_under_load_drops_no_request(site: Site) -> None:
 @pytest.mark.smoke
 async def test_only_marked_pods_cause_calls(site: Site) -> None:
     """The match conditions of `vpod.kb.io` as installed: UPDATE and DELETE of marked pods and every eviction call."""
-    pod_entries = [site.here(render(entry, Options())) for entry in VALIDATING if entry.path == "/validate-pod"]
+    pod_entries = [
+        site.here(render(entry, RegistrationOptions())) for entry in VALIDATING if entry.path == "/validate-pod"
+    ]
     probe = site.entry("probe.example.io", "/stamp", "configmaps", "CREATE")
     await site.install([probe], pod_entries)
     await site.replica(STAMP, site.counted("/validate-pod"))

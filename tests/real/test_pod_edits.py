@@ -12,7 +12,7 @@ from kruise.api.meta import Condition, ObjectMeta
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import PODS, Pod, condition
 from kruise.inplace import engine, keys, lifecycle, readiness
-from kruise.inplace.difference import Options
+from kruise.inplace.difference import InPlaceOptions
 from kruise.inplace.edits import PodEdit, writes
 from kruise.inplace.lifecycle import State
 from kruise.inplace.state import Resources, UpdateSpec
@@ -26,7 +26,7 @@ from kruise.machinery.plan import Chain, Result
 from tests.support.realcluster import ControlPlane
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-OPTIONS = Options(env_from_metadata=True, vertical_scaling=True, compare_claim_templates=False)
+OPTIONS = InPlaceOptions(env_from_metadata=True, vertical_scaling=True, compare_claim_templates=False)
 REVISION = ControllerRevision(metadata=ObjectMeta(name="web-new"))
 GATES = (keys.IN_PLACE_READY, keys.KRUISE_POD_READY)
 

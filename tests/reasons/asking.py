@@ -15,7 +15,7 @@ from kruise.faces.native import POD
 from kruise.machinery.causes import Act, Meaning
 from kruise.reasons import dump
 from kruise.reasons.links import Answer, Link
-from kruise.verbs.kinds import find
+from kruise.verbs.lookup import find
 from kruise.verbs.targets import Target
 from tests.scenarios.stage import Stage
 from tests.support.world import LocalWorld

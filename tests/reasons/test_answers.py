@@ -1,4 +1,4 @@
-"""Answers from few facts: chains, groups, bounds, and what is told in which words."""
+"""Answers from few facts: chains, groups, bounds, and what is answer_lines in which words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kruise.reasons.decision import About, Decision, Step, of_plan
 from kruise.reasons.diagnosis import Place, Surroundings, diagnose
 from kruise.reasons.links import OBJECT, Answer, Source
 from kruise.reasons.manager import manager_by
-from kruise.reasons.words import groups, in_short, listed, told, told_of_lone_pod, told_of_pod
+from kruise.reasons.words import answer_lines, groups, in_short, listed, lone_pod_lines, pod_lines
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from kruise.workloads.cloneset.situation import Snapshot
@@ -84,7 +84,7 @@ def with_container(pod: Pod, *, image: str = "nginx:1.25", restarts: int = 0, **
 
 def test_thousands_of_pods_are_one_paragraph() -> None:
     answer = blocked(2000, 200)
-    lines = told(answer)
+    lines = answer_lines(answer)
     assert len(lines) < 15
     assert lines[0] == (
         f"cloneset.apps.kruise.io/web in namespace demo: 200 of 2000 pods at revision {NEW.metadata.name}, "
@@ -102,14 +102,14 @@ def test_thousands_of_pods_are_one_paragraph() -> None:
 
 def test_one_pod_of_them() -> None:
     answer = blocked(20, 2)
-    lines = told_of_pod(answer, "web-o7")
+    lines = pod_lines(answer, "web-o7")
     place = f"revision {OLD.metadata.name}, available, on node-1"
     assert lines[0] == f"pod web-o7 of cloneset.apps.kruise.io/web in namespace demo: {place}"
     assert lines[3] == "pod web-o7 is stuck"
     data = as_data(answer, pod="web-o7")
     assert (data["pod"], data["act"]) == ("web-o7", "somebody")
     assert [item["pod"] for item in data["waiting"]] == ["web-d0", "web-d1", "web-o7"], "and those it waits for"
-    assert told_of_pod(answer_of([make_pod("a")], Decision(), document(replicas=1)), "web-a")[-1] == (
+    assert pod_lines(answer_of([make_pod("a")], Decision(), document(replicas=1)), "web-a")[-1] == (
         "pod web-a is where it should be"
     )
 
@@ -117,7 +117,7 @@ def test_one_pod_of_them() -> None:
 def test_nothing_waits() -> None:
     answer = answer_of([make_pod("a"), make_pod("b")], Decision(), document(replicas=2))
     assert answer.act is None
-    assert told(answer)[-1] == f"nothing waits: 2 of 2 pods at revision {NEW.metadata.name}, available"
+    assert answer_lines(answer)[-1] == f"nothing waits: 2 of 2 pods at revision {NEW.metadata.name}, available"
     assert as_data(answer)["waits"] is False
 
 
@@ -131,7 +131,7 @@ def test_many_different_causes_are_bounded() -> None:
     )
     answer = answer_of(pods, decision, document(replicas=12))
     assert len(groups(answer)) == 12
-    assert told(answer)[-1] == "and 4 more pods with 4 other causes: -o json tells them all"
+    assert answer_lines(answer)[-1] == "and 4 more pods with 4 other causes: -o json tells them all"
     assert len(in_short(answer)) == 12
 
 
@@ -158,7 +158,7 @@ def test_who_used_up_a_limit_may_be_well_by_now() -> None:
         Act.NOBODY,
         "what it waited for is over; the manager goes on at its next look",
     )
-    assert any("→ what it waited for is over" in line for line in told(answer))
+    assert any("→ what it waited for is over" in line for line in answer_lines(answer))
 
 
 def test_pods_that_wait_for_each_other_do_not_go_round_in_circles() -> None:
@@ -166,7 +166,7 @@ def test_pods_that_wait_for_each_other_do_not_go_round_in_circles() -> None:
     cause = MAX_UNAVAILABLE.cause("used up", details={"unavailable": ["web-a", "web-b"]})
     answer = answer_of(down, Decision(held=tuple(held(f"web-{name}", cause) for name in "ab")), document(replicas=2))
     assert {end.code for end in answer.ends("web-a")} == {"not-ready"}
-    assert len(told(answer)) < 12
+    assert len(answer_lines(answer)) < 12
 
 
 def test_a_limit_without_users_must_be_raised() -> None:
@@ -208,7 +208,7 @@ def test_a_refusal_is_told_with_a_remedy() -> None:
 def test_the_deadline_is_a_remark() -> None:
     late = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded", "message": "too late"}
     answer = answer_of([make_pod("a")], Decision(), document(replicas=1, status={"conditions": [late]}))
-    assert told(answer)[-1] == "note: too late; that stops nothing by itself"
+    assert answer_lines(answer)[-1] == "note: too late; that stops nothing by itself"
     assert as_data(answer)["remarks"][0]["code"] == "deadline-exceeded"
 
 
@@ -248,8 +248,8 @@ def test_one_cause_of_many_is_told_once() -> None:
     cause = MAX_UNAVAILABLE.cause("used up", details={"unavailable": ["x"]}, remedy="wait")
     held = tuple(Held(target=Target(PODS, "demo", name), causes=(cause,)) for name in "abc")
     data = plan_to_data(Plan(held=held), causes_once=True)
-    assert [told["code"] for told in data["causes"]] == ["max-unavailable"]
-    assert [told["causes"] for told in data["held"]] == [[0]] * 3
+    assert [answer_lines["code"] for answer_lines in data["causes"]] == ["max-unavailable"]
+    assert [answer_lines["causes"] for answer_lines in data["held"]] == [[0]] * 3
     read = dump.read(codec.encode({"plan": data})).decision
     assert [(about.name, causes) for about, causes in read.held] == [(name, (cause,)) for name in "abc"]
     assert len({id(one) for _, causes in read.held for one in causes}) == 1
@@ -417,7 +417,7 @@ def test_what_is_wrong_with_a_pod(pod: Pod, around: Json, code: str, text: str) 
 
 def test_a_pod_that_serves_has_nothing() -> None:
     assert diagnosed(make_pod("a")) == []
-    assert told_of_lone_pod("a", "demo", ())[-1] == "nothing waits: pod a is available"
+    assert lone_pod_lines("a", "demo", ())[-1] == "nothing waits: pod a is available"
 
 
 def test_a_node_that_does_not_answer_comes_before_what_its_pods_say() -> None:

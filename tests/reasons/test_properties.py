@@ -22,7 +22,7 @@ from kruise.reasons.data import as_data
 from kruise.reasons.decision import Decision, of_plan
 from kruise.reasons.dump import Dumped, read
 from kruise.reasons.links import OBJECT, Answer, Source
-from kruise.reasons.words import GROUPS, groups, told, told_of_pod
+from kruise.reasons.words import GROUPS, answer_lines, groups, pod_lines
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from kruise.workloads.cloneset.situation import Snapshot
@@ -76,8 +76,8 @@ def check_answer(checked: Checked, answer: Answer) -> None:
         for end in ends:
             assert end.remedy or end.act is Act.NOBODY, f"nobody says what to do: {end}"
         SEEN.update(link.code for link in waiting.links)
-        assert told_of_pod(answer, name)[2:] or name == OBJECT
-    lines = told(answer)
+        assert pod_lines(answer, name)[2:] or name == OBJECT
+    lines = answer_lines(answer)
     assert len(groups(answer)) <= GROUPS or "-o json" in lines[-1] + lines[-2]
     every = {name for group in groups(answer) for name in group.pods}
     assert bool(every) == bool(answer.waiting)
@@ -99,10 +99,10 @@ def check_story(model: ModelledCloneSet, established: bool, story: list[tuple[st
         plan = decide(snapshot)
         answer = ask(model, of_plan(plan))
         check_answer(checked, answer)
-        told = dumped(snapshot, plan)
-        assert told.generations[model.cloneset.metadata.uid] == model.cloneset.metadata.generation
-        assert (told.pods or ()) == snapshot.pods
-        from_journal = ask(model, told.decision)
+        answer_lines = dumped(snapshot, plan)
+        assert answer_lines.generations[model.cloneset.metadata.uid] == model.cloneset.metadata.generation
+        assert (answer_lines.pods or ()) == snapshot.pods
+        from_journal = ask(model, answer_lines.decision)
         assert from_journal.waiting == answer.waiting, "the journal tells another story"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kruise.faces.native import DEPLOYMENT, STATEFUL_SET
-from kruise.verbs import kinds, targets
+from kruise.verbs import lookup, targets
 from kruise.verbs.errors import UsageError
 from kruise.verbs.targets import Target
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
@@ -16,19 +16,19 @@ from kruise.workloads.cloneset.face import FACE as CLONE_SET
     ["cloneset", "clonesets", "clone", "CloneSet", "clonesets.apps.kruise.io", "clonesets.v1alpha1.apps.kruise.io"],
 )
 def test_a_kind_has_many_names(word: str) -> None:
-    assert kinds.find(word) is CLONE_SET
+    assert lookup.find(word) is CLONE_SET
 
 
 def test_a_group_must_fit() -> None:
     """`statefulset.apps.kruise.io` is another kind than the native one."""
-    assert kinds.find("statefulset.apps") is STATEFUL_SET
+    assert lookup.find("statefulset.apps") is STATEFUL_SET
     with pytest.raises(UsageError, match='there is no kind "statefulset'):
-        kinds.find("statefulset.apps.kruise.io")
+        lookup.find("statefulset.apps.kruise.io")
 
 
 def test_a_kind_that_is_nearly_right_is_suggested() -> None:
     with pytest.raises(UsageError, match="did you mean deployments"):
-        kinds.find("deploymens")
+        lookup.find("deploymens")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_objects_by_name(words: list[str], expected: tuple[Target, ...]) -> None
 def test_objects_by_selector_and_all() -> None:
     assert targets.parse(["clone"], selector="app=web").selector == "app=web"
     assert targets.parse(["clone,deploy"], everything=True).kinds == (CLONE_SET, DEPLOYMENT)
-    assert targets.parse(["all"], everything=True).kinds == kinds.workloads()
+    assert targets.parse(["all"], everything=True).kinds == lookup.workloads()
 
 
 @pytest.mark.parametrize(

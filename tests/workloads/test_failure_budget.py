@@ -38,7 +38,7 @@ from kruise.workloads.shared.failure_budget import (
     Budget,
     BudgetError,
     Reaction,
-    Rollout,
+    RolloutState,
     Stop,
     judge,
     look_at,
@@ -208,10 +208,10 @@ def test_pods_that_were_sent_away_are_not_lost() -> None:
 # When a rollout stops
 
 
-def rollout(failed: int = 0, **more: Any) -> Rollout:
+def rollout(failed: int = 0, **more: Any) -> RolloutState:
     values: Json = {"revision": "web-2", "replicas": 10, "is_under_way": True, "is_complete": False, "back_to": "web-1"}
     names = {f"web-{number:02}": "CrashLoopBackOff of container main" for number in range(failed)}
-    return Rollout(**values | more, failed=names)
+    return RolloutState(**values | more, failed=names)
 
 
 def stop_of(budget: str, failed: int, **more: Any) -> Stop:
@@ -266,7 +266,7 @@ def test_a_stop_is_remembered_while_pods_look_well() -> None:
         (Budget("30%"), rollout(3), "allows 3 failed pods"),
     ],
 )
-def test_what_ends_a_stop(budget: Budget | None, now: Rollout, why: str) -> None:
+def test_what_ends_a_stop(budget: Budget | None, now: RolloutState, why: str) -> None:
     judgement = judge(budget, now, known("1", 3))
     assert judgement.stop is None
     assert why in judgement.ended
@@ -281,7 +281,7 @@ def test_what_ends_a_stop(budget: Budget | None, now: Rollout, why: str) -> None
         (Budget(1, Reaction.ROLL_BACK), rollout(0, is_under_way=False)),
     ],
 )
-def test_what_does_not_end_it(budget: Budget, now: Rollout) -> None:
+def test_what_does_not_end_it(budget: Budget, now: RolloutState) -> None:
     assert judge(budget, now, known("1", 3)).stop is not None
 
 
@@ -319,7 +319,7 @@ def test_a_condition_alone_stops_nothing_and_is_not_told_twice() -> None:
 @given(st.integers(1, 40), st.integers(1, 300))
 def test_messages_and_memory_are_bounded_and_stay_the_same(failed: int, length: int) -> None:
     names = {f"{'x' * length}-{number:02}": "not ready; for 600 s" * length for number in range(failed)}
-    now = Rollout(revision="r" * 253, replicas=9, failed=names, is_under_way=True, is_complete=False)
+    now = RolloutState(revision="r" * 253, replicas=9, failed=names, is_under_way=True, is_complete=False)
     stop = judge(Budget(0), now, None).stop
     assert stop is not None
     assert len(stop.message) <= failure_budget.LONGEST_MESSAGE

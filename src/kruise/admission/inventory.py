@@ -205,7 +205,7 @@ AKS_NAMESPACES: tuple[Mapping[str, Any], ...] = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class RegistrationOptions:
     """What installations choose. The defaults are those of the plain manifests."""
 
     namespace: str = "kruise-system"
@@ -217,9 +217,11 @@ class Options:
     aks: bool = False
 
 
-def chart_options(*, namespace: str = "kruise-system", timeout_seconds: int = 30, aks: bool = False) -> Options:
+def chart_options(
+    *, namespace: str = "kruise-system", timeout_seconds: int = 30, aks: bool = False
+) -> RegistrationOptions:
     """As the Helm chart has it (MGR-40, PW section 6)."""
-    return Options(
+    return RegistrationOptions(
         namespace=namespace,
         timeout_seconds=timeout_seconds,
         pod_namespaces=CHART_POD_NAMESPACES,
@@ -229,7 +231,7 @@ def chart_options(*, namespace: str = "kruise-system", timeout_seconds: int = 30
     )
 
 
-def render(entry: Entry, options: Options) -> dict[str, Any]:
+def render(entry: Entry, options: RegistrationOptions) -> dict[str, Any]:
     """One entry of a `webhooks` list, without a CA bundle: that is the manager's to fill in."""
     service = {"namespace": options.namespace, "name": options.service, "path": entry.path}
     rule = {
@@ -257,7 +259,7 @@ def render(entry: Entry, options: Options) -> dict[str, Any]:
     return result
 
 
-def _namespace_selector(entry: Entry, options: Options) -> dict[str, Any]:
+def _namespace_selector(entry: Entry, options: RegistrationOptions) -> dict[str, Any]:
     expressions: list[Any] = []
     if entry.is_pod:
         expressions.extend(options.pod_namespaces["matchExpressions"])
@@ -276,21 +278,23 @@ def configurations(
     validating: tuple[Entry, ...] = (),
 ) -> list[dict[str, Any]]:
     """Both objects, as the plain installation creates them, with the entries of kinds from elsewhere."""
-    options = Options(namespace=namespace, service=service)
+    options = RegistrationOptions(namespace=namespace, service=service)
     return [mutating_configuration(options, mutating), validating_configuration(options, validating)]
 
 
-def mutating_configuration(options: Options | None = None, more: tuple[Entry, ...] = ()) -> dict[str, Any]:
+def mutating_configuration(options: RegistrationOptions | None = None, more: tuple[Entry, ...] = ()) -> dict[str, Any]:
     entries = (*MUTATING, *more)
-    return _configuration("MutatingWebhookConfiguration", MUTATING_NAME, entries, options or Options())
+    return _configuration("MutatingWebhookConfiguration", MUTATING_NAME, entries, options or RegistrationOptions())
 
 
-def validating_configuration(options: Options | None = None, more: tuple[Entry, ...] = ()) -> dict[str, Any]:
+def validating_configuration(
+    options: RegistrationOptions | None = None, more: tuple[Entry, ...] = ()
+) -> dict[str, Any]:
     entries = (*VALIDATING, *more)
-    return _configuration("ValidatingWebhookConfiguration", VALIDATING_NAME, entries, options or Options())
+    return _configuration("ValidatingWebhookConfiguration", VALIDATING_NAME, entries, options or RegistrationOptions())
 
 
-def _configuration(kind: str, name: str, entries: tuple[Entry, ...], options: Options) -> dict[str, Any]:
+def _configuration(kind: str, name: str, entries: tuple[Entry, ...], options: RegistrationOptions) -> dict[str, Any]:
     # No `webhooks` at all, rather than an empty list: an installer that applies this again must not take away the
     # live entries.
     template = canonical([render(entry, options) for entry in entries]).decode()

@@ -33,7 +33,7 @@ async def change_words(
         if not where.filenames or words:
             raise UsageError("--local works on files: name them with -f, and name no objects")
         for index, (target, document) in enumerate(session.local(where)):
-            printing.tell(target.kind, edit(target.kind, document), operation, writing, follows=index > 0)
+            printing.report(target.kind, edit(target.kind, document), operation, writing, follows=index > 0)
         return
     await change(session, await session.select(words, where), writing, edit, operation)
 
@@ -59,7 +59,7 @@ async def change(
         if after is None and not writing.output:
             click.echo(f"{target} unchanged")
         else:
-            printing.tell(target.kind, after or document, operation, writing, follows=index > 0)
+            printing.report(target.kind, after or document, operation, writing, follows=index > 0)
         changed.append((target, after or document))
     if failures:
         if len(found) == 1:

@@ -69,25 +69,25 @@ def namespaces(ctx: click.Context, incomplete: str) -> list[str]:
 
 def targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """`KIND/NAME` and `KIND NAME`: kinds first, then the names of their objects."""
-    from kruise.verbs import kinds
+    from kruise.verbs import lookup
     from kruise.verbs.errors import UsageError
 
     words = [word for word in ctx.params.get(param.name or "") or () if word]
     kind_word, slash, start = incomplete.partition("/")
     try:
         if slash:
-            kind = kinds.find(kind_word)
+            kind = lookup.find(kind_word)
             return [CompletionItem(f"{kind_word}/{name}") for name in _names(ctx, kind) if name.startswith(start)]
         if words and "/" not in words[0]:
-            return [name for name in _names(ctx, kinds.find(words[0])) if name.startswith(incomplete)]
+            return [name for name in _names(ctx, lookup.find(words[0])) if name.startswith(incomplete)]
     except UsageError:
         return []  # the word is no kind yet
-    return [CompletionItem(kind.singular) for kind in kinds.workloads() if kind.singular.startswith(incomplete)]
+    return [CompletionItem(kind.singular) for kind in lookup.workloads() if kind.singular.startswith(incomplete)]
 
 
 def targets_and_containers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """As `targets`, and behind the object the names of its containers."""
-    from kruise.verbs import kinds
+    from kruise.verbs import lookup
     from kruise.verbs.errors import UsageError
 
     words = [word for word in ctx.params.get(param.name or "") or () if word]
@@ -100,7 +100,7 @@ def targets_and_containers(ctx: click.Context, param: click.Parameter, incomplet
     if ctx.info_name != "image" or "=" in incomplete:
         return []
     kind, name = named
-    found = _containers(ctx, kinds.find(kind), name)
+    found = _containers(ctx, lookup.find(kind), name)
     return [f"{container}=" for container in found if container.startswith(incomplete)]
 
 

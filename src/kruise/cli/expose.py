@@ -88,7 +88,7 @@ def expose(
         service = with_value(service, ("metadata", "namespace"), namespace)
         if writing.dry_run != "client":
             service = await session.create(SERVICE.resource, service, writing)
-        printing.tell(SERVICE, service, "exposed", writing)
+        printing.report(SERVICE, service, "exposed", writing)
 
     run(connection, work)
 

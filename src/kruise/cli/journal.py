@@ -123,14 +123,14 @@ def _controllers(word: str) -> tuple[Face, tuple[str, ...]]:
     from kruise.faces.face import Face
     from kruise.kinds import face_of
     from kruise.replaying import specs
-    from kruise.verbs import kinds
+    from kruise.verbs import lookup
     from kruise.verbs.errors import UsageError
 
     known = specs()
     subjects = {spec.subject.group_resource: spec.subject for spec in known}
     subject = next((one for one in subjects.values() if word.lower() in _words(one)), None)
     if subject is None:
-        subject = kinds.find(word).resource
+        subject = lookup.find(word).resource
     found = tuple(spec.name for spec in known if spec.subject.group_resource == subject.group_resource)
     if not found:
         names = ", ".join(sorted(one.kind for one in subjects.values()))
@@ -328,12 +328,12 @@ async def _follow(session: Session, asked: _Asked, limit: int, output: str | Non
     seen: set[str] = set()
     widths = [0] * len(decisions.header(with_object=not asked.is_one))
 
-    def tell(cells: Sequence[str]) -> None:
+    def print_row(cells: Sequence[str]) -> None:
         widths[:] = [max(width, len(cell)) for width, cell in zip(widths, cells, strict=True)]
         click.echo("   ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip())
 
     if not output:
-        tell(decisions.header(with_object=not asked.is_one))
+        print_row(decisions.header(with_object=not asked.is_one))
     while True:
         found, _ = await _entries(session, asked, limit, manager_url)
         for entry in reversed(found):
@@ -343,5 +343,5 @@ async def _follow(session: Session, asked: _Asked, limit: int, output: str | Non
             if output:
                 click.echo(json.dumps(entry))
             else:
-                tell(decisions.row(entry, kinds=kinds, with_object=not asked.is_one))
+                print_row(decisions.row(entry, kinds=kinds, with_object=not asked.is_one))
         await asyncio.sleep(_POLL_SECONDS)

@@ -51,7 +51,7 @@ def migrate(
     from kruise.cli.session import run
     from kruise.faces.native import DEPLOYMENT
     from kruise.verbs.errors import UsageError
-    from kruise.verbs.kinds import find
+    from kruise.verbs.lookup import find
     from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
     async def work(session: Session) -> None:
@@ -87,7 +87,7 @@ async def _create(session: Session, src_name: str, dst_name: str, with_replicas:
             made = await session.create(CLONE_SET.resource, made, writing)
         except AlreadyExistsError as error:
             raise VerbError(f"{CLONE_SET.named(dst_name)} exists already: choose another --dst-name") from error
-    printing.tell(CLONE_SET, made, "created", writing)
+    printing.report(CLONE_SET, made, "created", writing)
 
 
 async def _move(

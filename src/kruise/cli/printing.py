@@ -15,7 +15,7 @@ from kruise.machinery.documents import Json, name_of
 _DRY_RUNS = {"client": " (dry run)", "server": " (server dry run)"}
 
 
-def tell(kind: Face, document: Json, operation: str, writing: Writing, *, follows: bool = False) -> None:
+def report(kind: Face, document: Json, operation: str, writing: Writing, *, follows: bool = False) -> None:
     """`cloneset.apps.kruise.io/web image updated`, or what `-o` asks for."""
     if writing.output:
         if follows and writing.output == "yaml":

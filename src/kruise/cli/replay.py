@@ -55,7 +55,7 @@ def replay(dumps: tuple[str, ...], golden: str, name: str, accept: bool, output:
         if output:
             results.append(_data(dump, done))
         else:
-            _tell(dump if len(dumps) > 1 else "", done)
+            _print_result(dump if len(dumps) > 1 else "", done)
     if output:
         click.echo(json.dumps(results[0] if len(results) == 1 else results, indent=4))
     if different:
@@ -112,7 +112,7 @@ def _keep(done: Replay, body: bytes, folder: Path, name: str, accept: bool, outp
     return done
 
 
-def _tell(origin: str, done: Replay) -> None:
+def _print_result(origin: str, done: Replay) -> None:
     from kruise import replaying
 
     about = f"{done.controller} about {done.key}, decision {done.reconcile_id} of {done.time}"
@@ -127,7 +127,7 @@ def _tell(origin: str, done: Replay) -> None:
     if done.plan_equal:
         click.echo(f"equal: {_summary(done)}")
         return
-    lines = replaying.told(done)
+    lines = replaying.difference_lines(done)
     click.echo("different (- recorded, + decided now, ~ changed):")
     for line in lines[:_SHOWN_LINES]:
         click.echo(f"  {line}")

@@ -86,7 +86,7 @@ def history(words: tuple[str, ...], where: Where, revision: int, output: str | N
     from kruise.machinery.documents import name_of, with_value
     from kruise.verbs import history as histories
     from kruise.verbs import template_text
-    from kruise.verbs.kinds import template_path
+    from kruise.verbs.lookup import template_path
 
     async def work(session: Session) -> None:
         target, document = await session.one(words, where, "rollout history")
@@ -96,7 +96,7 @@ def history(words: tuple[str, ...], where: Where, revision: int, output: str | N
             for index, one in enumerate(chosen):
                 shown = with_value(document, template_path(target.kind), one.template)
                 writing = Writing(output=output)
-                printing.tell(target.kind, shown, "", writing, follows=index > 0)
+                printing.report(target.kind, shown, "", writing, follows=index > 0)
             return
         title = target.kind.named(name_of(document))
         click.echo(f"{title} with revision #{revision}" if revision else title)
@@ -131,7 +131,7 @@ async def _undo(session: Session, target: Target, document: Json, to_revision: i
     known = await session.revisions(target, document)
     rollback = roll_back(target.kind, document, known, to_revision)
     if rollback.skipped:
-        printing.tell(target.kind, document, rollback.skipped, Writing(output=writing.output))
+        printing.report(target.kind, document, rollback.skipped, Writing(output=writing.output))
     elif writing.dry_run == "client" and not writing.output:
         first, *lines = template_text.described(rollback.revision.template)
         click.echo("\n".join([f"{target} {first}", *lines]))

@@ -37,7 +37,7 @@ from kruise.machinery.client.retry import RetryPolicy
 from kruise.machinery.clock import Clock, RealClock
 from kruise.machinery.documents import Json, name_of, patch_between, value_at, with_value
 from kruise.machinery.times import TimeError, parse_go_duration
-from kruise.verbs import kinds, targets
+from kruise.verbs import lookup, targets
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.scaling import replicas_of
 from kruise.verbs.targets import Selection, Target
@@ -178,7 +178,7 @@ class Session:
         except ClientError:
             near = []  # no right to list: then without a suggestion
         hint = targets.suggestion(target.name, map(name_of, near))
-        for other in kinds.namesakes(target.kind):
+        for other in lookup.namesakes(target.kind):
             if await self._exists(dataclasses.replace(target, kind=other)):
                 hint = f"; there is {other.named(target.name)}"
         where = f'in namespace "{self._namespace(target)}"'

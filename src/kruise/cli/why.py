@@ -62,9 +62,9 @@ def why(
 
             _show(as_data(answer), output)
         else:
-            from kruise.reasons.words import told
+            from kruise.reasons.words import answer_lines
 
-            click.echo("\n".join(told(answer)))
+            click.echo("\n".join(answer_lines(answer)))
         return answer.act
 
     with collection.at_rest():
@@ -85,7 +85,7 @@ async def _about_pod(session: Session, document: Json, asking: Asking, output: s
         if output:
             _show(data.lone_pod(name, namespace_of(document), links), output)
         else:
-            click.echo("\n".join(words.told_of_lone_pod(name, namespace_of(document), links)))
+            click.echo("\n".join(words.lone_pod_lines(name, namespace_of(document), links)))
         return links[0].act if links else None
     answer = await explain(session, *owner, asking)
     if name not in answer.pods and name not in answer.waiting:
@@ -94,7 +94,7 @@ async def _about_pod(session: Session, document: Json, asking: Asking, output: s
     if output:
         _show(data.as_data(answer, pod=name), output)
     else:
-        click.echo("\n".join(words.told_of_pod(answer, name)))
+        click.echo("\n".join(words.pod_lines(answer, name)))
     return answer.act_of(name) if name in answer.waiting else None
 
 

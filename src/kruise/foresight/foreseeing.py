@@ -60,17 +60,17 @@ def foresee(
     )
     with collection.at_rest():
         scene.playing.play()
-        return told(scene, settings.gates)
+        return forecast_of(scene, settings.gates)
 
 
-def told(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
+def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
     """The forecast of a rollout that was played."""
     kind, playing, watcher, live = scene.kind, scene.playing, scene.watcher, scene.live
     after = playing.subject if playing.subject is not None else scene.wanted
     target = kind.update_revision(after)
     pods = scene.pods()
     words = telling.Words(kind, after, playing.revisions, gates)
-    waves = waves_of(watcher, words.told)
+    waves = waves_of(watcher, words.move_of)
     behind = () if playing.is_cut else telling.staying(playing.plan, pods, frozenset(scene.down()), target)
     last = () if playing.is_cut else telling.last_stops(playing.plan, watcher.last_change, playing.failures)
     limits, replicas, replicas_before = kind.limits(scene.wanted), scene.replicas, scene.replicas_before

@@ -5,14 +5,14 @@ from __future__ import annotations
 from kruise.api.apps.shared import Lifecycle, LifecycleHook
 from kruise.api.native.pod import Pod
 from kruise.inplace.edits import PodEdit
-from kruise.inplace.lifecycle import State, state_of
+from kruise.inplace.lifecycle import State, lifecycle_state_of
 
 
 def answer(pod: Pod, lifecycle: Lifecycle | None) -> PodEdit:
     """What takes a pod past the hook that holds it in its present state."""
     if lifecycle is None:
         return PodEdit()
-    match state_of(pod):
+    match lifecycle_state_of(pod):
         case State.PREPARING_UPDATE:
             return _without(pod, lifecycle.in_place_update)
         case State.PREPARING_DELETE:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from kruise.api.native.pod import Pod, condition
-from kruise.inplace.state import BrokenAnnotation, UpdateState, state_of
+from kruise.inplace.state import BrokenAnnotation, UpdateState, update_state_of
 from kruise.model import podstates
 from kruise.model.times import Times
 
@@ -28,7 +28,7 @@ def learn(pods: Iterable[Pod], *, usual: Times = _USUAL) -> Times:
     youngest = sorted(pods, key=_age, reverse=True)[:_LATEST]
     samples: dict[str, list[float]] = {}
     for pod in youngest:
-        for name, seconds in _told(pod):
+        for name, seconds in _observed_times(pod):
             if 0 <= seconds <= _LONGEST:
                 samples.setdefault(name, []).append(seconds)
     found = {name: _typical(name, values) for name, values in samples.items()}
@@ -48,7 +48,7 @@ def _age(pod: Pod) -> float:
     return created.timestamp() if created is not None else 0.0
 
 
-def _told(pod: Pod) -> Iterator[tuple[str, float]]:
+def _observed_times(pod: Pod) -> Iterator[tuple[str, float]]:
     started = podstates.started_at(pod.status.container_statuses)
     if started is None or len(pod.status.container_statuses) != len(pod.spec.containers):
         return
@@ -56,7 +56,7 @@ def _told(pod: Pod) -> Iterator[tuple[str, float]]:
     if ready is not None and ready.status == "True" and ready.last_transition_time is not None:
         yield "ready", _between(started, ready.last_transition_time)
     try:
-        state = state_of(pod)
+        state = update_state_of(pod)
     except BrokenAnnotation:
         return
     if state is not None:

@@ -43,7 +43,7 @@ class Bounds:
 
 
 @dataclasses.dataclass(slots=True)
-class Waiting:
+class AnsweredHook:
     """A hook that held pods and was answered."""
 
     cause: Cause
@@ -81,7 +81,7 @@ class Playing:
         """Pods with finalizers whose deletion has begun, by uid."""
         self._answered: set[tuple[str, str]] = set()
         self.is_cut = False
-        self.hooks: dict[str, Waiting] = {}
+        self.hooks: dict[str, AnsweredHook] = {}
         """Hooks that were answered, by what they asked for."""
         self.failures: dict[str, str] = {}
         """Writes that were refused: what and why."""
@@ -186,7 +186,7 @@ class Playing:
                 continue
             self._answered.add(asked)
             at = (self._world.now - self._began).total_seconds()
-            self.hooks.setdefault(cause.message, Waiting(cause, at, {})).pods[pod.metadata.name] = None
+            self.hooks.setdefault(cause.message, AnsweredHook(cause, at, {})).pods[pod.metadata.name] = None
             for action in edits.writes(pod, edit, reason="the hook is answered"):
                 done = self._world.write(action).result is Result.DONE or done
         self._world.settle()

@@ -11,10 +11,10 @@ from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.faces.forecast import ForecastFacts
 from kruise.foresight.causes import NOT_AVAILABLE, OLD_REVISION, REFUSED
 from kruise.foresight.forecast import How, Move, Staying, Stop
-from kruise.foresight.playing import Waiting
+from kruise.foresight.playing import AnsweredHook
 from kruise.foresight.watching import Moved
 from kruise.inplace import keys
-from kruise.inplace.difference import Options, Refusal, compare
+from kruise.inplace.difference import InPlaceOptions, Refusal, compare
 from kruise.inplace.state import UpdateSpec
 from kruise.machinery.causes import Meaning
 from kruise.machinery.plan import Held, Plan
@@ -31,12 +31,12 @@ class Words:
         self._policy = kind.policy(subject)
         self._may_be_in_place = self._policy in kind.in_place_policies
         self._revisions = revisions
-        self._options = Options.of(gates)
+        self._options = InPlaceOptions.of(gates)
         self._known: dict[tuple[str, str], UpdateSpec | Refusal] = {}
         self.refusals: set[str] = set()
         """Why pods could not be changed in place, so far."""
 
-    def told(self, moved: Moved) -> Move:
+    def move_of(self, moved: Moved) -> Move:
         move = moved.move
         before, after = short_hash(moved.before), short_hash(move.revision)
         if not self._revisions:
@@ -83,7 +83,7 @@ def in_words(found: UpdateSpec | Refusal) -> str:
     return ", ".join(parts) or "nothing of the pod itself changes"
 
 
-def hook_stops(hooks: Mapping[str, Waiting]) -> tuple[Stop, ...]:
+def hook_stops(hooks: Mapping[str, AnsweredHook]) -> tuple[Stop, ...]:
     """Points at which somebody else had to act, and was taken to."""
     return tuple(
         Stop(

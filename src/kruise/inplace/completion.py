@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from kruise.api.native.pod import Container, ContainerStatus, Pod, ResourceRequirements
 from kruise.inplace import keys
 from kruise.inplace.hashes import ContainerHashes, ContainersMeta, containers_meta_of, env_hash, plain_hash
-from kruise.inplace.state import BrokenAnnotation, UpdateState, in_grace, state_of
+from kruise.inplace.state import BrokenAnnotation, UpdateState, in_grace, update_state_of
 from kruise.machinery.quantity import QuantityError, parse_quantity
 
 
@@ -16,7 +16,7 @@ def is_complete(pod: Pod, *, vertical_scaling: bool) -> bool:
     if in_grace(pod):
         return False
     try:
-        state = state_of(pod)
+        state = update_state_of(pod)
     except BrokenAnnotation:
         # Nobody can tell. Who refreshes the pod reads the state too, and says what is wrong with it.
         return False

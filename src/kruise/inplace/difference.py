@@ -26,7 +26,7 @@ _NO_TEMPLATE: Mapping[str, Any] = {}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class InPlaceOptions:
     """What may be done in place, by feature gates and by the kind of update."""
 
     env_from_metadata: bool = True
@@ -64,7 +64,11 @@ class Operation(NamedTuple):
 
 
 def compare(
-    old: ControllerRevision | None, new: ControllerRevision | None, options: Options, *, revision: str | None = None
+    old: ControllerRevision | None,
+    new: ControllerRevision | None,
+    options: InPlaceOptions,
+    *,
+    revision: str | None = None,
 ) -> UpdateSpec | Refusal:
     """What an update from the old to the new revision changes in a pod, or why it cannot be done in place."""
     if old is None:
@@ -143,7 +147,7 @@ def operations(before: Any, after: Any, path: tuple[str | int, ...] = ()) -> Ite
 class _Changes:
     """Collects what an update changes, operation by operation."""
 
-    def __init__(self, before: Mapping[str, Any], after: Mapping[str, Any], options: Options) -> None:
+    def __init__(self, before: Mapping[str, Any], after: Mapping[str, Any], options: InPlaceOptions) -> None:
         self._before = before
         self._after = after
         self._options = options

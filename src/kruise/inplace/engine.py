@@ -19,7 +19,7 @@ from kruise.api.native.pod import Pod
 from kruise.inplace import batches, completion, keys, lifecycle, readiness
 from kruise.inplace import state as states
 from kruise.inplace.availability import readiness_of
-from kruise.inplace.difference import Options
+from kruise.inplace.difference import InPlaceOptions
 from kruise.inplace.edits import NO_EDIT, PodEdit, writes
 from kruise.inplace.lifecycle import State
 from kruise.inplace.state import BrokenAnnotation, UpdateSpec, UpdateState
@@ -34,7 +34,7 @@ def begin(
     *,
     labels: Mapping[str, str],
     state: str | None,
-    options: Options,
+    options: InPlaceOptions,
     now: datetime,
     new: ControllerRevision,
     resize_subresource: bool = True,
@@ -63,7 +63,7 @@ def begin(
 def _with_what_is_left(pod: Pod, spec: UpdateSpec, new: ControllerRevision) -> UpdateSpec:
     """The spec, and whatever an update that it cuts short has left undone (IPU-38)."""
     try:
-        previous = states.state_of(pod)
+        previous = states.update_state_of(pod)
     except BrokenAnnotation:
         return spec  # it says nothing, and is about to be replaced
     return spec if previous is None else batches.carried_over(spec, previous, new)
@@ -89,10 +89,10 @@ class Refreshed:
     """Why nothing can be said about the pod; the text names the remedy."""
 
 
-def refresh(pod: Pod, *, options: Options, now: datetime) -> Refreshed:
+def refresh(pod: Pod, *, options: InPlaceOptions, now: datetime) -> Refreshed:
     """Carry an update on, or end it: one look at an active pod (IPU-70 to IPU-73)."""
     try:
-        state = states.state_of(pod)
+        state = states.update_state_of(pod)
         if states.in_grace(pod):
             return _in_grace(pod, state, now)
     except BrokenAnnotation as error:

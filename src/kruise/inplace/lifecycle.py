@@ -45,7 +45,7 @@ class Turn(enum.Enum):
     """It is on its way out, or in a state that nobody knows."""
 
 
-def state_of(pod: Pod) -> str:
+def lifecycle_state_of(pod: Pod) -> str:
     """The state as the label says it; empty where the pod has none."""
     return pod.metadata.labels.get(keys.STATE_LABEL, "")
 
@@ -88,7 +88,7 @@ def in_place_hook(lifecycle: Lifecycle | None) -> LifecycleHook | None:
 
 def marked(pod: Pod, state: str, *, now: datetime) -> PodEdit | None:
     """The state label and the time of its writing (IPU-100); None where the label says so already."""
-    if state_of(pod) == state:
+    if lifecycle_state_of(pod) == state:
         return None
     return PodEdit(labels={keys.STATE_LABEL: str(state)}, annotations={keys.STATE_TIME_ANNOTATION: format_time(now)})
 
@@ -131,7 +131,7 @@ def refreshed(
 
     `complete` says whether its in-place update is over (IPU-60), and is asked only where that matters.
     """
-    match state_of(pod):
+    match lifecycle_state_of(pod):
         case State.PREPARING_NORMAL:
             # Some schedulers are confused by labels that change before the pod has a node (IPU-104).
             is_normal = pod.spec.node_name != "" and not awaits_pre_normal(pod, lifecycle) and complete()
@@ -163,13 +163,13 @@ def called_off(pod: Pod, lifecycle: Lifecycle | None) -> State:
 def awaits_pre_normal(pod: Pod, lifecycle: Lifecycle | None) -> bool:
     """Whether the preNormal hook holds a pod back that has not been normal yet."""
     hook = lifecycle.pre_normal if lifecycle is not None else None
-    return hook is not None and state_of(pod) == State.PREPARING_NORMAL and not is_fully_hooked(pod, hook)
+    return hook is not None and lifecycle_state_of(pod) == State.PREPARING_NORMAL and not is_fully_hooked(pod, hook)
 
 
 def before_update(pod: Pod, lifecycle: Lifecycle | None) -> Turn:
     """What to do with a pod that was picked for an in-place update."""
     hook = in_place_hook(lifecycle)
-    match state_of(pod):
+    match lifecycle_state_of(pod):
         case State.UPDATING:
             return Turn.UPDATE
         case State.PREPARING_UPDATE:
@@ -188,7 +188,7 @@ def state_during_update(pod: Pod, lifecycle: Lifecycle | None) -> State | None:
 
     A pod that waits for preNormal, or for a node, goes on waiting: the update must not carry it past that.
     """
-    is_unplaced = state_of(pod) == State.PREPARING_NORMAL and not pod.spec.node_name
+    is_unplaced = lifecycle_state_of(pod) == State.PREPARING_NORMAL and not pod.spec.node_name
     return None if is_unplaced or awaits_pre_normal(pod, lifecycle) else State.UPDATING
 
 

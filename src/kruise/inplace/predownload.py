@@ -105,7 +105,7 @@ NOTHING = PreDownload()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rollout:
+class RolloutFacts:
     """What a rollout looks like to this module."""
 
     owner: Owner
@@ -124,7 +124,7 @@ class Rollout:
     every pass: comparing templates is dear."""
 
 
-def pull_jobs(rollout: Rollout, tuning: Tuning) -> PreDownload:
+def pull_jobs(rollout: RolloutFacts, tuning: Tuning) -> PreDownload:
     """The jobs for a rollout's new images, or the mark that there will be none (IPU-150 to IPU-153)."""
     update = rollout.update.metadata
     is_decided = "true" in (
@@ -159,7 +159,7 @@ def cleanup(owner: Owner, jobs: Iterable[PartialObject]) -> PreDownload:
     )
 
 
-def _pointless(rollout: Rollout) -> str:
+def _pointless(rollout: RolloutFacts) -> str:
     if not rollout.updates_in_place:
         return "the update policy recreates pods"
     if rollout.replicas <= FEW_REPLICAS:
@@ -185,7 +185,7 @@ def _images(template: Mapping[str, Any]) -> dict[str, str]:
     return {container["name"]: container["image"] for container in containers if container.get("image")}
 
 
-def _job(rollout: Rollout, tuning: Tuning, template: Mapping[str, Any], container: str, image: str) -> Action:
+def _job(rollout: RolloutFacts, tuning: Tuning, template: Mapping[str, Any], container: str, image: str) -> Action:
     owner, revision = rollout.owner, rollout.update.metadata
     hashed = revision.labels.get(HASH_LABEL) or short_hash(revision.name)
     metadata, pod_spec = template.get("metadata") or {}, template.get("spec") or {}

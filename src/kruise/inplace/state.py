@@ -114,7 +114,7 @@ _decode_state = codec.decoder(UpdateState)
 _decode_grace = codec.decoder(_Grace)
 
 
-def state_of(pod: Pod) -> UpdateState | None:
+def update_state_of(pod: Pod) -> UpdateState | None:
     """The state of the pod's last update, None where it never had one. The old spelling is read too."""
     key, text = _either(pod, keys.UPDATE_STATE_ANNOTATION, keys.OLD_UPDATE_STATE_ANNOTATION)
     if not text:

@@ -40,7 +40,7 @@ class QueueShutDown(Exception):  # noqa: N818 - an end, not an error
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Waiting:
+class DelayedKey:
     """A key that is not due yet, and what it waits for."""
 
     key: Key
@@ -201,11 +201,11 @@ class Queue:
         else:
             del self._entries[key]
 
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[DelayedKey]:
         """Every wait, the earliest first; keys that are ready or due have none left."""
         now = self._clock.monotonic()
         waits = [
-            Waiting(key, max(0.0, due - now), reason)
+            DelayedKey(key, max(0.0, due - now), reason)
             for key, entry in self._entries.items()
             for reason, (due, _) in entry.waits.items()
         ]

@@ -215,7 +215,7 @@ class Loop:
         try:
             outcomes = self._world.carry_out(plan, write)
             conclusion = spec.conclude(snapshot, plan, outcomes)
-            self._tell(conclusion, write)
+            self._write_status(conclusion, write)
         except DeathError:
             self._restart()
             return Pass(snapshot=snapshot, plan=plan, died=True)
@@ -223,7 +223,7 @@ class Loop:
         self._decide_again(controller, key, outcomes)
         return Pass(snapshot=snapshot, plan=plan, outcomes=outcomes, conclusion=conclusion)
 
-    def _tell(self, conclusion: Conclusion, write: Callable[[Action], Outcome]) -> None:
+    def _write_status(self, conclusion: Conclusion, write: Callable[[Action], Outcome]) -> None:
         if conclusion.status is None:
             return
         self._is_own_status = True

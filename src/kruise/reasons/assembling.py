@@ -19,7 +19,7 @@ from kruise.machinery.revision_names import is_revision
 from kruise.reasons import causes, native
 from kruise.reasons.decision import Decision, Step
 from kruise.reasons.diagnosis import NOTHING_KNOWN, Place, Surroundings, diagnose
-from kruise.reasons.links import OBJECT, Answer, Link, PodPlace, Remark, Source, Waiting
+from kruise.reasons.links import OBJECT, Answer, HeldObject, Link, PodPlace, Remark, Source
 from kruise.reasons.manager import UNKNOWN, Manager
 from kruise.workloads.shared import causes as shared
 
@@ -119,7 +119,7 @@ class _Assembling:
             available=len(self._available),
             pods={name: self._place_of(name) for name in sorted(self._counted)},
             waiting={
-                name: Waiting(pod=name, links=tuple(links)) for name, links in sorted(self._links.items()) if links
+                name: HeldObject(pod=name, links=tuple(links)) for name, links in sorted(self._links.items()) if links
             },
             source=facts.source,
             remarks=tuple(self._remarks()),

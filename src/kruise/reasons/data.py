@@ -11,7 +11,7 @@ from typing import Any
 
 from kruise.machinery.causes import Act
 from kruise.machinery.codec import to_builtins
-from kruise.reasons.links import OBJECT, Answer, Link, Waiting
+from kruise.reasons.links import OBJECT, Answer, HeldObject, Link
 
 
 def as_data(answer: Answer, *, pod: str = "") -> dict[str, Any]:
@@ -46,7 +46,7 @@ def as_data(answer: Answer, *, pod: str = "") -> dict[str, Any]:
     }
 
 
-def _waiting(answer: Answer, waiting: Waiting, act: Act) -> dict[str, Any]:
+def _waiting(answer: Answer, waiting: HeldObject, act: Act) -> dict[str, Any]:
     return {
         "pod": waiting.pod if waiting.pod != OBJECT else None,
         "act": act.value,

@@ -16,7 +16,7 @@ from kruise.api.native.nodes import Node
 from kruise.api.native.pod import ContainerStatus, Pod, condition
 from kruise.inplace import keys
 from kruise.inplace.availability import is_available, is_update_ready, seconds_until_available
-from kruise.inplace.state import BrokenAnnotation, state_of
+from kruise.inplace.state import BrokenAnnotation, update_state_of
 from kruise.machinery.ages import age
 from kruise.machinery.causes import Act, Meaning
 from kruise.machinery.codec import Struct
@@ -217,7 +217,7 @@ class _Look:
     def _is_replaced(self, status: ContainerStatus) -> bool:
         """Whether it ever ran what the pod asks for now, as far as one can tell."""
         try:
-            state = state_of(self._pod)
+            state = update_state_of(self._pod)
         except BrokenAnnotation:
             state = None
         last = ((state.last_container_statuses if state is not None else None) or {}).get(status.name)

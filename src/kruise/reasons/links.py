@@ -41,7 +41,7 @@ class Link(Struct):
         return self.code, self.alike or self.message
 
 
-class Waiting(Struct):
+class HeldObject(Struct):
     """A pod that is not where it should be, or the workload itself."""
 
     pod: str
@@ -90,7 +90,7 @@ class Answer:
     available: int
     pods: Mapping[str, PodPlace]
     """Every pod that counts."""
-    waiting: Mapping[str, Waiting]
+    waiting: Mapping[str, HeldObject]
     """By name; the workload itself is `OBJECT`."""
     source: Source
     remarks: tuple[Remark, ...] = ()
@@ -141,7 +141,7 @@ class Answer:
 
     def only(self, name: str) -> Answer:
         """The same about one pod: what it waits for, directly or not."""
-        kept: dict[str, Waiting] = {}
+        kept: dict[str, HeldObject] = {}
         left = [name]
         while left:
             current = left.pop()

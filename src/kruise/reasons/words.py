@@ -11,9 +11,9 @@ from kruise.machinery.wording import listed
 from kruise.reasons.links import OBJECT, Answer, Link, PodPlace, Source
 
 GROUPS = 8
-"""How many paragraphs are told."""
+"""How many paragraphs are answer_lines."""
 _BELOW = 3
-"""How many different causes are told of the pods that a link leads to."""
+"""How many different causes are answer_lines of the pods that a link leads to."""
 _DEEPEST = 4
 
 _HEADS = {
@@ -33,7 +33,7 @@ class Group(Struct):
 
 def groups(answer: Answer) -> list[Group]:
     """What somebody must act upon first, then the larger ones. Pods that only stand at the end of others' chains are
-    told of there."""
+    answer_lines of there."""
     found = _grouped(answer, answer.waiting)
     beginnings = _beginnings(answer, found)
     acts = list(Act)
@@ -79,7 +79,7 @@ def _beginnings(answer: Answer, found: Sequence[Group]) -> set[str]:
 # A workload
 
 
-def told(answer: Answer) -> list[str]:
+def answer_lines(answer: Answer) -> list[str]:
     """The lines of `kruise why KIND/NAME`."""
     lines = [_head(answer), *_source(answer.source, answer)]
     shown = groups(answer)
@@ -119,7 +119,7 @@ def _source(source: Source, answer: Answer) -> Iterator[str]:
 
 
 def _paragraph(answer: Answer, group: Group, above: set[str]) -> Iterator[str]:
-    """`above` are names that have been told about already."""
+    """`above` are names that have been answer_lines about already."""
     if group.pods[0] == OBJECT:
         yield f"{answer.target} {_HEADS[group.act][0] if group.act is not Act.NOBODY else 'waits'}"
     elif len(group.pods) == 1:
@@ -170,7 +170,7 @@ def _advice(link: Link) -> str:
 # A pod
 
 
-def told_of_pod(answer: Answer, pod: str) -> list[str]:
+def pod_lines(answer: Answer, pod: str) -> list[str]:
     """The lines of `kruise why pod/NAME` for a pod of a workload."""
     place = answer.pods.get(pod)
     lines = [f"pod {pod} of {answer.kind}/{answer.name} in namespace {answer.namespace}: {_where(answer, place)}"]
@@ -189,7 +189,7 @@ def _where(answer: Answer, place: PodPlace | None) -> str:
     return f"{at}, {'available' if place.is_available else 'not available'}, {node}"
 
 
-def told_of_lone_pod(pod: str, namespace: str, links: Sequence[Link]) -> list[str]:
+def lone_pod_lines(pod: str, namespace: str, links: Sequence[Link]) -> list[str]:
     """The same for a pod that belongs to nobody known."""
     head = f"pod {pod} in namespace {namespace}: no workload that is known here controls it"
     if not links:

@@ -10,7 +10,7 @@ from kruise.faces.face import Face
 from kruise.machinery import documents
 from kruise.machinery.documents import Json, name_of, value_at
 from kruise.verbs.errors import VerbError
-from kruise.verbs.kinds import pod_spec
+from kruise.verbs.lookup import pod_spec
 
 EVERY = "*"
 _FIELDS = ("containers", "initContainers")

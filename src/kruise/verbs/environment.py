@@ -11,7 +11,7 @@ from kruise.faces.face import Face
 from kruise.machinery.documents import Json, name_of, value_at
 from kruise.verbs import containers
 from kruise.verbs.errors import UsageError, VerbError
-from kruise.verbs.kinds import pod_spec
+from kruise.verbs.lookup import pod_spec
 
 _NAME = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_]")

@@ -12,7 +12,7 @@ from kruise.machinery.documents import Json, name_of, value_at
 from kruise.machinery.patches import merge
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.identity import parse_selector
-from kruise.verbs.kinds import pod_spec
+from kruise.verbs.lookup import pod_spec
 
 _LONGEST_NAME = 63
 PROTOCOLS = ("TCP", "UDP", "SCTP")

@@ -7,7 +7,7 @@ from kruise.faces.native import SERVICE
 from kruise.machinery import selectors
 from kruise.machinery.documents import Json, edited, name_of, value_at, with_value
 from kruise.verbs.errors import UsageError, VerbError
-from kruise.verbs.kinds import pod_spec
+from kruise.verbs.lookup import pod_spec
 
 
 def change_service_account(kind: Face, document: Json, name: str) -> Json:

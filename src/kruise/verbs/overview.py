@@ -16,7 +16,7 @@ from kruise.machinery.wording import table
 from kruise.verbs import containers, podstates
 from kruise.verbs.errors import VerbError
 from kruise.verbs.history import Revision
-from kruise.verbs.kinds import pod_spec
+from kruise.verbs.lookup import pod_spec
 from kruise.verbs.podstates import PodState
 
 

@@ -9,7 +9,7 @@ from kruise.machinery.documents import Json, edited, name_of, value_at, with_val
 from kruise.machinery.times import format_time
 from kruise.verbs import environment
 from kruise.verbs.errors import VerbError
-from kruise.verbs.kinds import pod_spec, template_path
+from kruise.verbs.lookup import pod_spec, template_path
 
 VARIABLE = "RESTARTED_AT"
 ANNOTATION = "kubectl.kubernetes.io/restartedAt"

@@ -9,7 +9,7 @@ from typing import Any
 
 from kruise.faces.face import Face
 from kruise.machinery.documents import Json, name_of, namespace_of
-from kruise.verbs import kinds
+from kruise.verbs import lookup
 from kruise.verbs.errors import UsageError
 
 
@@ -63,13 +63,13 @@ def _slashed(word: str) -> Target:
         raise UsageError(
             f'"{word}" is no KIND/NAME: where one object is named so, all must be, for example cloneset/web deploy/api'
         )
-    return Target(kinds.find(kind), name)
+    return Target(lookup.find(kind), name)
 
 
 def _kinds(word: str) -> tuple[Face, ...]:
     if word.lower() == "all":
-        return kinds.workloads()
-    return tuple(dict.fromkeys(kinds.find(part) for part in word.split(",") if part))
+        return lookup.workloads()
+    return tuple(dict.fromkeys(lookup.find(part) for part in word.split(",") if part))
 
 
 def split_assignments(words: Sequence[str], *, removals: bool = False) -> tuple[list[str], list[str]]:
@@ -105,7 +105,7 @@ def flattened(documents: Iterable[Any], origin: str) -> Iterator[Json]:
 
 def from_manifest(document: Json, *, namespace: str = "", origin: str = "") -> Target:
     """The object that a manifest is about. `namespace` is the one of the command line, if it names one."""
-    kind, name, own = kinds.find_manifest(document), name_of(document), namespace_of(document)
+    kind, name, own = lookup.find_manifest(document), name_of(document), namespace_of(document)
     if not name:
         raise UsageError(f"{origin}: a {kind} there has no metadata.name")
     if namespace and own and own != namespace:

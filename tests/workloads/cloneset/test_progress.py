@@ -19,14 +19,14 @@ from kruise.workloads.cloneset.progress import (
     PAUSED,
     PROGRESSING,
     UPDATED,
-    Rollout,
+    ProgressFigures,
     deadline_of,
     progressing,
     with_condition,
 )
 from tests.workloads.cloneset.status_cases import START, at
 
-DONE = Rollout(
+DONE = ProgressFigures(
     wanted=4,
     existing=4,
     updated=4,
@@ -47,7 +47,9 @@ def said(reason: str, *, status: str = "True", since: float = 0, transition: flo
     )
 
 
-def now_said(previous: Condition | None, rollout: Rollout, *, deadline: int = 5, seconds: float = 0) -> Condition:
+def now_said(
+    previous: Condition | None, rollout: ProgressFigures, *, deadline: int = 5, seconds: float = 0
+) -> Condition:
     condition = progressing(previous, rollout, deadline_seconds=deadline, now=at(seconds))
     assert condition is not None
     return condition
@@ -73,14 +75,14 @@ def test_without_a_deadline_there_is_no_condition(deadline: int | None) -> None:
         (dataclasses.replace(DONE, current_revision="web-a"), "True", UPDATED, "CloneSet is progressing"),
     ],
 )
-def test_rows(rollout: Rollout, status: str, reason: str, message: str) -> None:  # CS-116
+def test_rows(rollout: ProgressFigures, status: str, reason: str, message: str) -> None:  # CS-116
     condition = now_said(None, rollout)
     assert (condition.status, condition.reason, condition.message) == (status, reason, message)
     assert condition.last_update_time == condition.last_transition_time == START
 
 
 def test_nothing_wanted_and_nothing_there_is_available() -> None:  # edge case 1
-    empty = Rollout(
+    empty = ProgressFigures(
         wanted=0,
         existing=0,
         updated=0,
@@ -108,13 +110,13 @@ def test_progress_of_single_pods_does_not_move_the_deadline() -> None:  # CS-117
 
 
 @pytest.mark.parametrize("rollout", [UNDER_WAY, dataclasses.replace(UNDER_WAY, update_revision="web-c", wanted=9)])
-def test_exceeded_is_sticky(rollout: Rollout) -> None:  # CS-117
+def test_exceeded_is_sticky(rollout: ProgressFigures) -> None:  # CS-117
     exceeded = said(EXCEEDED, status="False")
     assert now_said(exceeded, rollout, seconds=1000) is exceeded
 
 
 @pytest.mark.parametrize(("rollout", "reason"), [(DONE, AVAILABLE), (STOPPED, PAUSED), (HALF, PARTITION_AVAILABLE)])
-def test_the_first_three_rows_end_exceeded(rollout: Rollout, reason: str) -> None:  # CS-117
+def test_the_first_three_rows_end_exceeded(rollout: ProgressFigures, reason: str) -> None:  # CS-117
     condition = now_said(said(EXCEEDED, status="False"), rollout, seconds=50)
     assert (condition.status, condition.reason) == ("True", reason)
     assert condition.last_transition_time == at(50)
@@ -179,8 +181,8 @@ def test_never_early_and_at_most_a_second_late(start: float, deadline: int, wait
 
 
 counts = st.integers(0, 4)
-rollouts: st.SearchStrategy[Rollout] = st.builds(
-    Rollout,
+rollouts: st.SearchStrategy[ProgressFigures] = st.builds(
+    ProgressFigures,
     wanted=counts,
     existing=counts,
     updated=counts,
@@ -194,7 +196,7 @@ reasons = st.sampled_from([AVAILABLE, PAUSED, PARTITION_AVAILABLE, EXCEEDED, UPD
 
 
 @given(rollout=rollouts, reason=reasons, seconds=st.integers(0, 20))
-def test_a_second_look_at_the_same_time_changes_nothing(rollout: Rollout, reason: str, seconds: int) -> None:
+def test_a_second_look_at_the_same_time_changes_nothing(rollout: ProgressFigures, reason: str, seconds: int) -> None:
     previous = said(reason, status="False" if reason == EXCEEDED else "True")
     once = now_said(previous, rollout, seconds=seconds)
     arguments: dict[str, Any] = {"deadline": 5, "seconds": seconds}

@@ -18,7 +18,6 @@ from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.local.collector import judging
 from kruise.local.collector.graph import Graph, Look, Node
 from kruise.local.collector.judging import Delete, OwnerState, Release
-from kruise.local.collector.kinds import Discover, by_kind, preferred
 from kruise.local.collector.objects import (
     FOREGROUND,
     ORPHAN,
@@ -28,6 +27,7 @@ from kruise.local.collector.objects import (
     references_of,
     resource_of,
 )
+from kruise.local.collector.served import Discover, by_kind, preferred
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.discovery import ServedResource
 from kruise.machinery.client.errors import ClientError, ConflictError, InvalidError, NotFoundError
@@ -162,9 +162,9 @@ class GarbageCollector:
         for uid in look.uids:
             self._queue.add(Key("", uid))
         for node, reference in look.astray:
-            self._tell_astray(node, reference)
+            self._report_astray(node, reference)
 
-    def _tell_astray(self, node: Node, reference: Reference) -> None:
+    def _report_astray(self, node: Node, reference: Reference) -> None:
         about = ObjectReference(
             api_version=node.served.resource.api_version,
             kind=node.served.kind,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kruise.api.meta import ObjectMeta, PartialObject
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
-from kruise.local.collector.kinds import Discover, preferred
+from kruise.local.collector.served import Discover, preferred
 from kruise.local.namespaces.conditions import Findings, conditions, remain_unexpectedly
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.discovery import ServedResource
@@ -127,7 +127,7 @@ class Deletion:
             findings.tells_remaining = False
         else:
             estimate = max(estimate, await self._delete_kinds(others, name, deleted_at, findings))
-        await self._tell(namespace, findings)
+        await self._write_conditions(namespace, findings)
         if findings.failures or findings.discovery_trouble:
             raise ContentError(f"namespace {name}: " + "; ".join([*findings.failures, findings.discovery_trouble]))
         return estimate
@@ -194,7 +194,7 @@ class Deletion:
                 longest = max(longest, pod.spec.termination_grace_period_seconds or 0)
         return longest if (self._clock.now() - deleted_at).total_seconds() < longest else 0
 
-    async def _tell(self, namespace: EndingNamespace, findings: Findings) -> None:
+    async def _write_conditions(self, namespace: EndingNamespace, findings: Findings) -> None:
         before = [dict(condition) for condition in namespace.status.conditions]
         after = conditions(before, findings, format_time(self._clock.now()))
         if after == before:

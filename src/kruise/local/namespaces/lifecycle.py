@@ -9,7 +9,7 @@ from typing import Final
 from kruise.api.meta import Key, Object
 from kruise.api.native.config import CONFIG_MAPS, SERVICE_ACCOUNTS
 from kruise.api.native.nodes import NAMESPACES
-from kruise.local.collector.kinds import Discover
+from kruise.local.collector.served import Discover
 from kruise.local.namespaces import contents
 from kruise.local.namespaces.contents import Create
 from kruise.local.namespaces.deletion import ContentError, Deletion

@@ -146,10 +146,10 @@ class NodeAgent:
             self._stops[uid].pop(identity)
             return
         if seen.machine.stop_container(name, identity, self._clock.now().timestamp()):
-            self._tell(seen, name)
+            self._record_stop(seen, name)
             self._wake(uid)
 
-    def _tell(self, seen: Seen, name: str) -> None:
+    def _record_stop(self, seen: Seen, name: str) -> None:
         metadata = seen.pod.metadata
         subject = ObjectReference(
             api_version="v1",

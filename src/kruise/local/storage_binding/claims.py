@@ -201,7 +201,7 @@ def _find(snapshot: Snapshot, course: _Course) -> None:
             course.chain.append(_patch(claim, change, "the default storage class"))
             return
     if waits and SELECTED_NODE not in claim.metadata.annotations:
-        _tell_waiting(snapshot, course)
+        _report_waiting(snapshot, course)
     elif not claim.spec.storage_class_name:
         words = "no persistent volumes available for this claim and no storage class is set"
         course.events.append(EventNote(reason="FailedBinding", message=words))
@@ -212,7 +212,7 @@ def _find(snapshot: Snapshot, course: _Course) -> None:
         if not waits or snapshot.node is not None:
             _provision(snapshot, course, storage_class)
     elif storage_class.provisioner != NO_PROVISIONER:
-        _tell_provisioner(course, claim, storage_class.provisioner)
+        _ask_provisioner(course, claim, storage_class.provisioner)
 
 
 def _class(snapshot: Snapshot) -> StorageClass | None:
@@ -228,7 +228,7 @@ def _default_class(snapshot: Snapshot) -> StorageClass | None:
     return marked[0] if marked else None
 
 
-def _tell_waiting(snapshot: Snapshot, course: _Course) -> None:
+def _report_waiting(snapshot: Snapshot, course: _Course) -> None:
     if snapshot.unplaced_user:
         words = f"waiting for pod {snapshot.unplaced_user} to be scheduled"
         course.events.append(EventNote(reason="WaitForPodScheduled", message=words))
@@ -237,7 +237,7 @@ def _tell_waiting(snapshot: Snapshot, course: _Course) -> None:
         course.events.append(EventNote(reason="WaitForFirstConsumer", message=words))
 
 
-def _tell_provisioner(course: _Course, claim: Claim, provisioner: str) -> None:
+def _ask_provisioner(course: _Course, claim: Claim, provisioner: str) -> None:
     known = claim.metadata.annotations
     wanted = {PROVISIONER: provisioner, PROVISIONER_BETA: provisioner}
     if any(known.get(key) != text for key, text in wanted.items()):

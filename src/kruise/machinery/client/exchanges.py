@@ -31,7 +31,7 @@ T = TypeVar("T")
 Headers = list[tuple[str, str]]
 
 
-class Options(TypedDict, total=False):
+class TransportOptions(TypedDict, total=False):
     """Of every transport, besides the cluster."""
 
     clock: Clock | None

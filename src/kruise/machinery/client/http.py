@@ -16,7 +16,7 @@ from yarl import URL
 from kruise.machinery.client.config import ClusterConfig
 from kruise.machinery.client.credentials import Identity
 from kruise.machinery.client.errors import BadAnswerError, RequestTimeoutError, TransportError, from_response
-from kruise.machinery.client.exchanges import Exchanges, Options, text_of
+from kruise.machinery.client.exchanges import Exchanges, TransportOptions, text_of
 from kruise.machinery.client.lines import LineSplitter
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.sockets import Sockets
@@ -33,7 +33,7 @@ READ_BUFFER = 256 * 1024
 class HttpTransport(Exchanges):
     """`Transport` to the API server of `config`."""
 
-    def __init__(self, config: ClusterConfig, **options: Unpack[Options]) -> None:
+    def __init__(self, config: ClusterConfig, **options: Unpack[TransportOptions]) -> None:
         super().__init__(config, **options)
         self._proxy = URL(config.proxy_url) if config.proxy_url else None
         self._server_hostname = config.tls_server_name or None

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 
 from kruise.machinery.client.config import ClusterConfig
 from kruise.machinery.client.credentials import Identity
-from kruise.machinery.client.exchanges import Exchanges, Headers, Options
+from kruise.machinery.client.exchanges import Exchanges, Headers, TransportOptions
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response
 
@@ -38,9 +38,9 @@ _FAILURES = (OSError, http.client.HTTPException, zlib.error, ValueError)  # Valu
 class LightTransport(Exchanges):
     """`Transport` to the API server of `config`, for programs that live a second or two."""
 
-    def __init__(self, config: ClusterConfig, **options: Unpack[Options]) -> None:
+    def __init__(self, config: ClusterConfig, **options: Unpack[TransportOptions]) -> None:
         super().__init__(config, **options)
-        self._options: Options = {**options, "clock": self._clock, "credentials": self._credentials}
+        self._options: TransportOptions = {**options, "clock": self._clock, "credentials": self._credentials}
         self._server = urlsplit(self._base)
         self._busy: set[_Connection] = set()
         self._idle: list[_Connection] = []

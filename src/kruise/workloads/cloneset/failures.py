@@ -17,7 +17,7 @@ from kruise.workloads.cloneset.progress import NO_DEADLINE
 from kruise.workloads.cloneset.situation import Situation
 from kruise.workloads.shared import causes, failure_budget
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
-from kruise.workloads.shared.failure_budget import Budget, Judgement, Rollout, Stop
+from kruise.workloads.shared.failure_budget import Budget, Judgement, RolloutState, Stop
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +101,11 @@ def _deadline(situation: Situation) -> int:
     return failure_budget.DEFAULT_DEADLINE if seconds is None or seconds == NO_DEADLINE else seconds
 
 
-def _rollout(situation: Situation, failed: dict[str, str]) -> Rollout:
+def _rollout(situation: Situation, failed: dict[str, str]) -> RolloutState:
     update, current = situation.update.metadata.name, situation.current.metadata.name
     facts, replicas = situation.facts, situation.replicas
     can_go_back = current != update and not situation.is_on_delete
-    return Rollout(
+    return RolloutState(
         revision=update,
         replicas=replicas,
         failed=failed,
@@ -129,7 +129,7 @@ def _last_arrival(situation: Situation) -> float | None:
     return max((seconds for seconds in waits if seconds is not None), default=None)
 
 
-def _current_revision(situation: Situation, rollout: Rollout) -> str:
+def _current_revision(situation: Situation, rollout: RolloutState) -> str:
     """Empty while the very first revision has not been rolled out."""
     if rollout.is_complete:
         return rollout.revision

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kruise.api.apps.shared import IN_PLACE_ONLY, IN_PLACE_POLICIES
 from kruise.inplace import predownload
-from kruise.inplace.difference import Options, compare
+from kruise.inplace.difference import InPlaceOptions, compare
 from kruise.inplace.state import UpdateSpec
 from kruise.machinery.plan import Phase
 from kruise.workloads.cloneset.numbers import updates_everything_at_once
@@ -20,8 +20,8 @@ def pull_images(situation: Situation, updated_ready: int) -> tuple[Phase, ...]:
         return predownload.cleanup(situation.owner, snapshot.pull_jobs).phases
     rolling = situation.rolling
     policy = rolling.pod_update_policy if rolling is not None else ""
-    options = Options.of(snapshot.gates, ignore_claim_templates=policy == IN_PLACE_ONLY)
-    rollout = predownload.Rollout(
+    options = InPlaceOptions.of(snapshot.gates, ignore_claim_templates=policy == IN_PLACE_ONLY)
+    rollout = predownload.RolloutFacts(
         owner=situation.owner,
         current=situation.current,
         update=situation.update,

@@ -20,7 +20,7 @@ NO_DEADLINE = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rollout:
+class ProgressFigures:
     """The figures that the condition depends on."""
 
     wanted: int
@@ -54,7 +54,7 @@ def with_condition(previous: Condition | None, wanted: Condition, now: datetime)
 
 
 def progressing(
-    previous: Condition | None, rollout: Rollout, *, deadline_seconds: int | None, now: datetime
+    previous: Condition | None, rollout: ProgressFigures, *, deadline_seconds: int | None, now: datetime
 ) -> Condition | None:
     """The condition as it is from now on; None: there is none, since no deadline is asked for (CS-115)."""
     if deadline_seconds is None or deadline_seconds == NO_DEADLINE:
@@ -64,7 +64,9 @@ def progressing(
     return with_condition(previous, wanted, now)
 
 
-def _row(previous: Condition | None, rollout: Rollout, deadline_seconds: int, now: datetime) -> tuple[str, str, str]:
+def _row(
+    previous: Condition | None, rollout: ProgressFigures, deadline_seconds: int, now: datetime
+) -> tuple[str, str, str]:
     """The first row of CS-116 that matches."""
     wanted, expected = rollout.wanted, rollout.expected_updated
     everyone_available = wanted == rollout.existing == rollout.updated == rollout.updated_available

@@ -16,7 +16,7 @@ from kruise.machinery.plan import StatusEffect
 from kruise.machinery.selectors import from_label_selector
 from kruise.machinery.times import format_time
 from kruise.machinery.wording import shortened
-from kruise.workloads.cloneset.progress import PROGRESSING, Rollout, progressing
+from kruise.workloads.cloneset.progress import PROGRESSING, ProgressFigures, progressing
 from kruise.workloads.cloneset.situation import Situation
 from kruise.workloads.shared.conditions import lasting
 
@@ -29,7 +29,7 @@ LONGEST_MESSAGE = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Figures(Rollout):
+class Figures(ProgressFigures):
     """What a pass counted. The plan carries it, so that the status is not counted a second time."""
 
     ready: int
@@ -123,7 +123,7 @@ def status_of(
 
 def _conditions(
     cloneset: CloneSet,
-    rollout: Rollout,
+    rollout: ProgressFigures,
     failures: Mapping[str, str | None],
     standing: Mapping[str, Condition | None],
     now: datetime,

@@ -18,7 +18,7 @@ from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import PODS
 from kruise.inplace import edits, engine, keys, lifecycle
 from kruise.inplace.completion import is_complete
-from kruise.inplace.difference import Options, Refusal, compare
+from kruise.inplace.difference import InPlaceOptions, Refusal, compare
 from kruise.inplace.edits import PodEdit
 from kruise.inplace.lifecycle import State, Turn
 from kruise.inplace.order import update_order
@@ -79,7 +79,9 @@ class _Updating:
         self._lifecycle = situation.cloneset.spec.lifecycle
         rolling = situation.rolling
         self._policy = rolling.pod_update_policy if rolling is not None else ""
-        self._options = Options.of(situation.snapshot.gates, ignore_claim_templates=self._policy == IN_PLACE_ONLY)
+        self._options = InPlaceOptions.of(
+            situation.snapshot.gates, ignore_claim_templates=self._policy == IN_PLACE_ONLY
+        )
         self._refreshes: dict[str, Chain] = {}
         self._updates: dict[str, Chain] = {}
         self._causes: dict[str, tuple[Cause, ...]] = {}

@@ -1,4 +1,4 @@
-"""A CloneSet as admission reads it: both versions under one set of names, and types told wrong by their place.
+"""A CloneSet as admission reads it: both versions under one set of names. A wrong type is reported with its path.
 
 v1alpha1 has the settings of a rollout beside the type of the strategy, v1beta1 below `rollingUpdate`; apart from that
 they are judged alike.

@@ -24,7 +24,7 @@ from kruise.api.native.container_reasons import NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStateTerminated, ContainerStatus, Pod
 from kruise.inplace import keys
 from kruise.inplace.availability import is_update_ready, latest_meaning
-from kruise.inplace.state import BrokenAnnotation, in_grace, state_of
+from kruise.inplace.state import BrokenAnnotation, in_grace, update_state_of
 from kruise.machinery.codec import evolve
 from kruise.machinery.intorpercent import IntOrPercent, scaled_fraction
 from kruise.machinery.wording import shortened
@@ -151,7 +151,7 @@ def is_lost(pod: Pod) -> bool:
 def _moved_in_place(pod: Pod) -> datetime | None:
     """When the pod was brought to its revision; None where it was made at it."""
     try:
-        state = state_of(pod)
+        state = update_state_of(pod)
     except BrokenAnnotation:
         return None
     return state.update_timestamp if state is not None else None
@@ -209,7 +209,7 @@ def _image_of(pod: Pod, container: str) -> str:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rollout:
+class RolloutState:
     """Where a workload stands, as far as the budget asks."""
 
     revision: str
@@ -266,7 +266,7 @@ UNJUDGED = Judgement()
 
 
 def judge(
-    budget: Budget | None, rollout: Rollout, memory: FailureBudgetStatus | None, *, is_told: bool = False
+    budget: Budget | None, rollout: RolloutState, memory: FailureBudgetStatus | None, *, is_told: bool = False
 ) -> Judgement:
     """Whether the rollout stops, goes on standing still, or may go on.
 
@@ -288,7 +288,7 @@ def judge(
     return Judgement(stop=_stop(budget, rollout, kept, allowed=allowed, is_new=memory is None and not is_told))
 
 
-def _remembered(budget: Budget, rollout: Rollout) -> FailureBudgetStatus:
+def _remembered(budget: Budget, rollout: RolloutState) -> FailureBudgetStatus:
     failed = rollout.failed
     return FailureBudgetStatus(
         revision=rollout.revision,
@@ -300,7 +300,7 @@ def _remembered(budget: Budget, rollout: Rollout) -> FailureBudgetStatus:
     )
 
 
-def _why_over(budget: Budget | None, rollout: Rollout, memory: FailureBudgetStatus) -> str:
+def _why_over(budget: Budget | None, rollout: RolloutState, memory: FailureBudgetStatus) -> str:
     """Why what is remembered does not hold any more.
 
     While the annotation says the same, more replicas do not end it: a percentage of them may have grown just because
@@ -318,7 +318,7 @@ def _why_over(budget: Budget | None, rollout: Rollout, memory: FailureBudgetStat
     return ""
 
 
-def _stop(budget: Budget, rollout: Rollout, memory: FailureBudgetStatus, *, allowed: int, is_new: bool) -> Stop:
+def _stop(budget: Budget, rollout: RolloutState, memory: FailureBudgetStatus, *, allowed: int, is_new: bool) -> Stop:
     rolls_back = budget.reaction is Reaction.ROLL_BACK and bool(rollout.back_to)
     if rolls_back:
         tail = f"updated pods go back to {rollout.back_to}"
