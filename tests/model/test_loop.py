@@ -61,7 +61,8 @@ def test_everything_happens_in_its_time_until_nothing_is_due() -> None:
     assert images(world) == {"band-0": "nginx:2"}
     troupe = world.store(TROUPES).get(*KEY)
     assert troupe is not None
-    assert troupe.status == {"observedGeneration": 2, "pods": 1, "updated": 1}
+    status = troupe.status
+    assert (status.observed_generation, status.pods, status.ready, status.updated) == (2, 1, 1, 1)
 
 
 def test_every_write_is_heard_of_and_any_may_be_the_last() -> None:
