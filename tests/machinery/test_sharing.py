@@ -89,6 +89,7 @@ class TestOtherObjects:
             [
                 metadata["name"],
                 metadata["uid"],
+                metadata["resourceVersion"],
                 metadata["annotations"]["example.com/trace"],
                 document["spec"]["nodeName"],
                 status["podIP"],
