@@ -128,7 +128,7 @@ def test_recorded_states_are_written_and_read(state: UpdateState, text: str) -> 
     """Section 7, letter by letter."""
     text = text.replace("<time>", TEXT)
     assert states.state_json(state) == text
-    assert states.state_of(pod(annotations={keys.UPDATE_STATE_ANNOTATION: text})) == state
+    assert states.update_state_of(pod(annotations={keys.UPDATE_STATE_ANNOTATION: text})) == state
 
 
 def test_all_members_in_their_order() -> None:
@@ -168,7 +168,7 @@ def test_times_have_whole_seconds() -> None:
 def test_reference_metadata_with_a_null_time_is_read() -> None:
     """Section 7: writers in Go put a null creationTimestamp into it."""
     text = '{"revision":"r","nextContainerRefMetadata":{"a":{"creationTimestamp":null,"labels":{"x":"y"}}}}'
-    state = states.state_of(pod(annotations={keys.UPDATE_STATE_ANNOTATION: text}))
+    state = states.update_state_of(pod(annotations={keys.UPDATE_STATE_ANNOTATION: text}))
     assert state is not None
     assert state.next_container_ref_metadata == {"a": RefMetadata(labels={"x": "y"})}
     assert state.has_next
@@ -183,7 +183,7 @@ def test_old_spellings_are_read() -> None:
             keys.OLD_UPDATE_GRACE_ANNOTATION: '{"revision":"old","graceSeconds":3}',
         }
     )
-    assert states.state_of(found) == UpdateState(revision="old", update_timestamp=TIME)
+    assert states.update_state_of(found) == UpdateState(revision="old", update_timestamp=TIME)
     assert states.grace_of(found) == UpdateSpec(revision="old", grace_seconds=3)
     assert states.in_grace(found)
 
@@ -197,7 +197,7 @@ def test_new_spelling_wins() -> None:
             keys.UPDATE_GRACE_ANNOTATION: '{"revision":"new"}',
         }
     )
-    state, grace = states.state_of(found), states.grace_of(found)
+    state, grace = states.update_state_of(found), states.grace_of(found)
     assert state is not None
     assert grace is not None
     assert (state.revision, grace.revision) == ("new", "new")
@@ -205,7 +205,7 @@ def test_new_spelling_wins() -> None:
 
 def test_pod_without_annotations() -> None:
     found = pod()
-    assert states.state_of(found) is None
+    assert states.update_state_of(found) is None
     assert states.grace_of(found) is None
     assert not states.in_grace(found)
 
@@ -213,14 +213,14 @@ def test_pod_without_annotations() -> None:
 def test_empty_annotations_count_for_nothing() -> None:
     """Only a grace annotation with a text in it is a grace period (IPU section 8)."""
     found = pod(annotations={keys.UPDATE_STATE_ANNOTATION: "", keys.UPDATE_GRACE_ANNOTATION: ""})
-    assert states.state_of(found) is None
+    assert states.update_state_of(found) is None
     assert states.grace_of(found) is None
     assert not states.in_grace(found)
 
 
 def test_missing_or_null_time_is_long_ago() -> None:
     for text in ('{"revision":"r"}', '{"revision":"r","updateTimestamp":null}'):
-        state = states.state_of(pod(annotations={keys.UPDATE_STATE_ANNOTATION: text}))
+        state = states.update_state_of(pod(annotations={keys.UPDATE_STATE_ANNOTATION: text}))
         assert state is not None
         assert state.update_timestamp == states.LONG_AGO
 
@@ -228,7 +228,7 @@ def test_missing_or_null_time_is_long_ago() -> None:
 @pytest.mark.parametrize("text", ["{", "[]", '"x"', '{"revision":1}', '{"updateTimestamp":"2026-11-15T12:00:00"}'])
 def test_broken_state_names_pod_annotation_and_remedy(text: str) -> None:
     with pytest.raises(BrokenAnnotation, match=r"pod demo/web-abcde: annotation .*inplace-update-state.*remove"):
-        states.state_of(pod(annotations={keys.UPDATE_STATE_ANNOTATION: text}))
+        states.update_state_of(pod(annotations={keys.UPDATE_STATE_ANNOTATION: text}))
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ SPECS = st.builds(
 def test_any_state_survives_its_annotation(state: UpdateState) -> None:
     text = states.state_json(state)
     json.loads(text)
-    assert states.state_of(pod(annotations={keys.UPDATE_STATE_ANNOTATION: text})) == state
+    assert states.update_state_of(pod(annotations={keys.UPDATE_STATE_ANNOTATION: text})) == state
     assert "<" not in text
     assert "&" not in text
 
