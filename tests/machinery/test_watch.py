@@ -359,6 +359,15 @@ def test_a_long_trouble_is_logged_now_and_then(caplog: pytest.LogCaptureFixture)
     assert 5 < len(caplog.records) < 12
 
 
+def test_a_kind_that_never_comes_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    _, transport = follow([refusal(404, "NotFound")] * 1000, [], seconds=3600)
+    assert len(transport.of(Verb.LIST)) > 100
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("INFO", "kind is not installed: waiting for it")
+    ]
+
+
 def test_a_long_burst_lets_others_run() -> None:
     async def main() -> int:
         burst: list[Line] = [event("ADDED", f"n{number}", 8 + number) for number in range(2000)]

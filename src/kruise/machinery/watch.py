@@ -290,6 +290,10 @@ class Watcher(Generic[T]):
                 "the server's history went back: this process must be restarted",
                 extra={**facts, "error": ending.message},
             )
+        elif ending.cause is Cause.MISSING:
+            # A kind may come later, or never. That is worth one line, and readiness goes on saying it.
+            level = logging.DEBUG if before.missing else logging.INFO
+            log.log(level, "kind is not installed: waiting for it", extra={**facts, "error": ending.message})
         elif not ending.message or (ending.cause is Cause.EXPIRED and after.failures == 1):
             log.debug("watch restarts", extra=facts)
         elif after.failures & (after.failures - 1) == 0:
