@@ -7,7 +7,6 @@ from typing import Any
 
 from kruise.api.native.pod import PODS
 from kruise.machinery.apply import Applier
-from kruise.machinery.client.faults import Rule
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.plan import (
     Action,
@@ -15,6 +14,7 @@ from kruise.machinery.plan import (
     create,
     patch,
 )
+from tests.support.faults import Rule
 from tests.support.inprocess import OWNER_UID, InProcess, pod_body
 
 

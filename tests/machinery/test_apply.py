@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from kruise.api.native.pod import PODS
 from kruise.machinery.apply import Patience
-from kruise.machinery.client.faults import Answer, Delay, DropAfter, DropBefore, Duplicate, Rule
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.limiter import WriteLimiter
@@ -35,6 +34,7 @@ from kruise.machinery.plan import (
     status_patch,
 )
 from tests.machinery.applying import applier, at, label, new_pod, results, run
+from tests.support.faults import Answer, Delay, DropAfter, DropBefore, Duplicate, Rule
 from tests.support.inprocess import OWNER_UID, TOYS, InProcess, pod_body
 
 OTHER_UID = "00000000-0000-4000-8000-00000000ffff"

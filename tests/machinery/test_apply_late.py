@@ -9,7 +9,6 @@ from collections import Counter
 import pytest
 
 from kruise.api.native.pod import PODS
-from kruise.machinery.client.faults import Answer, Delay, Rule
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.limiter import WriteLimiter
 from kruise.machinery.plan import (
@@ -23,6 +22,7 @@ from kruise.machinery.plan import (
     single,
 )
 from tests.machinery.applying import applier, new_pod, run
+from tests.support.faults import Answer, Delay, Rule
 from tests.support.inprocess import InProcess
 
 

@@ -22,13 +22,13 @@ from kruise.local.kinds import native_registry
 from kruise.machinery.cache import Cache, NotSyncedError
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import TransportError
-from kruise.machinery.client.faults import Answer, Rule
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.codec import evolve
 from kruise.machinery.watched import Watched
 from tests.support.background import in_background
+from tests.support.faults import Answer, Rule
 from tests.support.inprocess import TOYS, InProcess
 from tests.support.scripted import ScriptedTransport, listing, refusal, thing
 from tests.support.store_model import config_map

@@ -19,7 +19,6 @@ from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.local.apicore.builtin import custom_kind
 from kruise.machinery.apply import Run
-from kruise.machinery.client.faults import Answer, Delay, Rule, storm
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.controller import RECONCILE
@@ -46,6 +45,7 @@ from tests.machinery.toycontroller import (
     nothing,
     snapshot,
 )
+from tests.support.faults import Answer, Delay, Rule, storm
 from tests.support.inprocess import TOYS, Toy
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from kruise.api.meta import Key
 from kruise.api.native.pod import PODS, Pod
-from kruise.machinery.client.faults import Answer, Delay, Rule
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.codec import Struct
@@ -34,6 +33,7 @@ from tests.machinery.toycontroller import (
     changed,
     idle,
 )
+from tests.support.faults import Answer, Delay, Rule
 from tests.support.inprocess import TOYS, Toy, pod_body
 
 # Writes that outlast their pass

@@ -14,10 +14,10 @@ from kruise.local.inprocess import InProcessTransport
 from kruise.local.kinds import native_registry
 from kruise.machinery import events
 from kruise.machinery.client.client import Client
-from kruise.machinery.client.faults import Delay, Rule
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import VIRTUAL_EPOCH, VirtualClock, run_virtual
 from kruise.machinery.events import EventCorrelator, EventRecorder
+from tests.support.faults import Delay, Rule
 from tests.support.inprocess import InProcess
 
 POD = ObjectReference(api_version="v1", kind="Pod", namespace="default", name="web-0", uid="u0", resource_version="7")

@@ -15,7 +15,13 @@ import pytest
 from kruise.api.native.config import CONFIG_MAPS, ConfigMap
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import TransportError
-from kruise.machinery.client.faults import (
+from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.clock import VirtualClock, run_virtual
+from kruise.machinery.store import Store
+from kruise.machinery.watch import Watcher
+from kruise.machinery.watch_states import Cause, Task
+from tests.support.background import in_background
+from tests.support.faults import (
     Answer,
     Cut,
     CutWatch,
@@ -25,12 +31,6 @@ from kruise.machinery.client.faults import (
     StaleList,
     storm,
 )
-from kruise.machinery.client.requests import Request, Verb
-from kruise.machinery.clock import VirtualClock, run_virtual
-from kruise.machinery.store import Store
-from kruise.machinery.watch import Watcher
-from kruise.machinery.watch_states import Cause, Task
-from tests.support.background import in_background
 from tests.support.inprocess import InProcess
 from tests.support.scripted import Line, ScriptedTransport, event, listing, refusal, status, thing
 

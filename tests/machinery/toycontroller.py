@@ -13,7 +13,6 @@ from kruise.api.meta import Key, controller_of
 from kruise.api.native.events import ObjectReference
 from kruise.api.native.pod import PODS, Pod
 from kruise.machinery.apply import Applier
-from kruise.machinery.client.faults import Rule
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import Struct
 from kruise.machinery.controller import Controller
@@ -37,6 +36,7 @@ from kruise.machinery.plan import (
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View
 from kruise.machinery.watched import Watched
 from tests.support.background import in_background
+from tests.support.faults import Rule
 from tests.support.inprocess import TOYS, InProcess, Toy, pod_body
 
 

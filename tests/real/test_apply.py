@@ -20,11 +20,11 @@ from kruise.machinery.cache import Cache
 from kruise.machinery.client import kubeconfig
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ConflictError, NotFoundError
-from kruise.machinery.client.faults import DropAfter, DropBefore, Duplicate, FaultyTransport, Rule
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.clock import RealClock
 from kruise.machinery.plan import Action, Plan, Result, Target, create, delete, evict, patch, single, status_patch
+from tests.support.faults import DropAfter, DropBefore, Duplicate, FaultyTransport, Rule
 from tests.support.inprocess import OWNER_UID, TOYS, pod_body
 from tests.support.realcluster import ControlPlane
 

@@ -30,9 +30,9 @@ from kruise.machinery.client.errors import (
     TooManyRequestsError,
     TransportError,
 )
-from kruise.machinery.client.faults import Cut, CutWatch, DropAfter, FaultyTransport, Rule
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.requests import PatchType, Request, Verb
+from tests.support.faults import Cut, CutWatch, DropAfter, FaultyTransport, Rule
 from tests.support.realcluster import ControlPlane
 from tests.support.waiting import eventually
 

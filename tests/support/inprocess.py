@@ -17,10 +17,10 @@ from kruise.local.inprocess import InProcessTransport
 from kruise.local.kinds import native_registry
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
-from kruise.machinery.client.faults import FaultyTransport, Rule
 from kruise.machinery.clock import VirtualClock
 from kruise.machinery.codec import Struct
 from tests.support.background import in_background
+from tests.support.faults import FaultyTransport, Rule
 
 OWNER_UID = "00000000-0000-4000-8000-00000000abcd"
 

@@ -17,10 +17,10 @@ from kruise.local.apicore import MemoryStorage, custom_kind
 from kruise.local.collector import GarbageCollector, of_registry
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import NotFoundError
-from kruise.machinery.client.faults import FaultyTransport, Rule, storm
 from kruise.machinery.clock import VirtualClock, run_virtual
 from tests.local.harness import Api
 from tests.support.background import in_background
+from tests.support.faults import FaultyTransport, Rule, storm
 
 DOLLS = Resource("toys.kruise.io", "v1", "dolls", "Doll", True, PartialObject)
 

@@ -22,7 +22,11 @@ from kruise.machinery.client.errors import (
     TooManyRequestsError,
     TransportError,
 )
-from kruise.machinery.client.faults import (
+from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.client.retry import NEVER
+from kruise.machinery.client.transport import Response
+from kruise.machinery.clock import VirtualClock, run_virtual
+from tests.support.faults import (
     Answer,
     Cut,
     CutWatch,
@@ -38,10 +42,6 @@ from kruise.machinery.client.faults import (
     StaleList,
     storm,
 )
-from kruise.machinery.client.requests import Request, Verb
-from kruise.machinery.client.retry import NEVER
-from kruise.machinery.client.transport import Response
-from kruise.machinery.clock import VirtualClock, run_virtual
 from tests.support.scripted_transport import ScriptedTransport, answer
 
 POD = {"kind": "Pod", "metadata": {"name": "a", "namespace": "n"}}

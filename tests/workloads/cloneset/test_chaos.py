@@ -19,10 +19,10 @@ import pytest
 from kruise.api.native.storage import STORAGE_CLASSES
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
-from kruise.machinery.client.faults import Delay, FaultyTransport, Rule, storm
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.client.transport import Transport
 from kruise.machinery.clock import run_virtual
+from tests.support.faults import Delay, FaultyTransport, Rule, storm
 from tests.support.world import LocalWorld, local_world
 from tests.workloads.cloneset.chaos import STORIES, DeadlyTransport, Json, Stage, Witness, end_state, numbered
 

@@ -14,7 +14,6 @@ from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES, PersistentVolumeClaim
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
-from kruise.machinery.client.faults import Answer, Delay, FaultyTransport, Rule
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.pending import CREATION
@@ -23,6 +22,7 @@ from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.situation import Snapshot
 from tests.support.clonesets import DATA_CLAIM, NEW, NOW, OLD, make_claim, make_cloneset, make_pending, make_pod
+from tests.support.faults import Answer, Delay, FaultyTransport, Rule
 from tests.support.world import LocalWorld, local_world
 from tests.workloads.cloneset.chaos import manifest
 

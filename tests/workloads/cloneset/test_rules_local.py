@@ -15,7 +15,7 @@ from kruise.api.native.pod import PODS
 from kruise.inplace import keys
 from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.client.client import Client
-from kruise.machinery.client.faults import Cut, CutWatch, ExpireWatch, FaultyTransport, Rule, WatchFault
+from tests.support.faults import Cut, CutWatch, ExpireWatch, FaultyTransport, Rule, WatchFault
 from tests.support.world import Json, LocalWorld, World, run_local
 
 ALPHA = dataclasses.replace(CLONE_SETS, version="v1alpha1")
