@@ -9,7 +9,7 @@ import platform
 import sys
 from collections.abc import Callable
 
-from bench import admission, events, foresight, local, processes, rollouts, why, writes
+from bench import admission, events, foresight, local, processes, rollouts, steps, why, writes
 from bench.report import Report, as_json, table
 
 BENCHMARKS: dict[str, Callable[[float], Report]] = {
@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, Callable[[float], Report]] = {
     "rollouts": rollouts.measure,
     "foresight": foresight.measure,
     "why": why.measure,
+    "steps": steps.measure,
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import pytest
 
@@ -22,9 +21,7 @@ def test_sleeping_takes_no_time_and_keeps_the_order() -> None:
         await asyncio.gather(after("late", 3600), after("early", 60), after("middle", 600.5))
         return seen
 
-    started = time.monotonic()
     assert run_virtual(main()) == [("early", 60.0), ("middle", 600.5), ("late", 3600.0)]
-    assert time.monotonic() - started < 1
 
 
 def test_a_time_out_fires_at_its_moment() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import gc
-import time
 import weakref
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -201,19 +200,6 @@ def test_digests_of_dataclasses_sets_and_plain_values() -> None:
     assert digest(first) != digest(Inner(frozenset({"a", "b"})))
     assert digest((first, None, True, "x")) != digest((first, None, False, "x"))
     assert digest(((1, 2), ())) != digest(((1,), (2,)))
-
-
-def test_a_digest_takes_less_than_a_microsecond_per_pod() -> None:
-    """The best of several runs, since other work may disturb one; the bound is the design's, with room for slow
-    machines."""
-    seen = Seen(pods=tuple(pod(f"web-{i}", i + 1, app="web") for i in range(10_000)))
-
-    def once() -> float:
-        began = time.perf_counter()
-        digest(seen)
-        return (time.perf_counter() - began) / 10_000
-
-    assert min(once() for _ in range(5)) < 3e-6
 
 
 def test_dump_and_replay_decide_the_same_again() -> None:

@@ -1,4 +1,12 @@
-"""Fixtures of the tests that need a real Kubernetes: `make test-real` and `make test-real-all` run them."""
+"""Fixtures of the tests that need a real Kubernetes: `make test-real` and `make test-real-all` run them.
+
+Most of their time is waiting, so many workers run them side by side. A worker has a control plane of its own, which
+leaves what is cluster-wide to the one test that it runs. Real nodes cost more: all workers share one cluster with them
+and one manager on it, and tests keep to namespaces of their own. A test that kills or restarts something there, or
+wants a manager of its own, asks for `own_nodes`.
+
+The tests of a module run in one worker, one after the other. Marked with `spread`, each runs wherever there is time.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +14,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,14 +22,58 @@ from tests.support.kruisecluster import KruiseCluster
 from tests.support.nodescene import SLICES, Scene
 from tests.support.realcluster import ControlPlane
 from tests.support.realnodes import RealNodes
+from tests.support.sharing import Keeper, Shared
 from tests.support.transcripts import Shell
 from tests.support.walkthroughs import local_shell
 from tests.support.watchlog import WatchLog
 
+_KEEPER = pytest.StashKey[Keeper]()
+_ADDRESS = pytest.StashKey[str]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    given = getattr(config, "workerinput", None)
+    if given is not None:
+        config.stash[_ADDRESS] = given["keeper"]
+        return
+    keeper = config.stash[_KEEPER] = Keeper()
+    config.stash[_ADDRESS] = keeper.address
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """A worker is about to start."""
+    node.workerinput["keeper"] = node.config.stash[_ADDRESS]
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _KEEPER in config.stash:
+        config.stash[_KEEPER].close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first, so that no worker is left with one in the end; a module's tests stay together."""
+    items.sort(key=_rank)
+    for item in items:
+        if not any(item.iter_markers("spread")) and not any(item.iter_markers("xdist_group")):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
+def _rank(item: pytest.Item) -> int:
+    """Tests on the shared nodes come last: they are the smallest pieces, and fill up whoever is done first."""
+    return 1 if any(item.iter_markers("spread")) else 0
+
+
+@pytest.fixture(scope="session")
+def shared(request: pytest.FixtureRequest) -> Shared:
+    """What all workers have in common."""
+    return Shared(request.config.stash[_ADDRESS])
+
 
 @pytest.fixture(scope="session")
 def control_plane() -> Iterator[ControlPlane]:
-    """The control plane that all tests share, with the audit log on. Tests keep to a namespace of their own."""
+    """The control plane of this worker's tests, with the audit log on. Tests keep to a namespace of their own."""
     with ControlPlane(audit=True) as cluster:
         yield cluster
 
@@ -45,10 +98,9 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 
 @pytest.fixture(scope="session")
-def real_nodes() -> Iterator[RealNodes]:
+def real_nodes(shared: Shared) -> RealNodes:
     """Three real nodes that all tests share, started by the first test that asks for them. Mark it with `nodes`."""
-    with RealNodes(nodes=3, audit=True) as cluster:
-        yield cluster
+    return shared.real_nodes()
 
 
 @pytest.fixture
@@ -57,10 +109,16 @@ def nodes_namespace(real_nodes: RealNodes, request: pytest.FixtureRequest) -> It
     yield from _fresh_namespace(real_nodes, request)
 
 
-@pytest.fixture(scope="module")
-def kruise_on_nodes(real_nodes: RealNodes) -> Iterator[KruiseCluster]:
-    """PyKruise on the cluster with real nodes, for as long as a module's tests run."""
-    with KruiseCluster(real_nodes) as cluster:
+@pytest.fixture(scope="session")
+def kruise_on_nodes(shared: Shared) -> KruiseCluster:
+    """PyKruise with default settings on the shared nodes."""
+    return shared.kruise_on_nodes()
+
+
+@pytest.fixture(scope="session")
+def own_nodes() -> Iterator[RealNodes]:
+    """Three more, to be killed and restarted at will. All tests that ask for them are of xdist_group `own-nodes`."""
+    with RealNodes(nodes=3, audit=True) as cluster:
         yield cluster
 
 

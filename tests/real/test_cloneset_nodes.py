@@ -7,17 +7,14 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
 
-from tests.support.kruisecluster import KruiseCluster
 from tests.support.nodescene import (
     CACHE,
     DATA,
     SLICES,
     SPREAD,
-    STATE,
     TICKER,
     UPDATE_GRACE,
     UPDATE_STATE,
@@ -35,7 +32,7 @@ from tests.support.nodescene import (
     waiting_reason,
 )
 
-pytestmark = pytest.mark.nodes
+pytestmark = [pytest.mark.nodes, pytest.mark.spread]
 
 
 # In place
@@ -276,110 +273,3 @@ def _left_before_it_changed(scene: Scene, before: Json, after: Json, *, since: i
     assert unready.version < ordered.version < changed.version
     if before_the_order:
         assert left.version < ordered.version
-
-
-# Resources
-
-
-@pytest.fixture
-def with_vertical_scaling(kruise_on_nodes: KruiseCluster) -> Iterator[None]:
-    kruise_on_nodes.stop_manager()
-    kruise_on_nodes.start_manager("--feature-gates=InPlaceWorkloadVerticalScaling=true")
-    yield
-    kruise_on_nodes.stop_manager()
-    kruise_on_nodes.start_manager()
-
-
-@pytest.mark.usefixtures("with_vertical_scaling")
-def test_resources_are_resized_in_place(scene: Scene) -> None:
-    """cpu without a restart and without a moment of unreadiness; memory with one where the policy says so.
-
-    IPU-33, IPU-41, IPU-55, IPU-61.
-    """
-    resources = {"requests": {"cpu": "50m", "memory": "32Mi"}, "limits": {"cpu": "100m", "memory": "64Mi"}}
-    policy = [
-        {"resourceName": "cpu", "restartPolicy": "NotRequired"},
-        {"resourceName": "memory", "restartPolicy": "RestartContainer"},
-    ]
-    scene.create(
-        cloneset(
-            replicas=2,
-            containers=[container(resources=resources, resizePolicy=policy), TICKER],
-            pod={"volumes": [CACHE]},
-        )
-    )
-    before = scene.settled()
-    mark = scene.log.mark()
-    _resize(scene, {"limits/cpu": "200m"})
-
-    def resized() -> None:
-        for pod in scene.pods():
-            assert status_of(pod)["resources"]["limits"]["cpu"] == "200m", scene.told()
-
-    scene.until(resized)
-    after = scene.settled()
-    assert scene.fewest_ready(mark) == 2
-    for name, pod in after.items():
-        assert identity(pod) == identity(before[name])
-        assert status_of(pod)["containerID"] == status_of(before[name])["containerID"]
-        assert _cpu_quota(scene, name) == 20000
-
-    mark = scene.log.mark()
-    _resize(scene, {"limits/memory": "96Mi", "requests/memory": "48Mi"})
-    scene.until(lambda: assert_all(scene.pods(), lambda pod: status_of(pod)["restartCount"] == 1))
-    later = scene.settled()
-    assert scene.fewest_ready(mark) == 1
-    for name, pod in later.items():
-        assert identity(pod) == identity(before[name])
-        assert status_of(pod)["resources"]["limits"] == {"cpu": "200m", "memory": "96Mi"}
-        assert status_of(pod)["resources"]["requests"] == {"cpu": "50m", "memory": "48Mi"}
-    check_unbroken(scene, later, before, later)
-
-
-@pytest.mark.usefixtures("with_vertical_scaling")
-def test_a_resize_that_no_node_can_grant_waits(scene: Scene) -> None:
-    """It holds up the rollout; smaller amounts are applied to the same pod at once, together with a new image."""
-    resources = {"requests": {"cpu": "50m"}, "limits": {"cpu": "100m"}}
-    scene.create(cloneset(replicas=2, containers=[container(resources=resources)]))
-    before = scene.settled()
-    mark = scene.log.mark()
-    _resize(scene, {"requests/cpu": "500", "limits/cpu": "500"})
-    refused = scene.until_change(
-        lambda change: any(
-            each["type"] == "PodResizePending" and each.get("reason") == "Infeasible"
-            for each in change.object["status"].get("conditions", [])
-        ),
-        since=mark,
-    )
-    time.sleep(2)
-    # Nothing was restarted, so it serves on.
-    pod = scene.by_name()[refused.name]
-    assert pod["metadata"]["labels"][STATE] == "Updating"
-    assert status_of(pod) == status_of(before[refused.name])
-    assert scene.most_of(scene.cloneset()["status"]["updateRevision"], mark) == 1
-    assert "nginx 1.25" in scene.page(pod)
-    path = "/spec/template/spec/containers/0"
-    operations = [
-        {"op": "replace", "path": f"{path}/resources/requests/cpu", "value": "60m"},
-        {"op": "replace", "path": f"{path}/resources/limits/cpu", "value": "150m"},
-        {"op": "replace", "path": f"{path}/image", "value": "nginx:1.26"},
-    ]
-    scene.kubectl("patch", "cloneset", "web", "--type=json", "-p", json.dumps(operations))
-    for name, pod in scene.settled("nginx:1.26").items():
-        assert identity(pod) == identity(before[name])
-        assert status_of(pod)["restartCount"] == 1
-        assert status_of(pod)["resources"] == {"requests": {"cpu": "60m"}, "limits": {"cpu": "150m"}}
-        assert _cpu_quota(scene, name) == 15000
-    assert scene.fewest_ready(mark) == 1
-
-
-def _resize(scene: Scene, amounts: dict[str, str]) -> None:
-    path = "/spec/template/spec/containers/0/resources"
-    operations = [{"op": "replace", "path": f"{path}/{which}", "value": amount} for which, amount in amounts.items()]
-    scene.kubectl("patch", "cloneset", "web", "--type=json", "-p", json.dumps(operations))
-
-
-def _cpu_quota(scene: Scene, pod: str) -> int:
-    """Microseconds of cpu in 100 ms, from the cgroup that the container sees, be it old or new."""
-    said = scene.run(pod, "cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us 2>/dev/null || cat /sys/fs/cgroup/cpu.max")
-    return int(said.split()[0])

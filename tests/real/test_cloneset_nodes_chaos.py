@@ -25,8 +25,20 @@ from tests.support.nodescene import (
     revision_of,
     status_of,
 )
+from tests.support.realnodes import RealNodes
 
-pytestmark = pytest.mark.nodes
+pytestmark = [pytest.mark.nodes, pytest.mark.xdist_group("own-nodes")]
+
+
+@pytest.fixture(scope="module")
+def real_nodes(own_nodes: RealNodes) -> RealNodes:
+    return own_nodes
+
+
+@pytest.fixture(scope="module")
+def kruise_on_nodes(own_nodes: RealNodes) -> Iterator[KruiseCluster]:
+    with KruiseCluster(own_nodes) as cluster:
+        yield cluster
 
 
 @pytest.fixture(autouse=True)

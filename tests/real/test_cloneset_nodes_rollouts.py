@@ -25,7 +25,7 @@ from tests.support.nodescene import (
     waiting_reason,
 )
 
-pytestmark = pytest.mark.nodes
+pytestmark = [pytest.mark.nodes, pytest.mark.spread]
 
 
 # Rollouts

@@ -119,9 +119,12 @@ def _cases() -> list[Any]:
     cases = []
     for scenario in SCENARIOS.values():
         for setting in settings_for(scenario):
-            marks = [pytest.mark.smoke] if scenario.is_smoke and setting is PRODUCT else []
+            # Each setting is one start of a manager, and has a worker with a cluster of its own.
+            marks = [pytest.mark.xdist_group(f"scenarios-{setting.name}")]
+            if scenario.is_smoke and setting is PRODUCT:
+                marks.append(pytest.mark.smoke)
             cases.append((setting, scenario, marks))
-    # One setting after the other: each is one start of the manager.
+    # One setting after the other, where there is one worker.
     cases.sort(key=lambda case: case[0].name)
     return [
         pytest.param(setting, scenario, id=f"{setting.name}-{scenario.name}", marks=marks)

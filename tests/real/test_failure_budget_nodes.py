@@ -19,7 +19,7 @@ from tests.support.nodescene import (
     waiting_reason,
 )
 
-pytestmark = pytest.mark.nodes
+pytestmark = [pytest.mark.nodes, pytest.mark.spread]
 
 SLEEPS, CRASHES = ["sh", "-c", "exec sleep 100000"], ["sh", "-c", "exit 3"]
 

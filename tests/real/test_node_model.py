@@ -446,6 +446,7 @@ TELLINGS = 3
 
 
 @pytest.mark.nodes
+@pytest.mark.spread
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 async def test_both_tell_the_same(real_nodes: RealNodes, model_images: None, story: Story) -> None:
     """Statuses in their order, and events with their texts."""
@@ -463,7 +464,7 @@ async def test_both_tell_the_same(real_nodes: RealNodes, model_images: None, sto
         untold -= set(places(theirs, ours))
         if not untold:
             break
-        await asyncio.to_thread(forget_images, real_nodes)
+        await asyncio.to_thread(forget_images, real_nodes, images_in(local.events))
     assert [ours[place] for place in sorted(untold)] == [], "no kubelet ever told this"
 
 
@@ -478,9 +479,13 @@ def places(theirs: Sequence[Json], ours: Sequence[Json]) -> list[int]:
     return found
 
 
-def forget_images(cluster: RealNodes) -> None:
-    """A story begins with pulling its images, also when it is told again."""
+def images_in(events: Iterable[str]) -> set[str]:
+    return {image for event in events for image in re.findall(r"model[.]test/[a-z]+:v\d", event)}
+
+
+def forget_images(cluster: RealNodes, images: set[str]) -> None:
+    """A story begins with pulling its images, also when it is told again. Those of others may be in use now."""
     for node in cluster.nodes:
         listed = cluster.run_on_node(node, "ctr", "--namespace=k8s.io", "images", "list", "-q", "name~=^model[.]test/")
-        if names := listed.split():
+        if names := sorted(images.intersection(listed.split())):
             cluster.run_on_node(node, "ctr", "--namespace=k8s.io", "images", "remove", "--sync", *names)

@@ -25,6 +25,7 @@ from tests.support.realnodes_network import Layout
 ROOT = Path(__file__).resolve().parents[2]
 Json = dict[str, Any]
 
+pytestmark = pytest.mark.spread
 nodes = pytest.mark.nodes
 
 
@@ -91,9 +92,8 @@ def pods(real_nodes: RealNodes, nodes_namespace: str) -> Pods:
 
 @nodes
 @pytest.mark.smoke
-def test_three_nodes_are_ready_soon(real_nodes: RealNodes) -> None:
-    """From cached binaries it takes well under a minute, with all images made and pushed."""
-    assert real_nodes.start_seconds < 60
+def test_three_nodes_are_ready(real_nodes: RealNodes) -> None:
+    """With names, addresses and versions as they should be, and all their daemons."""
     found = {each["metadata"]["name"]: each for each in real_nodes.request("GET", "/api/v1/nodes").ok()["items"]}
     assert tuple(found) == real_nodes.nodes == ("node-1", "node-2", "node-3")
     for name, node in found.items():

@@ -12,6 +12,8 @@ from tests.support.realnodes import RealNodes
 from tests.support.transcripts import Shell, walk
 from tests.support.walkthroughs import DOCUMENTS, environment, lay_out_documents
 
+pytestmark = pytest.mark.spread
+
 LOCAL, REAL = "(local cluster only)", "(real nodes only)"
 
 
@@ -37,12 +39,13 @@ def test_a_kind_of_your_own_on_the_local_cluster(shell: Shell) -> None:
 
 
 @pytest.mark.nodes
+@pytest.mark.xdist_group("own-nodes")
 @pytest.mark.parametrize(("document", "commands"), [("cloneset-tutorial.md", 100), ("plan-and-reality.md", 12)])
-def test_documents_on_real_nodes(real_nodes: RealNodes, tmp_path: Path, document: str, commands: int) -> None:
+def test_documents_on_real_nodes(own_nodes: RealNodes, tmp_path: Path, document: str, commands: int) -> None:
     lay_out_documents(tmp_path)
-    with KruiseCluster(real_nodes) as cluster:
+    with KruiseCluster(own_nodes) as cluster:
         programs = tmp_path / "programs"
-        write_ssh(programs, real_nodes)
+        write_ssh(programs, own_nodes)
         variables = environment(tmp_path, programs) | {"KUBECONFIG": str(cluster.kubeconfig)}
         shell = Shell(tmp_path, variables)
         try:

@@ -8,6 +8,7 @@ import hashlib
 import ipaddress
 import json
 import re
+import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,19 @@ class Authority:
         certificate = builder.sign(self._key, hashes.SHA256())
         self.files = self._write("ca", certificate, self._key)
         self.certificate_pem = certificate.public_bytes(serialization.Encoding.PEM)
+
+    @classmethod
+    def join(cls, directory: Path) -> Authority:
+        """The CA in `directory` as another process uses it. Its files are apart: two may ask for the same user."""
+        joined = cls.__new__(cls)
+        joined._directory = Path(tempfile.mkdtemp(prefix="joined-", dir=directory))
+        joined.files = Credentials(directory / "ca.crt", directory / "ca.key")
+        joined.certificate_pem = joined.files.certificate.read_bytes()
+        joined._name = x509.load_pem_x509_certificate(joined.certificate_pem).subject
+        key = serialization.load_pem_private_key(joined.files.key.read_bytes(), password=None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        joined._key = key
+        return joined
 
     def server(self, name: str, addresses: Iterable[str]) -> Credentials:
         """A serving certificate for the given host names and IP addresses."""

@@ -165,10 +165,9 @@ class Instance:
 
     def _spawn(self, component: str, command: list[str], environment: dict[str, str] | None) -> subprocess.Popen[bytes]:
         pid_file = self.directory / "pids" / f"{component}.pid"
-        owner = "0" if self.detached else str(os.getpid())
         with self.log_path(component).open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_CHILD_EXEC), str(pid_file), owner, *command],
+                _child_exec(pid_file, 0 if self.detached else os.getpid(), command),
                 cwd=self.directory,
                 env={**os.environ, **(environment or {})},
                 stdin=subprocess.DEVNULL,
@@ -200,6 +199,15 @@ class Instance:
             return False
         # The slash keeps instance `a` from taking the processes of instance `ab`. A zombie has no command line.
         return os.fsencode(self.directory) + b"/" in command_line
+
+
+def in_life_of_this_process(pid_file: Path, command: Sequence[str]) -> list[str]:
+    """The same command as a child that dies with the thread that starts it, and so with this process."""
+    return _child_exec(pid_file, os.getpid(), command)
+
+
+def _child_exec(pid_file: Path, owner: int, command: Sequence[str]) -> list[str]:
+    return [sys.executable, "-I", "-S", str(_CHILD_EXEC), str(pid_file), str(owner), *command]
 
 
 def list_instances() -> list[Instance]:

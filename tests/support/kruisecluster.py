@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -30,6 +33,7 @@ from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.clock import RealClock
 from kruise.manager.installation.installer import Installer
 from kruise.manager.installation.manifests import manifests
+from tests.support.instances import in_life_of_this_process
 from tests.support.ports import free_port
 from tests.support.realcluster import ControlPlane
 from tests.support.world import World
@@ -59,7 +63,9 @@ class KruiseCluster:
         self._flags = flags
         self._nodes: subprocess.Popen[bytes] | None = None
         self._manager: subprocess.Popen[bytes] | None = None
-        self._directory = tempfile.TemporaryDirectory(prefix="kruise-test-")
+        self._directory = Path()
+        # The kernel ties a child to the thread that made it: this one lives as long as they.
+        self._spawner = ThreadPoolExecutor(1, thread_name_prefix="kruise-cluster")
 
     @property
     def kubeconfig(self) -> Path:
@@ -67,7 +73,13 @@ class KruiseCluster:
 
     @property
     def manager_log(self) -> Path:
-        return Path(self._directory.name) / "manager.log"
+        return self.directory / "manager.log"
+
+    @property
+    def directory(self) -> Path:
+        """Logs and certificates, below the control plane's own directory: whatever ends that one ends this one too."""
+        assert self._directory.name, "the cluster is not started"
+        return self._directory
 
     @property
     def manager_pid(self) -> int:
@@ -86,6 +98,7 @@ class KruiseCluster:
     def __enter__(self) -> Self:
         if self._own:
             self.plane.start()
+        self._directory = Path(tempfile.mkdtemp(prefix="kruise-", dir=self.plane.directory))
         try:
             asyncio.run(self._install())
             if self._count:
@@ -96,17 +109,23 @@ class KruiseCluster:
             raise
         return self
 
+    def join(self, directory: Path) -> Self:
+        """Uses the manager that another process runs on this control plane."""
+        self._directory = directory
+        return self
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop_manager()
         _end(self._nodes)
         self._nodes = None
+        self._spawner.shutdown()
         if self._own:
             self.plane.stop()
         else:
             self._remove_webhooks()
-        self._directory.cleanup()
+            shutil.rmtree(self.directory)
 
     async def _install(self) -> None:
         client = Client(HttpTransport(load(self.kubeconfig)))
@@ -127,8 +146,7 @@ class KruiseCluster:
         user = self.plane.kubeconfig_for("kruise-nodes")
         command = [sys.executable, "-m", "kruise.cli.main", "nodes", f"--kubeconfig={user}", f"--count={self._count}"]
         command += ["--zones=a,b,c", "--prefix=sim-", "--max-pods=2000", "--cpu=256", "--memory=4Ti"]
-        with (Path(self._directory.name) / "nodes.log").open("ab") as log:
-            self._nodes = subprocess.Popen(command, stdout=log, stderr=log)
+        self._nodes = self._spawn("nodes", command, {})
 
     def start_manager(self, *flags: str, wait: bool = True) -> None:
         """Start a manager; returns when its webhooks answer."""
@@ -136,10 +154,9 @@ class KruiseCluster:
         self._metrics_port = free_port()
         user = self.plane.kubeconfig_for(MANAGER)
         environment = {
-            **os.environ,
             "WEBHOOK_HOST": "127.0.0.1",
             "WEBHOOK_PORT": str(free_port()),
-            "WEBHOOK_CERT_DIR": str(Path(self._directory.name) / "certs"),
+            "WEBHOOK_CERT_DIR": str(self.directory / "certs"),
         }
         command = [
             sys.executable,
@@ -149,17 +166,25 @@ class KruiseCluster:
             f"--kubeconfig={user}",
             f"--metrics-addr=127.0.0.1:{self._metrics_port}",
             "--health-probe-addr=0",
-            f"--protection-log-path={self._directory.name}",
+            f"--protection-log-path={self.directory}",
             "--leader-election-lease-duration=4s",
             "--leader-election-renew-deadline=3s",
             "--leader-election-retry-period=500ms",
             *self._flags,
             *flags,
         ]
-        with self.manager_log.open("ab") as log:
-            self._manager = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        self._manager = self._spawn("manager", command, environment)
         if wait:
             self._until_it_answers()
+
+    def _spawn(self, name: str, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        """It dies with this process, whatever kills that."""
+        wrapped = in_life_of_this_process(self.directory / f"{name}.pid", command)
+        with (self.directory / f"{name}.log").open("ab") as log:
+            start = functools.partial(
+                subprocess.Popen, wrapped, stdout=log, stderr=log, env={**os.environ, **environment}
+            )
+            return self._spawner.submit(start).result()
 
     def _until_it_answers(self) -> None:
         """The API server hears of the two kinds of webhooks by two ways: both must have arrived."""

