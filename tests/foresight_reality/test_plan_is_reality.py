@@ -1,4 +1,4 @@
-"""A forecast is what the cluster then does: a selection of cases. `tests/real/test_plan_reality.py` has hundreds."""
+"""A forecast is what the cluster then does: some of the cases of `tests/real/cloneset/test_plan_reality.py`."""
 
 from __future__ import annotations
 

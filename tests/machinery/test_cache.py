@@ -341,10 +341,15 @@ class TestFreshRelist:
     def test_is_not_held_up_by_a_missing_kind(self) -> None:
         async def main() -> None:
             world = InProcess()
-            world.cache.add(Resource("example.com", "v1", "gadgets", "Gadget", True, PartialObject))
+            missing = world.cache.add(Resource("example.com", "v1", "gadgets", "Gadget", True, PartialObject))
+            served = world.cache.add(CONFIG_MAPS)
+            await make(world, "a")
             async with running(world.cache):
                 await asyncio.sleep(30)
-                await world.cache.fresh_relist(1)
+                began = asyncio.get_running_loop().time()
+                await world.cache.fresh_relist(10)
+                assert asyncio.get_running_loop().time() - began < 1
+                assert (len(missing), len(served)) == (0, 1)
 
         run_virtual(main())
 

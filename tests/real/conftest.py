@@ -5,7 +5,8 @@ leaves what is cluster-wide to the one test that it runs. Real nodes cost more: 
 and one manager on it, and tests keep to namespaces of their own. A test that kills or restarts something there, or
 wants a manager of its own, asks for `own_nodes`.
 
-The tests of a module run in one worker, one after the other. Marked with `spread`, each runs wherever there is time.
+The tests of a module run in one worker, one after the other. Those marked with `spread` run wherever there is time, and
+those marked with `together("name")` in one worker, whatever their modules are.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.nodescene import SLICES, Scene
@@ -51,18 +53,37 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         config.stash[_KEEPER].close()
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, so that no worker is left with one in the end; a module's tests stay together."""
-    items.sort(key=_rank)
+@pytest.hookimpl(optionalhook=True, tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling:
+    # What comes first and what last is decided below.
+    config.option.loadscopereorder = False
+    return _Scheduling(config, log)
+
+
+class _Scheduling(LoadScopeScheduling):
+    def _split_scope(self, nodeid: str) -> str:
+        return self.config.stash[_KEEPER].groups.get(nodeid, nodeid)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """The longest first and the smallest pieces last, so that all workers end at about the same time."""
+    items.sort(key=lambda item: (not _has(item, "long"), _has(item, "spread")))
+    groups: dict[str, str] = {}
     for item in items:
-        if not any(item.iter_markers("spread")) and not any(item.iter_markers("xdist_group")):
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+        if (group := _group(item)) is not None:
+            groups[item.nodeid] = group
+    Shared(config.stash[_ADDRESS]).tell_groups(groups)
 
 
-def _rank(item: pytest.Item) -> int:
-    """Tests on the shared nodes come last: they are the smallest pieces, and fill up whoever is done first."""
-    return 1 if any(item.iter_markers("spread")) else 0
+def _group(item: pytest.Item) -> str | None:
+    """What stays in one worker: a module's tests, unless they say otherwise."""
+    if (mark := item.get_closest_marker("together")) is not None:
+        return str(mark.args[0])
+    return None if _has(item, "spread") else str(item.path)
+
+
+def _has(item: pytest.Item, mark: str) -> bool:
+    return item.get_closest_marker(mark) is not None
 
 
 @pytest.fixture(scope="session")
@@ -117,7 +138,7 @@ def kruise_on_nodes(shared: Shared) -> KruiseCluster:
 
 @pytest.fixture(scope="session")
 def own_nodes() -> Iterator[RealNodes]:
-    """Three more, to be killed and restarted at will. All tests that ask for them are of xdist_group `own-nodes`."""
+    """Three more, to be killed and restarted at will. All tests that ask for them are of group `own-nodes`."""
     with RealNodes(nodes=3, audit=True) as cluster:
         yield cluster
 

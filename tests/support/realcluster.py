@@ -20,6 +20,7 @@ import json
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -100,6 +101,7 @@ class ControlPlane:
         self._authority: Authority | None = None
         self._commands: dict[str, list[str | Path]] = {}
         self._tls: ssl.SSLContext | None = None
+        self._one_certificate = threading.Lock()
         self.start_seconds = 0.0
 
     # Life
@@ -127,6 +129,7 @@ class ControlPlane:
         self._instance = Instance(directory)
         self._joined = True
         self._authority = Authority.join(directory / "keys")
+        self._tls = None
         return self
 
     def stop(self) -> None:
@@ -197,8 +200,8 @@ class ControlPlane:
 
     def request(self, method: str, path: str, body: Any = None, *, timeout: float = 10.0) -> Answer:
         """One request as admin over a connection of its own; a PATCH is a merge patch."""
-        if self._tls is None:
-            self._tls = self.ssl_context()
+        with self._one_certificate:
+            self._tls = self._tls or self.ssl_context()
         return _request(self._address, self._apiserver_port, self._tls, method, path, body, timeout)
 
     def kubectl(self, *arguments: str, stdin: str = "") -> str:

@@ -16,8 +16,10 @@ import json
 import os
 import threading
 import uuid
+from collections.abc import Mapping
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
+from typing import Any
 
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.realcluster import ClusterError
@@ -27,7 +29,7 @@ NODES = 3
 
 
 class Keeper:
-    """Answers each request `nodes` or `kruise` with the directory of what was asked for, or with what went wrong."""
+    """Starts `nodes` or `kruise` when it is asked to, and answers with its directory, or with what went wrong."""
 
     def __init__(self) -> None:
         self._life = contextlib.ExitStack()
@@ -35,6 +37,8 @@ class Keeper:
         self.address = f"\0pykruise-{os.getpid()}-{uuid.uuid4().hex}"
         self._listener = Listener(self.address, "AF_UNIX")
         self._one_at_a_time = threading.Lock()
+        self.groups: dict[str, str] = {}
+        """Tests that stay together, by their ids: each worker tells all of them when it has collected."""
         self._started: dict[str, RealNodes | KruiseCluster] = {}
         self._failed: dict[str, str] = {}
         threading.Thread(target=self._serve, name="keeper", daemon=True).start()
@@ -55,10 +59,14 @@ class Keeper:
 
     def _answer(self, connection: Connection) -> None:
         with connection:
-            name = connection.recv_bytes().decode()
+            request = json.loads(connection.recv_bytes())
+            if "groups" in request:
+                self.groups.update(request["groups"])
+                connection.send_bytes(b"{}")
+                return
             try:
                 with self._one_at_a_time:
-                    answer = {"directory": str(self._get(name).directory)}
+                    answer = {"directory": str(self._get(request["start"]).directory)}
             except Exception as error:  # noqa: BLE001 - whoever asked fails with it
                 answer = {"wrong": f"{type(error).__name__}: {error}"}
             connection.send_bytes(json.dumps(answer).encode())
@@ -92,17 +100,24 @@ class Shared:
 
     def real_nodes(self) -> RealNodes:
         if self._nodes is None:
-            self._nodes = RealNodes(nodes=NODES, audit=True).join(self._ask("nodes"))
+            self._nodes = RealNodes(nodes=NODES, audit=True).join(self._started("nodes"))
         return self._nodes
 
     def kruise_on_nodes(self) -> KruiseCluster:
         nodes = self.real_nodes()
-        return KruiseCluster(nodes).join(self._ask("kruise"))
+        return KruiseCluster(nodes).join(self._started("kruise"))
 
-    def _ask(self, name: str) -> Path:
-        with Client(self._address, "AF_UNIX") as connection:
-            connection.send_bytes(name.encode())
-            answer = json.loads(connection.recv_bytes())
+    def tell_groups(self, groups: Mapping[str, str]) -> None:
+        self._send({"groups": groups})
+
+    def _started(self, name: str) -> Path:
+        answer = self._send({"start": name})
         if "wrong" in answer:
             raise ClusterError(answer["wrong"])
         return Path(answer["directory"])
+
+    def _send(self, request: Mapping[str, Any]) -> Mapping[str, str]:
+        with Client(self._address, "AF_UNIX") as connection:
+            connection.send_bytes(json.dumps(request).encode())
+            answer: Mapping[str, str] = json.loads(connection.recv_bytes())
+        return answer

@@ -1,7 +1,7 @@
 """Answers of a real API server, recorded so that the model is compared with them without one.
 
-`KRUISE_RECORD=1` with `tests/real/test_pod_model.py` writes the file anew. It has one case per line: what was asked,
-and the answers as `comparison` shapes them. Templates that are in the code are named only.
+`KRUISE_RECORD=1` with `tests/real/machinery/test_pod_model.py` writes the file anew. It has one case per line: what was
+asked, and the answers as `comparison` shapes them. Templates that are in the code are named only.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from kruise.machinery.codec import convert
 from kruise.machinery.ownership import Owner
 from kruise.machinery.patches import json_patch, merge, strategic
 from kruise.machinery.patches.errors import PatchError
+from tests.support.examples import EXAMPLES
 from tests.support.realcluster import Answer, ControlPlane
 
 Document = dict[str, Any]
@@ -296,9 +297,9 @@ def test_strategic_patches_do_what_they_do_on_the_server(server: Server, namespa
 
 
 def test_many_more_strategic_patches_do_what_they_do_on_the_server(server: Server, namespace: str) -> None:
-    counts = compare_strategic(server, namespace, subjects=60, patches=40)
-    assert counts["applied"] > 1000, counts
-    assert counts["refused"] > 10, counts
+    counts = compare_strategic(server, namespace, subjects=20 * EXAMPLES, patches=40)
+    assert counts["applied"] > 300 * EXAMPLES, counts
+    assert counts["refused"] > 3 * EXAMPLES, counts
 
 
 @pytest.mark.smoke

@@ -11,7 +11,7 @@ import pytest
 from tests.support import kubebuild
 from tests.support.kubebuild import BuildError, MissingPrerequisiteError
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 # Says what it was asked to build, and writes a file where `go build` would.
 GO = """#!/bin/sh

@@ -120,7 +120,7 @@ def _cases() -> list[Any]:
     for scenario in SCENARIOS.values():
         for setting in settings_for(scenario):
             # Each setting is one start of a manager, and has a worker with a cluster of its own.
-            marks = [pytest.mark.xdist_group(f"scenarios-{setting.name}")]
+            marks = [pytest.mark.long, pytest.mark.together(f"scenarios-{setting.name}")]
             if scenario.is_smoke and setting is PRODUCT:
                 marks.append(pytest.mark.smoke)
             cases.append((setting, scenario, marks))

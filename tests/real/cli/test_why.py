@@ -14,6 +14,8 @@ from tests.support.manifests import cloneset_manifest
 from tests.support.transcripts import Shell, walk
 from tests.support.walkthroughs import DOCUMENTS
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KruiseCluster]:

@@ -21,7 +21,7 @@ from tests.support import instances, kubebuild
 from tests.support.instances import Instance
 from tests.support.realcluster import ClusterError, ControlPlane, require_prerequisites
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 COMPONENTS = {"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
 
 

@@ -27,7 +27,7 @@ from tests.support.nodescene import (
 )
 from tests.support.realnodes import RealNodes
 
-pytestmark = [pytest.mark.nodes, pytest.mark.xdist_group("own-nodes")]
+pytestmark = [pytest.mark.nodes, pytest.mark.long, pytest.mark.together("own-nodes")]
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +45,13 @@ def kruise_on_nodes(own_nodes: RealNodes) -> Iterator[KruiseCluster]:
 def manager_afterwards(kruise_on_nodes: KruiseCluster) -> Iterator[None]:
     """Whatever a test did to the manager, the next one has one."""
     yield
-    if not kruise_on_nodes.manager_is_running:
-        kruise_on_nodes.kill_manager()
-        kruise_on_nodes.start_manager()
+    _keep_manager(kruise_on_nodes)
+
+
+def _keep_manager(kruise: KruiseCluster) -> None:
+    if not kruise.manager_is_running:
+        kruise.kill_manager()
+        kruise.start_manager()
 
 
 def _begin(scene: Scene, grace: int = 0) -> tuple[dict[str, Json], int]:
@@ -132,8 +136,11 @@ def test_the_api_server_dies(scene: Scene) -> None:
     for pod in before.values():
         assert scene.cluster.run_on_node(pod["spec"]["nodeName"], "ctr", "--namespace=k8s.io", "tasks", "list")
     scene.cluster.start_apiserver()
-    time.sleep(2)
-    if not scene.kruise.manager_is_running:
-        scene.kruise.kill_manager()
-        scene.kruise.start_manager()
+
+    def settled() -> None:
+        # When it notices that its lease is lost is up to the manager: at any moment until all is done.
+        _keep_manager(scene.kruise)
+        scene.settled("nginx:1.26", within=0)
+
+    scene.until(settled)
     _replaced_once(scene, before, mark)

@@ -22,6 +22,7 @@ def test_the_walk_of_the_local_cluster(shell: Shell) -> None:
     assert walk(DOCUMENTS / "local-cluster.md", shell) > 20
 
 
+@pytest.mark.long
 def test_the_tutorial_on_the_local_cluster(shell: Shell) -> None:
     assert walk(DOCUMENTS / "cloneset-tutorial.md", shell, leave_out=[REAL]) > 100
 
@@ -39,19 +40,22 @@ def test_a_kind_of_your_own_on_the_local_cluster(shell: Shell) -> None:
 
 
 @pytest.mark.nodes
-@pytest.mark.xdist_group("own-nodes")
+@pytest.mark.long
+@pytest.mark.together("default-namespace")
 @pytest.mark.parametrize(("document", "commands"), [("cloneset-tutorial.md", 100), ("plan-and-reality.md", 12)])
-def test_documents_on_real_nodes(own_nodes: RealNodes, tmp_path: Path, document: str, commands: int) -> None:
+def test_documents_on_real_nodes(
+    kruise_on_nodes: KruiseCluster, real_nodes: RealNodes, tmp_path: Path, document: str, commands: int
+) -> None:
+    """In namespace `default`, where no other test is."""
     lay_out_documents(tmp_path)
-    with KruiseCluster(own_nodes) as cluster:
-        programs = tmp_path / "programs"
-        write_ssh(programs, own_nodes)
-        variables = environment(tmp_path, programs) | {"KUBECONFIG": str(cluster.kubeconfig)}
-        shell = Shell(tmp_path, variables)
-        try:
-            assert walk(DOCUMENTS / document, shell, leave_out=[LOCAL]) > commands
-        finally:
-            shell.close()
+    programs = tmp_path / "programs"
+    write_ssh(programs, real_nodes)
+    variables = environment(tmp_path, programs) | {"KUBECONFIG": str(kruise_on_nodes.kubeconfig)}
+    shell = Shell(tmp_path, variables)
+    try:
+        assert walk(DOCUMENTS / document, shell, leave_out=[LOCAL]) > commands
+    finally:
+        shell.close()
 
 
 def write_ssh(directory: Path, cluster: RealNodes) -> None:

@@ -22,11 +22,13 @@ from tests.support.realnodes import RealNodes
 from tests.support.realnodes_leftovers import Footprint
 from tests.support.realnodes_network import Layout
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 Json = dict[str, Any]
 
 pytestmark = pytest.mark.spread
 nodes = pytest.mark.nodes
+# One at a time: a node has many inotify instances, of which Linux gives a user 128.
+one_more = pytest.mark.together("one-more-node")
 
 
 class Pods:
@@ -339,6 +341,7 @@ def processes_that_mention(text: str) -> list[str]:
 
 
 @nodes
+@one_more
 def test_stop_leaves_nothing_behind() -> None:
     """With a pod that has containers, mounts and an address: no process, link, mount, cgroup, rule or file is left."""
     before = machine_state()
@@ -358,6 +361,7 @@ def test_stop_leaves_nothing_behind() -> None:
 
 
 @nodes
+@one_more
 def test_the_next_start_cleans_up_after_a_killed_run() -> None:
     """SIGKILL of the tests ends the daemons at once; containers run on until the next start removes them."""
     before = machine_state()
@@ -386,6 +390,7 @@ def test_the_next_start_cleans_up_after_a_killed_run() -> None:
 
 
 @nodes
+@one_more
 def test_two_clusters_side_by_side(real_nodes: RealNodes) -> None:
     """Each has its own network, and one ends without the other."""
     with RealNodes(nodes=1) as other:
@@ -397,6 +402,7 @@ def test_two_clusters_side_by_side(real_nodes: RealNodes) -> None:
 
 
 @nodes
+@one_more
 def test_command_line_starts_and_stops_nodes() -> None:
     """`up --nodes` returns and leaves a cluster that works; `down` removes it."""
     name = f"nodes-of-{os.getpid()}"

@@ -16,6 +16,8 @@ from tests.support.kruisecluster import KruiseCluster
 from tests.support.transcripts import Shell, walk
 from tests.support.walkthroughs import DOCUMENTS, search_path
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KruiseCluster]:

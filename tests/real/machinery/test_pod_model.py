@@ -23,7 +23,10 @@ from tests.api.core.comparison import Answer
 from tests.api.core.generated_cases import generated_cases
 from tests.api.core.refused_cases import refused_cases
 from tests.api.core.update_cases import BASES, EPHEMERAL, STATUSES, UPDATES
+from tests.support.examples import EXAMPLES
 from tests.support.realcluster import ControlPlane
+
+pytestmark = pytest.mark.long
 
 SERVICE_ACCOUNTS = ("sa", "new")
 
@@ -175,8 +178,8 @@ def test_templates_inside_a_deployment(server: Server) -> None:
 
 def test_many_generated_templates(server: Server) -> None:
     """The same with more seeds than anyone looked at."""
-    tally, _ = _compare_all(server, generated_cases(3000, start=1000), "many generated")
-    assert tally.counts["stored, equal"] > 3000
+    tally, _ = _compare_all(server, generated_cases(1000 * EXAMPLES, start=1000), "many generated")
+    assert tally.counts["stored, equal"] > 1000 * EXAMPLES
 
 
 @pytest.mark.smoke

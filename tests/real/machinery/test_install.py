@@ -34,6 +34,8 @@ from tests.support.waiting import eventually
 from tests.toy.api import DEFINITION, TROUPES
 from tests.toy.controller import FEATURE as TOY
 
+pytestmark = pytest.mark.long
+
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 OWN_NAMESPACES = ("kruise-system", "kruise-daemon-config")
 

@@ -19,6 +19,8 @@ from kruise.inplace import keys
 from tests.support.kruisecluster import KruiseCluster
 from tests.workloads.cloneset.chaos import NEW_IMAGE, OLD_IMAGE, STORIES, Stage, Witness
 
+pytestmark = pytest.mark.long
+
 Moment = Callable[[Pod], bool]
 
 

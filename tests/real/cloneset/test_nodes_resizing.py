@@ -23,7 +23,7 @@ from tests.support.nodescene import (
 )
 from tests.support.realnodes import RealNodes
 
-pytestmark = [pytest.mark.nodes, pytest.mark.xdist_group("own-nodes")]
+pytestmark = [pytest.mark.nodes, pytest.mark.long, pytest.mark.together("own-nodes")]
 
 
 @pytest.fixture(scope="module")
