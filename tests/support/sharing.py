@@ -21,7 +21,7 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
-from tests.support.kruisecluster import KruiseCluster
+from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.realcluster import ClusterError
 from tests.support.realnodes import RealNodes
 
@@ -87,15 +87,14 @@ class Keeper:
             return RealNodes(nodes=NODES, audit=True)
         nodes = self._get("nodes")
         assert isinstance(nodes, RealNodes)
-        # Nobody else wants to lead here, and a busy machine must not cost it the lead.
-        return KruiseCluster(nodes, flags=("--enable-leader-election=false",))
+        return KruiseCluster(nodes, flags=ALONE)
 
 
 class Shared:
     """What the keeper at `address` has, as one worker sees it."""
 
     def __init__(self, address: str) -> None:
-        self._address = address
+        self.address = address
         self._nodes: RealNodes | None = None
 
     def real_nodes(self) -> RealNodes:
@@ -117,7 +116,7 @@ class Shared:
         return Path(answer["directory"])
 
     def _send(self, request: Mapping[str, Any]) -> Mapping[str, str]:
-        with Client(self._address, "AF_UNIX") as connection:
+        with Client(self.address, "AF_UNIX") as connection:
             connection.send_bytes(json.dumps(request).encode())
             answer: Mapping[str, str] = json.loads(connection.recv_bytes())
         return answer

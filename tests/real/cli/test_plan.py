@@ -16,7 +16,7 @@ from kruise.machinery.client.errors import ApiError
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
 from tests.support.commandline import Kruise
-from tests.support.kruisecluster import KruiseCluster
+from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.transcripts import Shell, walk
 from tests.support.walkthroughs import DOCUMENTS
 
@@ -28,7 +28,7 @@ def test_the_document(shell: Shell) -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KruiseCluster]:
-    with KruiseCluster() as cluster:
+    with KruiseCluster(flags=ALONE) as cluster:
         yield cluster
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from tests.support.kruisecluster import KruiseCluster
+from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.world import World
 from tests.workloads.cloneset import admission_scenarios
 
@@ -17,7 +17,7 @@ Scenario = Callable[[World], Awaitable[None]]
 @pytest.fixture(scope="module")
 def kruise() -> Iterator[KruiseCluster]:
     """Without nodes: that pods exist is enough."""
-    with KruiseCluster(nodes=0, flags=("--feature-gates=ResourcesDeletionProtection=true",)) as cluster:
+    with KruiseCluster(nodes=0, flags=(*ALONE, "--feature-gates=ResourcesDeletionProtection=true")) as cluster:
         yield cluster
 
 

@@ -16,7 +16,7 @@ from kruise.api.native.events import LEASES
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
-from tests.support.kruisecluster import KruiseCluster
+from tests.support.kruisecluster import SHORT_LEASE, KruiseCluster
 from tests.workloads.cloneset.chaos import NEW_IMAGE, OLD_IMAGE, STORIES, Stage, Witness
 
 pytestmark = pytest.mark.long
@@ -26,7 +26,7 @@ Moment = Callable[[Pod], bool]
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KruiseCluster]:
-    with KruiseCluster() as started:
+    with KruiseCluster(flags=SHORT_LEASE) as started:
         yield started
 
 
@@ -101,7 +101,7 @@ async def test_the_api_server_restarts_in_the_middle(cluster: KruiseCluster) -> 
 @pytest.fixture
 def pair() -> Iterator[tuple[KruiseCluster, KruiseCluster]]:
     """A cluster of its own with two managers: one leads, the other waits for its turn."""
-    with KruiseCluster() as leader, KruiseCluster(leader.plane) as follower:
+    with KruiseCluster(flags=SHORT_LEASE) as leader, KruiseCluster(leader.plane, flags=SHORT_LEASE) as follower:
         yield leader, follower
 
 

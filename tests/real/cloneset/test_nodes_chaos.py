@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.kruisecluster import KruiseCluster
+from tests.support.kruisecluster import SHORT_LEASE, KruiseCluster
 from tests.support.nodescene import (
     CACHE,
     SPREAD,
@@ -37,7 +37,7 @@ def real_nodes(own_nodes: RealNodes) -> RealNodes:
 
 @pytest.fixture(scope="module")
 def kruise_on_nodes(own_nodes: RealNodes) -> Iterator[KruiseCluster]:
-    with KruiseCluster(own_nodes) as cluster:
+    with KruiseCluster(own_nodes, flags=SHORT_LEASE) as cluster:
         yield cluster
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.kruisecluster import KruiseCluster
+from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.nodescene import (
     CACHE,
     STATE,
@@ -33,7 +33,7 @@ def real_nodes(own_nodes: RealNodes) -> RealNodes:
 
 @pytest.fixture(scope="module")
 def kruise_on_nodes(own_nodes: RealNodes) -> Iterator[KruiseCluster]:
-    with KruiseCluster(own_nodes, flags=("--feature-gates=InPlaceWorkloadVerticalScaling=true",)) as cluster:
+    with KruiseCluster(own_nodes, flags=(*ALONE, "--feature-gates=InPlaceWorkloadVerticalScaling=true")) as cluster:
         yield cluster
 
 

@@ -21,7 +21,7 @@ from tests.foresight_reality.comparison import Difference, Verdict, differences,
 from tests.foresight_reality.local import SHARE, judge, share
 from tests.foresight_reality.reality import Patience, play
 from tests.support.examples import EXAMPLES
-from tests.support.kruisecluster import KruiseCluster
+from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.realnodes import RealNodes
 
 ON_SIMULATED_NODES = (4, 37, 46, 72, 73, 75, 79, 81, 89, 99, 102, 112, 114, 116, 123, 125, 128, 133, 140, 141)
@@ -90,8 +90,7 @@ _REAL = [make_case(seed) for seed in ON_REAL_NODES]
 def test_forecasts_come_true_on_a_real_control_plane() -> None:
     """With simulated nodes. Two may differ: where pods become available around a full second, or in another order, a
     rollout with surge or scattering chooses other pods next."""
-    # Nobody else wants to lead here, and a busy machine must not cost it the lead.
-    with KruiseCluster(nodes=4, flags=("--enable-leader-election=false",)) as cluster:
+    with KruiseCluster(nodes=4, flags=ALONE) as cluster:
         verdicts = asyncio.run(_judge_all(cluster, _SIMULATED, nodes=4, at_a_time=10))
     _check(verdicts, chance=2)
 

@@ -19,7 +19,7 @@ from tests.scenarios.all import SCENARIOS, Scenario
 from tests.scenarios.predownload import serve_pull_jobs
 from tests.scenarios.settings import PRODUCT, Setting, gates_text, settings_for
 from tests.scenarios.stage import Pace, Stage
-from tests.support.kruisecluster import KruiseCluster
+from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.world import World
 
 AT_A_TIME = 6
@@ -139,7 +139,7 @@ def theatre(request: pytest.FixtureRequest) -> Iterator[Theatre]:
         if item.parent is request.node and isinstance(item, pytest.Function):
             chosen = item.callspec.params
             wanted.setdefault(cast(Setting, chosen["setting"]).name, []).append(cast(Scenario, chosen["scenario"]))
-    with KruiseCluster() as cluster:
+    with KruiseCluster(flags=ALONE) as cluster:
         yield Theatre(cluster, wanted)
 
 
