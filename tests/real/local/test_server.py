@@ -25,7 +25,7 @@ from kruise.api.resource import Resource
 from kruise.local import fields
 from kruise.local.apicore import ApiCore, KindDescription, Registry, custom_kind
 from kruise.local.apicore.kinds import Column
-from kruise.local.kinds import NATIVE_KINDS, admission
+from kruise.local.kinds import NATIVE_KINDS, admitting
 from kruise.local.kinds.columns import age
 from kruise.local.server import LocalServer, make_identity
 from kruise.local.server.identity import client_context
@@ -516,7 +516,7 @@ async def sides(cluster: ControlPlane, namespace: str) -> AsyncIterator[tuple[Si
     clock = RealClock()
     core = ApiCore(Registry((*NATIVE_KINDS, WIDGET_KIND)), clock=clock, require_namespaces=True)
     fields.install(core)
-    admission.install(core)
+    admitting.install(core)
     identity = make_identity(clock.now())
     server = LocalServer(core, certificates=identity)
     await server.start()
