@@ -26,6 +26,7 @@ from kruise.inplace.state import (
     state_json,
     update_state_of,
 )
+from tests.support.examples import EXAMPLES
 from tests.support.inplace_objects import (
     barrier,
     container,
@@ -473,7 +474,7 @@ def updates(draw: st.DrawFn) -> tuple[Pod, UpdateSpec]:
     )
 
 
-@settings(max_examples=120)
+@settings(max_examples=40 * EXAMPLES)
 @given(updates())
 def test_batches_cover_everything_once_in_order(update: tuple[Pod, UpdateSpec]) -> None:
     """IPU-51 to IPU-53: each container in one batch, priorities never rise, readers of a label never apart."""

@@ -14,6 +14,7 @@ from kruise.inplace import keys
 from kruise.inplace.difference import InPlaceOptions, Operation, Refusal, compare, operations
 from kruise.inplace.state import RefMetadata, Resources, UpdateSpec
 from kruise.machinery.patches.json_patch import pointer
+from tests.support.examples import EXAMPLES
 from tests.support.inplace_objects import container, drawn, resources, revision, template
 
 EVERYTHING = InPlaceOptions(env_from_metadata=True, vertical_scaling=True, compare_claim_templates=True)
@@ -458,7 +459,7 @@ def as_patch(found: list[Operation]) -> list[dict[str, Any]]:
     ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=50 * EXAMPLES)
 @given(JSON, JSON)
 def test_operations_lead_from_one_value_to_the_other(before: Any, after: Any) -> None:
     """Checked with another implementation of RFC 6902."""

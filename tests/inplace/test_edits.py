@@ -19,6 +19,7 @@ from kruise.machinery.clock import run_virtual
 from kruise.machinery.patches.errors import PatchError
 from kruise.machinery.plan import Result
 from tests.inplace.acting import NOW, conditions_of, decoded, doors, played, pod, pod_body
+from tests.support.examples import EXAMPLES
 from tests.support.inprocess import InProcess
 
 REVISION = {keys.REVISION_LABEL: "web-1"}
@@ -311,7 +312,7 @@ def wanted_of(body: dict[str, Any], edit: PodEdit) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(body=BODIES, edit=EDITS)
 def test_writes_make_exactly_the_edit(body: dict[str, Any], edit: PodEdit) -> None:
     chain = writes(decoded(body), edit, reason="test")

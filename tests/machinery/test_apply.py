@@ -34,6 +34,7 @@ from kruise.machinery.plan import (
     status_patch,
 )
 from tests.machinery.applying import applier, at, label, new_pod, results, run
+from tests.support.examples import EXAMPLES
 from tests.support.faults import Answer, Delay, DropAfter, DropBefore, Duplicate, Rule
 from tests.support.inprocess import OWNER_UID, TOYS, InProcess, pod_body
 
@@ -597,7 +598,7 @@ PLANS = st.lists(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40 * EXAMPLES, deadline=None)
 @given(shape=PLANS, faults=FAULTS, limit=st.integers(1, 8))
 def test_rules_of_chains_and_phases_hold_under_any_faults(
     shape: list[tuple[list[int], OnError, bool]], faults: list[tuple[Any, set[int]]], limit: int

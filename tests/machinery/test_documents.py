@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kruise.machinery.documents import patch_between, value_at, with_value
 from kruise.machinery.patches import json_patch
 from kruise.machinery.patches.values import same
+from tests.support.examples import EXAMPLES
 
 _names = st.sampled_from(["a", "b", "c/d", "e~f", "name"])
 _values: st.SearchStrategy[Any] = st.recursive(
@@ -22,7 +23,7 @@ _objects = st.dictionaries(_names, _values, max_size=4)
 
 
 @given(_objects, _objects)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75 * EXAMPLES, deadline=None)
 def test_the_patch_leads_from_one_object_to_the_other(before: dict[str, Any], after: dict[str, Any]) -> None:
     """Applied to what was read, a patch gives what is wanted, whatever the two are; nothing to do is an empty patch."""
     patch = patch_between(before, after)

@@ -33,6 +33,7 @@ from kruise.machinery.plan import (
     single,
 )
 from kruise.workloads.shared.causes import PARTITION
+from tests.support.examples import EXAMPLES
 
 KEY = Key("ns", "web")
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -257,7 +258,7 @@ PODS_SEEN = st.lists(
 ).map(tuple)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(
     pods=PODS_SEEN,
     now=st.datetimes(timezones=st.just(UTC)),

@@ -15,6 +15,7 @@ from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Held, Plan, Target, Wake, create, delete, patch, single
 from kruise.machinery.plan_difference import Change, differences
 from kruise.workloads.shared.causes import SHARED
+from tests.support.examples import EXAMPLES
 
 
 def target(name: str) -> Target:
@@ -122,7 +123,7 @@ def disturbed(draw: st.DrawFn) -> dict[str, Any]:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75 * EXAMPLES, deadline=None)
 @given(before=disturbed(), after=disturbed())
 def test_what_differs_is_always_told(before: dict[str, Any], after: dict[str, Any]) -> None:
     found = differences(before, after)

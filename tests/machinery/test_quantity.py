@@ -15,6 +15,7 @@ from kruise.machinery.quantity import (
     from_value,
     parse_quantity,
 )
+from tests.support.examples import EXAMPLES
 
 # Text, canonical text, whole value, milli value; as Kubernetes' own code gives them.
 TABLE = [
@@ -131,7 +132,7 @@ def test_numbers_become_quantities() -> None:
 AMOUNTS = st.builds(Quantity, st.integers(-(10**24), 10**24), st.sampled_from(Format))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(AMOUNTS)
 def test_the_text_gives_the_same_amount_and_the_same_text(quantity: Quantity) -> None:
     again = Quantity.parse(str(quantity))
@@ -148,7 +149,7 @@ def test_arithmetic_is_exact(one: Quantity, other: Quantity) -> None:
     assert 0 <= abs(one.milli_value()) * 10**6 - abs(one.nanos) < 10**6
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(st.text(alphabet="0123456789.eEinumkKMGTP+-", max_size=12))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:

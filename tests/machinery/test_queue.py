@@ -15,6 +15,7 @@ from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.limiter import TokenBucket
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.queue import Backoff, DelayedKey, Priority, Queue, QueueShutDown
+from tests.support.examples import EXAMPLES
 
 A, B, C = Key("ns", "a"), Key("ns", "b"), Key("ns", "c")
 
@@ -257,7 +258,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(steps=STEPS, workers=st.integers(1, 4), work=st.floats(0, 0.1))
 def test_no_key_runs_twice_at_once_and_nothing_is_lost(
     steps: list[tuple[str, Key, float]], workers: int, work: float

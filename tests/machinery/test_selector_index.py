@@ -16,6 +16,7 @@ from kruise.machinery.selector_index import ALL_NAMESPACES, Selects
 from kruise.machinery.selectors import Selector, SelectorError, from_label_selector, parse
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched
+from tests.support.examples import EXAMPLES
 
 
 class Choice(Struct):
@@ -125,7 +126,7 @@ def chosen(choice: Choice, wanted: Mapping[str, str], namespace: str, around: Ma
 
 
 @given(steps=STEPS, questions=QUESTIONS)
-@settings(max_examples=300)
+@settings(max_examples=75 * EXAMPLES)
 def test_the_answer_is_that_of_trying_all(steps: list[Any], questions: list[Any]) -> None:
     store = Store(BY_POD)
     store.replace((), 1)

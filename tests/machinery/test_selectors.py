@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kruise.api.meta import LabelSelector, LabelSelectorRequirement
 from kruise.machinery import selectors
 from kruise.machinery.selectors import EVERYTHING, NOTHING, Operator, Requirement, Selector, SelectorError
+from tests.support.examples import EXAMPLES
 
 
 @pytest.mark.parametrize(
@@ -208,13 +209,13 @@ SELECTORS = st.lists(
 ).map(lambda requirements: Selector(tuple(sorted(requirements, key=lambda requirement: requirement.key))))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(SELECTORS)
 def test_the_text_gives_the_same_selector(selector: Selector) -> None:
     assert selectors.parse(str(selector)) == selector
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(st.text(alphabet="ab1=!(),<> innot", max_size=14))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
@@ -256,7 +257,7 @@ def test_errors_of_field_selectors_are_the_servers_words(text: str, words: str) 
     assert str(caught.value) == words
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(st.dictionaries(st.from_regex(r"[a-z.]{1,6}", fullmatch=True), st.text(max_size=6), max_size=3))
 def test_any_field_value_survives_its_text(values: dict[str, str]) -> None:
     requirements = [selectors.FieldRequirement(field, True, value) for field, value in values.items()]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kruise.machinery import times
 from kruise.machinery.times import TimeError
+from tests.support.examples import EXAMPLES
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_what_is_no_duration_is_refused_in_gos_words(text: str, words: str) -> N
     assert str(caught.value).startswith(words)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(st.integers(-(10**14), 10**14))
 def test_durations_are_exact_to_the_nanosecond_for_a_day(nanoseconds: int) -> None:
     assert times.parse_go_duration_nanoseconds(times.format_go_duration(nanoseconds / 10**9)) == nanoseconds

@@ -8,11 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.recordings.matching import match
+from tests.support.examples import EXAMPLES
 
 PAIRS = st.sets(st.tuples(st.integers(0, 4), st.integers(0, 4)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=50 * EXAMPLES)
 @given(size=st.integers(0, 5), pairs=PAIRS, bound=st.dictionaries(st.integers(0, 4), st.integers(0, 4), max_size=1))
 def test_finds_an_assignment_exactly_when_there_is_one(
     size: int, pairs: set[tuple[int, int]], bound: dict[int, int]

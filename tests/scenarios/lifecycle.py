@@ -378,9 +378,15 @@ async def _one_preparing_of_two(stage: Stage) -> tuple[str, str]:
     preparing = await _one_in_state(stage, "PreparingUpdate")
     [other] = [name for name in names(await stage.pods()) if name != preparing]
     await stage.delete_pod(other)
-    await stage.is_gone(PODS, other)
+
+    async def is_followed() -> str:
+        # The status may still tell of the pod that went.
+        others = [name for name in names(await stage.pods()) if name not in (preparing, other)]
+        assert len(others) == 1, f"beside {preparing}: {others}"
+        return others[0]
+
+    successor = str(await stage.until(is_followed))
     await stage.reaches(replicas=2, readyReplicas=2)
-    [successor] = [name for name in names(await stage.pods()) if name != preparing]
     return preparing, successor
 
 

@@ -222,6 +222,12 @@ class KruiseCluster:
             self._manager.wait(20)
             self._manager = None
 
+    def keep_manager(self) -> None:
+        """What a Deployment does: one that ended is started again, such as a manager that lost its lease."""
+        if not self.manager_is_running:
+            self.kill_manager()
+            self.start_manager()
+
     @contextlib.asynccontextmanager
     async def world(self, namespace: str) -> AsyncIterator[World]:
         """The cluster as scenarios see it."""

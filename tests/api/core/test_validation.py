@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kruise.api.core import defaults, validation
 from kruise.api.core.field_errors import TYPE_INVALID, describe, go_quote
 from tests.api.core.accepted_cases import container, template, with_container
+from tests.support.examples import EXAMPLES
 
 
 def _complaints(sample: Any, **options: Any) -> list[str]:
@@ -230,7 +231,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(_JSON)
 def test_no_input_crashes_validation(value: Any) -> None:
     """Whatever comes, the answer is a tuple of errors, each with a text."""

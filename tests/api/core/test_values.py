@@ -15,6 +15,7 @@ from kruise.api.core import creation, defaults, schema, values
 from kruise.api.core.field_errors import TemplateTypeError
 from tests.api.core.accepted_cases import accepted_cases, container, template, with_container
 from tests.api.core.generated_cases import generated_template
+from tests.support.examples import EXAMPLES
 
 SEEDS = st.integers(min_value=0, max_value=10**6)
 
@@ -204,7 +205,7 @@ def test_input_is_not_changed() -> None:
         assert case == before
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(SEEDS)
 def test_canonical_form_is_stable(seed: int) -> None:
     """Normalising twice changes nothing, and neither does the order in which keys arrive."""
@@ -219,7 +220,7 @@ def test_canonical_form_is_stable(seed: int) -> None:
     assert values.equal_templates(made, shuffled)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(SEEDS)
 def test_defaults_are_stable(seed: int) -> None:
     """Defaulting twice changes nothing; the result is canonical and in struct order."""

@@ -20,6 +20,7 @@ from kruise.machinery.client.requests import PatchType
 from kruise.machinery.clock import VIRTUAL_EPOCH, ManualClock, run_virtual
 from kruise.machinery.codec import canonical
 from tests.local.harness import PODS, Api, finish, pod
+from tests.support.examples import EXAMPLES
 
 NAMES = st.sampled_from(["a", "b", "c"])
 FINALIZERS = st.lists(st.sampled_from(["k/one", "k/two"]), unique=True)
@@ -221,4 +222,4 @@ class ApiMachine(RuleBasedStateMachine):
 
 
 TestApiMachine = ApiMachine.TestCase
-TestApiMachine.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestApiMachine.settings = settings(max_examples=40 * EXAMPLES, stateful_step_count=40, deadline=None)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.local.apicore.storage import ADDED, DELETED, MODIFIED, CompactedError, Having, Key, MemoryStorage
+from tests.support.examples import EXAMPLES
 
 Writes = list[tuple[str, str, str | None]]
 
@@ -141,7 +142,7 @@ CHANGES = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(CHANGES, st.integers(0, 30))
 def test_every_old_state_can_be_read_again(changes: list[tuple[str, str, str, int]], compacted: int) -> None:
     """The state at each version that is kept is the state that there was."""

@@ -29,6 +29,7 @@ from tests.local.crds.cases import (
     rich,
     with_spec,
 )
+from tests.support.examples import EXAMPLES
 
 RICH = Schema(RICH_SCHEMA)
 
@@ -195,14 +196,14 @@ def _composed(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dic
 schemas: st.SearchStrategy[dict[str, Any]] = st.recursive(st.sampled_from(_SCALARS), _composed, max_leaves=6)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100 * EXAMPLES, deadline=None)
 @given(schemas, values)
 def test_any_schema_answers_the_same_both_ways(schema: dict[str, Any], value: Any) -> None:
     node = nodes.read(schema)
     assert compile_check(node)(value) is not _exact(node, value)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75 * EXAMPLES, deadline=None)
 @given(schemas, values)
 def test_shaping_twice_changes_nothing(schema: dict[str, Any], value: Any) -> None:
     shape = compile_shape(nodes.read(schema))

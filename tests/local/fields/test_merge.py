@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kruise.local.fields import managers, merge, schema, sets
 from kruise.local.fields.managers import NOBODY, Managed, Owner
 from kruise.local.fields.merge import ConflictsError, Rules
+from tests.support.examples import EXAMPLES
 
 TEXT = {"type": "string"}
 SPEC = {
@@ -165,7 +166,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["one", "two", "three"]), st.booleans
 
 
 @given(STEPS)
-@settings(max_examples=120)
+@settings(max_examples=40 * EXAMPLES)
 def test_whatever_happens_an_applier_has_what_it_asked_for(steps: list[Any]) -> None:
     """After a forced apply the object says all that was applied, the applier owns it, and applying again is nothing."""
     play = Play()

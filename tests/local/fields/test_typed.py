@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kruise.local.fields import schema, sets, typed
 from kruise.local.fields.schema import Type
 from kruise.local.fields.typed import TypedError
+from tests.support.examples import EXAMPLES
 
 DEPLOYMENT = schema.native("apps/v1", "Deployment")
 assert DEPLOYMENT is not None
@@ -135,7 +136,7 @@ def test_an_embedded_object_has_typed_metadata() -> None:
 
 
 @given(OBJECTS, OBJECTS)
-@settings(max_examples=150)
+@settings(max_examples=50 * EXAMPLES)
 def test_comparing_is_symmetric(one: Any, two: Any) -> None:
     forwards, backwards = typed.compare(one, two, CUSTOM), typed.compare(two, one, CUSTOM)
     assert forwards.added == backwards.removed
@@ -158,14 +159,14 @@ def _reordered(one: Any, two: Any) -> bool:
 
 
 @given(OBJECTS, OBJECTS)
-@settings(max_examples=150)
+@settings(max_examples=50 * EXAMPLES)
 def test_a_merge_says_all_that_was_applied(live: Any, config: Any) -> None:
     merged = typed.merge(live, config, CUSTOM)
     assert typed.compare(merged, typed.merge(merged, config, CUSTOM), CUSTOM).is_same
 
 
 @given(OBJECTS, OBJECTS)
-@settings(max_examples=150)
+@settings(max_examples=50 * EXAMPLES)
 def test_a_merge_removes_nothing(live: Any, config: Any) -> None:
     for obj in (live, config):
         obj["spec"].pop("any", None)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.local.nodes.commands import FOREVER, Program
+from tests.support.examples import EXAMPLES
 
 
 def run(text: str, **variables: str) -> tuple[float, int, list[str]]:
@@ -92,7 +93,7 @@ def test_plain_commands(argv: tuple[str, ...], ending: tuple[float, int]) -> Non
 
 
 @given(st.text(alphabet="echo $(){};&|<>'\"\n ifthendoxslp123=[]-`\\#", max_size=60))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75 * EXAMPLES, deadline=None)
 def test_any_text_is_answered(text: str) -> None:
     seconds, code = Program(("sh", "-c", text)).ending()
     assert seconds > 0

@@ -11,6 +11,7 @@ from kruise.local.scheduler import Placement, place
 from kruise.local.scheduler.placing import Cluster
 from kruise.local.scheduler.requests import amounts, requests
 from tests.local.scheduler.builders import anti_affinity, make_node, make_pod
+from tests.support.examples import EXAMPLES
 
 ZONE = "topology.kubernetes.io/zone"
 TAINT = {"key": "k", "effect": "NoSchedule"}
@@ -51,7 +52,7 @@ pod_lists = st.integers(1, 12).flatmap(lambda count: st.tuples(*(pods(number) fo
 
 
 @given(nodes(), pod_lists)
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=40 * EXAMPLES, deadline=None)
 def test_placements_respect_every_rule(nodes: list[Any], pods: tuple[Any, ...]) -> None:
     cluster = Cluster(nodes, {})
     by_name = {node.metadata.name: node for node in nodes}

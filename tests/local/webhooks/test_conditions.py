@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from kruise.admission.inventory import VALIDATING
 from kruise.admission.validating_chain import PodValidationStep
 from kruise.local.webhooks.conditions import EvaluationError, compiled
+from tests.support.examples import EXAMPLES
 
 
 def value(expression: str, obj: Any = None, old: Any = None, **request: Any) -> bool:
@@ -128,7 +129,7 @@ def test_our_own_condition_tells_marked_pods_from_others() -> None:
 
 
 @given(st.text(alphabet="()[]!&|='\"ab.,1 hasintrue\\", max_size=30))
-@settings(max_examples=300)
+@settings(max_examples=75 * EXAMPLES)
 def test_no_text_makes_the_parser_fail(text: str) -> None:
     condition = compiled(text)
     if condition is not None:

@@ -25,6 +25,7 @@ from kruise.machinery.codec import convert
 from kruise.machinery.plan import Outcomes
 from tests.local.workloads import bodies
 from tests.local.workloads.world import World
+from tests.support.examples import EXAMPLES
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 Scenario = Callable[[World], Awaitable[None]]
@@ -261,7 +262,7 @@ def snapshots(draw: st.DrawFn) -> replicaset.Snapshot:
 
 
 @given(snapshots())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 def test_a_decision_leads_to_the_wanted_size(snapshot: replicaset.Snapshot) -> None:
     """Creates and deletes make up the difference exactly, no pod twice, never both, and the same each time."""
     plan = replicaset.decide(snapshot)

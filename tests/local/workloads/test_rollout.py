@@ -24,6 +24,7 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import convert
 from kruise.machinery.plan import Outcomes
 from tests.local.workloads import bodies
+from tests.support.examples import EXAMPLES
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -53,14 +54,14 @@ def limits(draw: st.DrawFn) -> Limits:
 
 
 @given(limits())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 def test_something_can_always_move(limits: Limits) -> None:
     assert limits.surge + limits.unavailable > 0
     assert 0 <= limits.fewest <= limits.replicas <= limits.most
 
 
 @given(limits(), st.integers(1, 3), st.integers(0, 2**32), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 def test_a_rollout_ends_and_keeps_its_bounds(limits: Limits, olds: int, seed: int, stale: bool) -> None:
     """From any number of old groups: pods get available in random order, some old ones break, counts may be stale."""
     random = Random(seed)
@@ -94,7 +95,7 @@ def test_a_rollout_ends_and_keeps_its_bounds(limits: Limits, olds: int, seed: in
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=5), st.integers(0, 40), st.integers(0, 10), st.integers(0, 10))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 def test_scaling_gives_the_size_that_was_asked_for(
     sizes: list[int], replicas: int, surge: int, unavailable: int
 ) -> None:
@@ -160,7 +161,7 @@ def snapshots(draw: st.DrawFn) -> deployment.Snapshot:
 
 
 @given(snapshots())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 def test_a_decision_creates_at_most_one_and_stays_below_the_most(snapshot: deployment.Snapshot) -> None:
     plan = deployment.decide(snapshot)
     assert plan == deployment.decide(snapshot)

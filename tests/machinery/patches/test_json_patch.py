@@ -16,6 +16,7 @@ from kruise.machinery.patches import json_patch
 from kruise.machinery.patches.errors import PatchError, TestFailedError
 from kruise.machinery.patches.values import same
 from tests.machinery.patches.json_values import documents
+from tests.support.examples import EXAMPLES
 
 RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text())["json"]
 
@@ -123,7 +124,7 @@ def test_pointers_escape_slash_and_tilde() -> None:
 PAIRS = st.tuples(documents(), documents())
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(PAIRS)
 def test_a_difference_leads_from_one_document_to_the_other(pair: tuple[Any, Any]) -> None:
     before, after = pair

@@ -13,6 +13,7 @@ from kruise.machinery.patches import merge
 from kruise.machinery.patches.errors import PatchError
 from kruise.machinery.patches.values import same
 from tests.machinery.patches.json_values import documents, names
+from tests.support.examples import EXAMPLES
 
 # Appendix A of RFC 7386.
 RFC_CASES: list[tuple[Any, Any, Any]] = [
@@ -69,7 +70,7 @@ def test_documents_must_be_objects(before: Any, after: Any) -> None:
         merge.diff(before, after)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(st.tuples(documents(nulls=False), documents(nulls=False)))
 def test_a_difference_leads_from_one_document_to_the_other(pair: tuple[Any, Any]) -> None:
     before, after = pair

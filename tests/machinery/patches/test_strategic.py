@@ -16,6 +16,7 @@ from kruise.machinery.patches.errors import PatchError
 from kruise.machinery.patches.schema import REPLACE, FieldRule, Fields
 from kruise.machinery.patches.values import same
 from tests.machinery.patches.pod_schema import DEPLOYMENT, POD
+from tests.support.examples import EXAMPLES
 
 RECORDED = json.loads(Path(__file__).with_name("recorded.json").read_text())["strategic"]
 SCHEMAS = {"Pod": POD, "Deployment": DEPLOYMENT}
@@ -204,7 +205,7 @@ ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(ANYTHING, ANYTHING)
 def test_any_patch_is_applied_or_refused(document: Any, patch: Any) -> None:
     """Whatever people send, the answer is a document or a PatchError, never a crash, and the input is untouched."""

@@ -13,6 +13,7 @@ from kruise.machinery.patches import strategic
 from kruise.machinery.patches.errors import PatchError
 from kruise.machinery.patches.values import same
 from tests.machinery.patches.pod_schema import DEPLOYMENT, POD
+from tests.support.examples import EXAMPLES
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 
@@ -73,7 +74,7 @@ def settled(value: Any) -> Any:
     return value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(PODS, PODS)
 def test_a_difference_leads_from_one_document_to_the_other(before: dict[str, Any], after: dict[str, Any]) -> None:
     kept = copy.deepcopy((before, after))
@@ -88,7 +89,7 @@ def test_no_difference_is_an_empty_patch(document: dict[str, Any]) -> None:
     assert strategic.diff(document, copy.deepcopy(document), POD) == {}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(PODS, PODS, PODS)
 def test_three_ways_settle_in_one_step(
     original: dict[str, Any], modified: dict[str, Any], current: dict[str, Any]

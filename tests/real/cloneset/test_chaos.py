@@ -16,6 +16,7 @@ from kruise.api.native.events import LEASES
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
+from tests.support.background import in_background
 from tests.support.kruisecluster import SHORT_LEASE, KruiseCluster
 from tests.workloads.cloneset.chaos import NEW_IMAGE, OLD_IMAGE, STORIES, Stage, Witness
 
@@ -92,10 +93,18 @@ async def test_the_manager_is_killed_and_another_one_finishes(cluster: KruiseClu
 
 
 async def test_the_api_server_restarts_in_the_middle(cluster: KruiseCluster) -> None:
+    """The manager lives on, or is started again: if it loses its lease meanwhile, it ends when it notices."""
+
     async def disturb() -> None:
         await asyncio.to_thread(cluster.plane.restart_apiserver)
 
-    await _tell(cluster, "in place", "restarted", PLACES["a pod was changed and is not back yet"][1], disturb)
+    async def keep_manager() -> None:
+        while True:
+            await asyncio.to_thread(cluster.keep_manager)
+            await asyncio.sleep(0.5)
+
+    async with in_background(keep_manager()):
+        await _tell(cluster, "in place", "restarted", PLACES["a pod was changed and is not back yet"][1], disturb)
 
 
 @pytest.fixture

@@ -45,13 +45,7 @@ def kruise_on_nodes(own_nodes: RealNodes) -> Iterator[KruiseCluster]:
 def manager_afterwards(kruise_on_nodes: KruiseCluster) -> Iterator[None]:
     """Whatever a test did to the manager, the next one has one."""
     yield
-    _keep_manager(kruise_on_nodes)
-
-
-def _keep_manager(kruise: KruiseCluster) -> None:
-    if not kruise.manager_is_running:
-        kruise.kill_manager()
-        kruise.start_manager()
+    kruise_on_nodes.keep_manager()
 
 
 def _begin(scene: Scene, grace: int = 0) -> tuple[dict[str, Json], int]:
@@ -139,7 +133,7 @@ def test_the_api_server_dies(scene: Scene) -> None:
 
     def settled() -> None:
         # When it notices that its lease is lost is up to the manager: at any moment until all is done.
-        _keep_manager(scene.kruise)
+        scene.kruise.keep_manager()
         scene.settled("nginx:1.26", within=0)
 
     scene.until(settled)

@@ -187,13 +187,13 @@ async def test_the_manager_needs_no_more_than_its_role(
             code, text = await asyncio.to_thread(ask, health, "/readyz")
             assert (code, text.splitlines()[:1]) == (200, ["[+]webhook-ready ok"]), text
 
-        await eventually(ready)
+        await eventually(ready, within=90)
         assert ask(health, "/healthz") == (200, "ok")
 
         async def leads() -> None:
             assert "kruise_manager_is_leader 1.0" in (await asyncio.to_thread(ask, metrics, "/metrics"))[1]
 
-        await eventually(leads)
+        await eventually(leads, within=90)
         assert ask(metrics, "/journal") == (200, "[]")
         secret = cluster.request("GET", "/api/v1/namespaces/kruise-system/secrets/kruise-webhook-certs").ok()
         assert {"ca-cert.pem", "ca-key.pem", "cert.pem", "key.pem", "tls.crt", "tls.key"} <= set(secret["data"])

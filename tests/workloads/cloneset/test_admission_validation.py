@@ -16,6 +16,7 @@ from kruise.api.native.pod import PODS
 from kruise.machinery.patches import merge
 from kruise.machinery.plan import Target
 from kruise.workloads.cloneset import admission
+from tests.support.examples import EXAMPLES
 from tests.workloads.cloneset.admission_model import (
     NAMESPACE,
     Json,
@@ -529,7 +530,7 @@ def put(target: Json, path: tuple[str, ...], value: Any) -> None:
     target[path[-1]] = value
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60 * EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     edits=st.lists(st.tuples(st.sampled_from(FIELDS), documents), min_size=1, max_size=3),
     version=st.sampled_from(["v1alpha1", "v1beta1"]),

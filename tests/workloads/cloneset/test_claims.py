@@ -26,6 +26,7 @@ from kruise.workloads.cloneset.claims import (
     reusable_ids,
 )
 from tests.support.clonesets import DATA_CLAIM, UID, make_claim, make_cloneset, make_pod, make_situation
+from tests.support.examples import EXAMPLES
 
 
 def hashed(*templates: Any) -> str:
@@ -241,7 +242,7 @@ def was_to_be_deleted(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None and (asked_for or prepared)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(
     pods=st.lists(pods, unique_by=lambda pod: pod.metadata.name, max_size=6),
     claims=st.lists(claims, unique_by=lambda claim: claim.metadata.name, max_size=8),

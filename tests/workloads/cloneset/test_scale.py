@@ -27,6 +27,7 @@ from tests.support.clonesets import (
     make_pod,
     make_situation,
 )
+from tests.support.examples import EXAMPLES
 
 STATE = "lifecycle.apps.kruise.io/state"
 HOOK = {"preDelete": {"labelsHandler": {"hook": "true"}}}
@@ -459,7 +460,7 @@ def situations(draw: st.DrawFn) -> Situation:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100 * EXAMPLES, deadline=None)
 @given(situation=situations())
 def test_scaling_keeps_its_promises(situation: Situation) -> None:  # CS-72 to CS-86, CS-120 to CS-123
     step = scale(situation)

@@ -15,6 +15,7 @@ from kruise.api.apps import shared
 from kruise.api.apps.conversion.cloneset import EXCLUDE_PREPARING_DELETE_LABEL, PRE_DOWNLOAD_ANNOTATIONS, convert
 from kruise.api.apps.definitions import CLONE_SET_DEFINITION
 from kruise.machinery.codec import Raw
+from tests.support.examples import EXAMPLES
 
 PARALLELISM, TIMEOUT, MIN_READY = PRE_DOWNLOAD_ANNOTATIONS.values()
 TEMPLATE = {"metadata": {"labels": {"app": "x"}, "odd": None}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
@@ -328,7 +329,7 @@ def _objects(version: str) -> st.SearchStrategy[Any]:
     return st.builds(lambda spec, metadata: _made(version, spec, metadata), _valid(_schema(version)), _METADATA)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(_objects("v1alpha1"))
 def test_v1alpha1_comes_back_as_it_was(before: dict[str, Any]) -> None:
     """Through the stored version and back, but for what the rules lose: nothing else changes (CS-20 to CS-23)."""
@@ -352,7 +353,7 @@ def test_v1alpha1_comes_back_as_it_was(before: dict[str, Any]) -> None:
     assert after["metadata"] == before["metadata"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(_objects("v1beta1"))
 def test_v1beta1_keeps_its_meaning(before: dict[str, Any]) -> None:
     """Written back through v1alpha1, a controller reads the same, but for what the rules lose."""
@@ -378,7 +379,7 @@ def test_v1beta1_keeps_its_meaning(before: dict[str, Any]) -> None:
         assert found == wanted or (found is None and not wanted)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50 * EXAMPLES, deadline=None)
 @given(_objects("v1beta1") | _objects("v1alpha1"))
 def test_a_second_round_trip_changes_nothing(before: dict[str, Any]) -> None:
     """What one pass through both versions leaves is stable: reading and writing by turns ends at once."""
@@ -400,7 +401,7 @@ _ANYTHING = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=75 * EXAMPLES, deadline=None)
 @given(_ANYTHING, _ANYTHING, st.sampled_from([("v1alpha1", "v1beta1"), ("v1beta1", "v1alpha1")]))
 def test_no_object_is_unreadable(spec: Any, metadata: Any, versions: tuple[str, str]) -> None:
     """Whatever it is made of: the API server could not even show it."""
