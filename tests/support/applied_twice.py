@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -15,6 +16,7 @@ import yaml
 from kruise.api.meta import PartialObject
 from kruise.api.resource import Resource
 from kruise.feature import Feature
+from kruise.machinery.client.errors import ConflictError
 from kruise.machinery.client.requests import PatchType, Request, Verb
 from tests.support.walkthroughs import ROOT
 from tests.support.world import Json, World
@@ -83,6 +85,14 @@ async def create(world: World, resource: Resource[Any], case: Case) -> None:
 
 async def apply(world: World, resource: Resource[Any], case: Case, way: str) -> Json:
     """The object as the server answers it."""
+    while True:
+        try:
+            return await _apply(world, resource, case, way)
+        except ConflictError:
+            continue  # the manager wrote its status between our read and our write
+
+
+async def _apply(world: World, resource: Resource[Any], case: Case, way: str) -> Json:
     body, verb, content, query = case.manifest, Verb.PATCH, str(PatchType.MERGE), (("fieldManager", MANAGER),)
     if way == "replace":
         live = await world.get(resource, case.name)
@@ -108,3 +118,24 @@ def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     if after["metadata"]["generation"] != before["metadata"]["generation"]:
         return f"generation {before['metadata']['generation']} -> {after['metadata']['generation']}"
     return "" if after["spec"] == before["spec"] else f"{before['spec']} -> {after['spec']}"
+
+
+async def applied_twice(world: World, features: Sequence[Feature]) -> int:
+    """Everything in every way. The number of manifests."""
+    found, drifted = cases(features), []
+    for case in found:
+        resource = resource_of(case, features)
+        await create(world, resource, case)
+        for way in WAYS:
+            first = await apply(world, resource, case, way)
+            again = await apply(world, resource, case, way)
+            drifted += [f"{case}, {way}: {what}" for what in (drift(first, again),) if what]
+    assert not drifted, "\n".join(drifted)
+    return len(found)
+
+
+def write_manifests(features: Sequence[Feature], path: Path) -> int:
+    """All of them in a file for kubectl. Their number."""
+    found = cases(features)
+    path.write_text(yaml.safe_dump_all([case.manifest for case in found]))
+    return len(found)
