@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -20,6 +21,11 @@ def kruise(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_version() -> None:
     assert kruise("--version").stdout == f"kruise, version {__version__}\n"
+
+
+def test_the_version_is_a_command_too() -> None:
+    assert kruise("version").stdout == f"kruise {__version__}\n"
+    assert json.loads(kruise("version", "-o", "json").stdout) == {"version": __version__}
 
 
 def test_help_lists_the_commands() -> None:
@@ -46,7 +52,8 @@ finally:
 def test_an_unknown_command_is_named() -> None:
     done = kruise("instal")
     assert done.returncode == 2
-    assert "No such command 'instal'" in done.stderr
+    assert "No such command 'instal'; did you mean 'install'?" in done.stderr
+    assert "did you mean 'status'?" in kruise("rollout", "statsu").stderr
 
 
 def test_manager_help_shows_every_flag() -> None:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -35,10 +36,21 @@ _SHORT_WITH_EQUALS = re.compile(r"-[A-Za-z]=")
 
 
 class Group(click.Group):
-    """A group that hands flags of the connection in front of a sub-command on to that sub-command."""
+    """A group that hands flags of the connection in front of a sub-command on to that sub-command, and that knows what
+    a misspelt one was meant to be."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, flags_behind_command(args))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if not ctx.resilient_parsing and not word.startswith("-") and self.get_command(ctx, word) is None:
+            near = difflib.get_close_matches(word, self.list_commands(ctx), n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else "."
+            ctx.fail(f"No such command '{word}'{hint}")
+        return super().resolve_command(ctx, args)
 
 
 def flags_behind_command(args: Sequence[str]) -> list[str]:

@@ -31,6 +31,7 @@ _COMMANDS = {
     "status": ("kruise.cli.up", "status", "Tell whether the local cluster runs."),
     "uninstall": ("kruise.cli.install", "uninstall", "Remove PyKruise from a cluster."),
     "up": ("kruise.cli.up", "up", "Start a local Kubernetes in one process: no Docker, no root."),
+    "version": ("kruise.cli.version", "version", "Print the version of this command."),
     "why": ("kruise.cli.why", "why", "Tell why pods are not where they should be, and what to do about it."),
 }
 

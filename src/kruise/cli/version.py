@@ -1,0 +1,16 @@
+"""`kruise version`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from kruise import __version__
+
+
+@click.command()
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to answer.")
+def version(output: str) -> None:
+    """Print the version of this command."""
+    click.echo(json.dumps({"version": __version__}) if output == "json" else f"kruise {__version__}")
