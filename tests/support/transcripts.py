@@ -31,6 +31,8 @@ _VARYING = (
     (re.compile(r"pid \d+"), "pid N"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+\b"), "IP"),
     (re.compile(r"\b(\d+[dhms])+\b( \(x\d+ over (\d+[dhms])+\))?"), "AGE"),
+    # Behind the number of restarts, where the kubelet still knows how the container before ended.
+    (re.compile(r"(?<=\d) \(AGE ago\)"), ""),
     (re.compile(r"\s+"), " "),
 )
 # Rows that tell of a pod or of an event come in an order that depends on random names or on the second.
