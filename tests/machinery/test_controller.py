@@ -21,7 +21,7 @@ from kruise.local.apicore.builtin import custom_kind
 from kruise.machinery.apply import Run
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import run_virtual
-from kruise.machinery.controller import RECONCILE
+from kruise.machinery.controller import RECONCILE, Controller
 from kruise.machinery.journal import replay
 from kruise.machinery.plan import (
     Conclusion,
@@ -33,7 +33,7 @@ from kruise.machinery.plan import (
     patch,
     single,
 )
-from kruise.machinery.spec import Source, View, no_keys
+from kruise.machinery.spec import Source, Stores, View, no_keys
 from kruise.machinery.watched import Watched
 from tests.machinery.toycontroller import (
     SPEC,
@@ -443,6 +443,33 @@ def test_the_rest_of_a_long_pass_is_decided_anew_at_once() -> None:
             assert len(await scene.pods()) == 9
             assert scene.requeues("deferred") == 2
             assert not scene.passes("error")
+
+    run_virtual(main())
+
+
+def test_sources_can_look_at_each_other_from_the_first_change_on() -> None:
+    """A controller may come when the stores of some of its kinds are filled already."""
+    gadgets: Resource[Toy] = Resource("example.com", "v1", "gadgets", "Gadget", True, Toy)
+    looked: list[int] = []
+
+    def keys(old: Any, new: Any, stores: Stores) -> tuple[Key, ...]:
+        looked.append(len(stores.store(gadgets).list()))
+        return ()
+
+    async def main() -> None:
+        scene = Scene()
+        await scene.add_toy(replicas=2)
+        async with scene.at_work():
+            await asyncio.sleep(1)
+            sources = (Source(PODS, keys), Source(Watched(gadgets, optional=True), no_keys))
+            Controller(
+                changed(name="second", sources=sources),
+                cache=scene.cache,
+                applier=scene.applier,
+                recorder=scene.notes,
+                clock=scene.clock,
+            )
+        assert looked == [0, 0]
 
     run_virtual(main())
 

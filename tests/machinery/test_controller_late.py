@@ -162,6 +162,26 @@ def test_a_write_that_fails_after_its_pass_is_told_to_the_next_one_and_tried_aga
     run_virtual(main())
 
 
+def test_a_kind_that_cannot_tell_its_events_is_looked_at_again_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        seen: list[LabelSnapshot] = []
+
+        def events(plan: Plan, phase: str, chain: ChainOutcomes) -> list[EventNote]:
+            raise RuntimeError("a fault of the kind")
+
+        refusal = Rule(Answer(403, "Forbidden"), verbs={Verb.PATCH}, resource="pods", times=1)
+        spec = dataclasses.replace(labelling(seen), events=events)
+        scene = Scene(Rule(Delay(1.0), verbs={Verb.PATCH}, resource="pods"), refusal, spec=spec)
+        await _with_pods(scene, 1)
+        async with scene.at_work():
+            await asyncio.sleep(10)
+        assert [snapshot.pending.failures for snapshot in seen if snapshot.pending.failures]
+        assert "seen" in seen[-1].pods[0].metadata.labels
+
+    run_virtual(main())
+    assert sum("events of a late write" in record.message for record in caplog.records) == 2
+
+
 def test_a_controller_that_ends_drains_detached_writes() -> None:
     async def main() -> None:
         seen: list[LabelSnapshot] = []

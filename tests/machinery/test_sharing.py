@@ -7,16 +7,28 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.pods import stored_pod
-from kruise.api.meta import ObjectMeta
+from kruise.api.meta import ObjectMeta, PartialObject
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.pod import PODS, LocalObjectReference, Pod, Volume
 from kruise.machinery.cache import Cache
 from kruise.machinery.clock import RealClock
-from kruise.machinery.codec import Raw, Struct, decode, encode, evolve, field, is_struct, struct_fields
+from kruise.machinery.codec import (
+    UNSET,
+    Raw,
+    Struct,
+    UnsetType,
+    decode,
+    encode,
+    evolve,
+    field,
+    is_struct,
+    struct_fields,
+)
 from kruise.machinery.sharing import Sharing, Table
 from kruise.machinery.store import Store
 from tests.support.store_model import config_map
@@ -192,7 +204,41 @@ class TestTables:
             assert made == pod(number)
 
 
+class Anything(PartialObject):
+    part: dict[str, Any] = field(default_factory=dict)
+    maybe: str | UnsetType = UNSET
+    inner: tuple[str, ...] = ()
+
+
+class TestWhatIsLeftAlone:
+    """Where anything may stand, equal values may differ: 1 and true are equal, and JSON tells them apart."""
+
+    def test_a_part_that_may_be_anything_is_what_came_last(self) -> None:
+        sharing = Sharing()
+        old = Anything(part={"x": 1}, inner=("a long enough text",))
+        new = Anything(part={"x": True}, inner=("a long enough text",))
+        sharing.share(old)
+        sharing.share(new, old)
+        assert encode(new.part) == b'{"x":true}'
+        assert new.inner is old.inner
+
+    def test_a_field_that_is_absent_now_is_absent(self) -> None:
+        sharing = Sharing()
+        new = Anything(part={})
+        sharing.share(new, Anything(maybe="here"))
+        assert new.maybe is UNSET
+
+
 class TestStores:
+    def test_an_object_that_cannot_be_shared_is_stored_and_told_of(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        told: list[str] = []
+        sharing = Sharing()
+        monkeypatch.setattr(Sharing, "share", lambda self, new, old=None: 1 / 0)
+        store: Store[Pod] = Store(PODS, sharing=sharing, report=lambda what, error: told.append(what))
+        store.event("ADDED", pod(2, 11))
+        assert len(store) == 1
+        assert len(told) == 1
+
     def test_a_list_an_event_and_an_answer_are_shared(self) -> None:
         store: Store[Pod] = Store(PODS, sharing=Sharing())
         store.replace(store.prepare([pod(0, 1), pod(1, 2)]), 10, prepared=True)

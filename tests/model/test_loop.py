@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kruise.api.meta import Key
+from kruise.api.meta import Key, PartialObject
 from kruise.api.native.pod import PODS
+from kruise.api.resource import Resource
 from kruise.machinery import codec
+from kruise.machinery.mapping import selected_by
 from kruise.machinery.plan import Outcome, Plan, Result
+from kruise.machinery.selector_index import Selects
+from kruise.machinery.spec import Source, no_keys
+from kruise.machinery.watched import Watched
 from kruise.model.by_hand import Kubelets
 from kruise.model.loop import Loop
 from kruise.model.nodes import Nodes
@@ -103,3 +109,15 @@ def test_a_plan_that_comes_late_meets_the_guards() -> None:
     results = {(outcome.action.target.name, outcome.result) for outcome in done.outcomes}
     assert {("band-0", Result.MOVED), ("band-1", Result.GONE), ("band-2", Result.DONE)} <= results
     assert controller.queue == {KEY: None}
+
+
+def test_a_kind_that_nobody_serves_can_be_looked_for() -> None:
+    budgets: Resource[Any] = Resource("test.kruise.io", "v1", "budgets", "Budget", True, PartialObject)
+    selecting = Watched(budgets, selectors={"pods": lambda budget: [Selects({}, "demo")]}, optional=True)
+    sources = (*SPEC.sources, Source(selecting, no_keys), Source(PODS, selected_by(budgets, "pods")))
+    world = World(NOW)
+    loop = Loop(world, [dataclasses.replace(SPEC, sources=sources)], gates={})
+    pod = {"metadata": {"name": "p", "namespace": "demo", "uid": "u", "resourceVersion": "1", "labels": {"a": "b"}}}
+    world.add(PODS, [codec.convert(pod, PODS.type)])
+    loop.begin()
+    assert loop.take() is None

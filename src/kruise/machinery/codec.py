@@ -14,7 +14,7 @@ import abc
 import functools
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Any, TypeVar, cast, dataclass_transform, get_args
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
@@ -32,6 +32,7 @@ __all__ = [
     "decoder",
     "encode",
     "evolve",
+    "exact_fields",
     "exchange",
     "field",
     "is_struct",
@@ -178,6 +179,20 @@ def struct_fields(kind: type) -> tuple[tuple[str, str, bool], ...]:
     if not issubclass(kind, msgspec.Struct):
         return ()
     return tuple((item.name, item.encode_name, not item.required) for item in msgspec.structs.fields(kind))
+
+
+def exact_fields(kind: type) -> frozenset[str]:
+    """The fields of a struct whose values are the same on the wire if they are equal. Where anything is allowed, they
+    need not be: 1, 1.0 and true are equal, and none of them is the other."""
+    return frozenset(item.name for item in msgspec.structs.fields(kind) if _is_exact(item.type, frozenset()))
+
+
+def _is_exact(kind: Any, within: frozenset[Any]) -> bool:
+    if kind is Any or kind is object:
+        return False
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return kind in within or all(_is_exact(item.type, within | {kind}) for item in msgspec.structs.fields(kind))
+    return all(_is_exact(part, within) for part in get_args(kind) if not isinstance(part, str))
 
 
 def evolve(value: T, /, **changes: Any) -> T:

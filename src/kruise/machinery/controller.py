@@ -162,8 +162,10 @@ class Controller(Generic[S]):
         """The kinds whose stores this controller cannot do without."""
 
     def _watch(self) -> Iterable[Resource[Any]]:
-        for source in self.spec.all_sources:
-            store = self._cache.add(source.kind)
+        # All kinds are watched before the first change is looked at: sources look at each other's stores, and what is
+        # there already is a change.
+        stores = [(source, self._cache.add(source.kind)) for source in self.spec.all_sources]
+        for source, store in stores:
             store.subscribe(self._handler(source))
             if not source.optional:
                 yield source.resource
@@ -332,7 +334,15 @@ class Controller(Generic[S]):
         self._states.tidy(key)
         if self._stopping:
             return
-        self._record_events(self.spec.events_of(run.plan, phase.name, outcomes), run.subject)
+        self._requeue_late(key, phase, outcomes)
+        try:
+            self._record_events(self.spec.events_of(run.plan, phase.name, outcomes), run.subject)
+        except Exception:
+            # A kind that cannot tell its events must not take the requeue of the key with it.
+            self._metrics.panics.inc()
+            log.exception("events of a late write not told", extra={"controller": self.spec.name, "key": str(key)})
+
+    def _requeue_late(self, key: Key, phase: Phase, outcomes: ChainOutcomes) -> None:
         bad = next((outcome for outcome in outcomes if outcome.result in (Result.FAILED, Result.UNKNOWN)), None)
         if bad is None:
             # A chain that was not begun is so because of another, which requeues the key itself.

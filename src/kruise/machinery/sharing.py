@@ -8,8 +8,9 @@ ones that are known already:
   comparison that costs a fraction of the decoding, and what was shared once stays shared;
 * otherwise those of any other object, by tables of what was met lately.
 
-Readers cannot tell: `==` says the same as before, only `is` does not. Nobody may change what is shared, dicts included;
-that holds for everything in a store anyway.
+Readers cannot tell: `==` says the same as before, only `is` does not. Fields that may hold anything are left alone:
+there, equal values may differ on the wire. Nobody may change what is shared, dicts included; that holds for everything
+in a store anyway.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from kruise.machinery.codec import Raw, encode, exchange, is_struct, struct_fields
+from kruise.machinery.codec import Raw, UnsetType, encode, exact_fields, exchange, is_struct, struct_fields
 
 ROOM = 512 * 1024
 """How much a table holds before it begins to forget, in characters of its keys."""
 
-_PLAIN = frozenset({type(None), bool, int, float})
+_PLAIN = frozenset({type(None), bool, int, float, UnsetType})
 _NEVER_EQUAL = frozenset({"resource_version"})
 """Fields not worth a look: no two objects and no two versions have the same."""
 _MOMENT = 32
@@ -87,12 +88,15 @@ class Sharing:
             self._enter(new, top=True)
 
     def _renew(self, new: Any, old: Any) -> None:
-        for name, place in _fields(type(new)):
+        for name, place, exact in _fields(type(new)):
             value = getattr(new, name)
             before = getattr(old, name)
             if value is before:
                 continue
-            if value == before:
+            if not exact:
+                if is_struct(value) and type(value) is type(before):
+                    self._renew(value, before)
+            elif value == before:
                 exchange(new, name, before)
             elif type(value) is not type(before):
                 exchange(new, name, self._shared(value, place))
@@ -118,13 +122,15 @@ class Sharing:
         return tuple(kept)
 
     def _enter(self, struct: Any, *, top: bool = False) -> None:
-        for name, place in _fields(type(struct)):
+        for name, place, exact in _fields(type(struct)):
             value = getattr(struct, name)
             if not value and type(value) is not dict:
                 continue
-            if top and is_struct(value):
+            if (top or not exact) and is_struct(value):
                 # Metadata, spec and status are like the whole: never equal to another's.
                 self._enter(value)
+                continue
+            if not exact:
                 continue
             shared = self._shared(value, place)
             if shared is not value:
@@ -172,11 +178,13 @@ def _new_mark(_kind: Any, _field: str = "") -> bytes:
     return b"%d " % next(_numbers)
 
 
-def _fields_of(kind: Any) -> tuple[tuple[str, bytes], ...]:
-    return tuple((name, _mark(kind, name)) for name, _, _ in struct_fields(kind) if name not in _NEVER_EQUAL)
+def _fields_of(kind: Any) -> tuple[tuple[str, bytes, bool], ...]:
+    exact = exact_fields(kind)
+    names = (name for name, _, _ in struct_fields(kind) if name not in _NEVER_EQUAL)
+    return tuple((name, _mark(kind, name), name in exact) for name in names)
 
 
 _mark: Callable[..., bytes] = functools.cache(_new_mark)
 """What the keys of a struct begin with, or those of a field of it."""
-_fields: Callable[[Any], tuple[tuple[str, bytes], ...]] = functools.cache(_fields_of)
-"""The names of a struct's fields, with their marks."""
+_fields: Callable[[Any], tuple[tuple[str, bytes, bool], ...]] = functools.cache(_fields_of)
+"""The names of a struct's fields, with their marks, and whether equal values of them are the same on the wire."""

@@ -418,7 +418,10 @@ class Store(Generic[T]):
             except Exception as error:  # noqa: BLE001 - handed on: a larger object is better than none
                 self._report(f"trim {_name(self.trim)} on {self._describe(obj)}", error)
         if self._sharing is not None:
-            self._sharing.share(obj, before.obj if before is not None else None)
+            try:
+                self._sharing.share(obj, before.obj if before is not None else None)
+            except Exception as error:  # noqa: BLE001 - handed on: what is not shared takes more room, no more
+                self._report(f"sharing of {self._describe(obj)}", error)
         return obj
 
     def _values(self, obj: T) -> IndexValues:

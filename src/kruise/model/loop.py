@@ -28,7 +28,7 @@ from kruise.machinery.plan import Action, Conclusion, Outcome, Outcomes, Plan, R
 from kruise.machinery.spec import ControllerSpec, Source, View
 from kruise.model.world import World
 
-_OVERTAKEN = 20
+_STALE_TRIES = 20
 """So many passes in a row whose writes did not fit are tried again at once. Where nobody else writes, a write that
 never fits what it was decided about must not be tried for ever."""
 _HAIR = timedelta(milliseconds=1)
@@ -85,7 +85,7 @@ class Loop:
         self._server_version = server_version
         self._seed = seed
         self._is_own_status = False
-        self._overtaken = 0
+        self._stale = 0
         self.passes = 0
         self.writes = 0
         """Writes that the controllers tried."""
@@ -94,6 +94,9 @@ class Loop:
             for source in controller.spec.all_sources:
                 if not source.optional or source.resource in served:
                     world.add(source.kind)
+                else:
+                    # Nobody serves it, but others may look for its objects: there are none.
+                    world.store(source.resource).add_indexes(source.watched)
 
     def begin(self) -> None:
         """Hear of every change from now on; everything that is there is looked at."""
@@ -238,9 +241,9 @@ class Loop:
             controller.wakes[key] = self._world.now + timedelta(seconds=max(after, 0.0)) + _HAIR
 
     def _decide_again(self, controller: Controller, key: Key, outcomes: Outcomes) -> None:
-        overtaken = bool(outcomes.of(Result.MOVED) or outcomes.of(Result.GONE))
-        self._overtaken = self._overtaken + 1 if overtaken else 0
-        if overtaken and self._overtaken <= _OVERTAKEN:
+        stale = bool(outcomes.of(Result.MOVED) or outcomes.of(Result.GONE))
+        self._stale = self._stale + 1 if stale else 0
+        if stale and self._stale <= _STALE_TRIES:
             controller.queue[key] = None
 
     def _restart(self) -> None:
