@@ -12,8 +12,11 @@ import pytest
 from kruise import kinds
 from kruise.faces import native
 from kruise.faces.face import Face, Pods
+from kruise.feature import Feature
 from kruise.manager.options import Options
+from kruise.readiness.controller import FEATURE as READINESS
 from kruise.registry import Entry, Installed, Registry, installed
+from kruise.workloads.cloneset.controller import FEATURE as CLONE_SETS
 from tests.support.distributions import install_toy, write_distribution
 
 TROUPE = Installed("Troupe.toy.pykruise.dev", "tests.toy", "troupe-kind")
@@ -69,6 +72,29 @@ def test_what_cannot_be_used_is_told_of_and_stops_nobody(wrong: Installed, why: 
     assert [feature.name for feature in known.features] == ["cloneset", "troupe"]
     [problem] = known.problems
     assert problem.startswith(f'kind "{wrong.name}" of the package x is left out: ')
+    assert why in problem
+
+
+@pytest.mark.parametrize(
+    ("feature", "why"),
+    [
+        (Feature(name="cloneset"), "there is another feature 'cloneset'"),
+        (Feature(name="x", flags=CLONE_SETS.flags), "there is another flag"),
+        (Feature(name="x", controllers=CLONE_SETS.controllers), "there is another controller 'cloneset-controller'"),
+        (Feature(name="x", webhooks=CLONE_SETS.webhooks), "two handlers for /mutate-apps-kruise-io-cloneset"),
+        (Feature(name="x", pod_mutations=READINESS.pod_mutations), "pod step READINESS_GATE is registered twice"),
+        (Feature(name="x", controllers=lambda settings: 1 / 0), "ZeroDivisionError"),  # type: ignore[arg-type,return-value]
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_feature_that_gets_in_the_way_of_another_is_left_out(
+    feature: Feature, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.toy.controller.FEATURE", feature)
+    known = Registry((CLONE_SET,), without_kind=("kruise.readiness",), natives=native.FACES, installed=lambda: [TROUPE])
+    assert [one.name for one in known.features] == ["cloneset", "readiness"]
+    [problem] = known.problems
+    assert problem.startswith('kind "Troupe.toy.pykruise.dev" of the package troupe-kind is left out: ')
     assert why in problem
 
 

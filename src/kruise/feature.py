@@ -5,6 +5,7 @@ A kind's folder ends in one `Feature`; nothing else has to know the kind.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from kruise.admission.chain import Mutate, PodChain, PodStep
 from kruise.admission.conversion import Convert
 from kruise.admission.inventory import Entry
-from kruise.admission.registry import Handler
+from kruise.admission.registry import Handler, Registry
 from kruise.admission.validating_chain import JudgePod, PodOperation, PodValidationChain, PodValidationStep
 from kruise.faces.face import Face
 from kruise.flags import FeatureFlag
@@ -106,3 +107,38 @@ def handlers_of(features: Sequence[Feature], settings: Settings) -> tuple[Handle
     if settings.gates.get("PodWebhook", True):
         handlers += [chain.handler() for chain in (changes, checks) if chain.steps]
     return tuple(handlers)
+
+
+class _Trial:
+    """Settings under which everything runs: what gets along now does so under any."""
+
+    gates: Mapping[str, bool] = collections.defaultdict(lambda: True)
+    allow_privileged = True
+    own_namespace = ""
+
+    def flag(self, declared: FeatureFlag[T]) -> T:
+        return declared.default
+
+    def workers_of(self, name: str) -> int:
+        return 1
+
+    def faces(self) -> Sequence[Face]:
+        return ()
+
+
+def check_beside(features: Sequence[Feature], new: Feature) -> None:
+    """Whether a feature can run beside the others. Raises ValueError that says what stands in the way, or whatever the
+    feature itself raises."""
+    trial = _Trial()
+    for what, taken, wanted in (
+        ("feature", [feature.name for feature in features], [new.name]),
+        ("flag", [flag.name for feature in features for flag in feature.flags], [flag.name for flag in new.flags]),
+        ("controller", _controllers(features, trial), _controllers((new,), trial)),
+    ):
+        if both := sorted(set(taken).intersection(wanted)):
+            raise ValueError(f"there is another {what} {both[0]!r}")
+    Registry(*handlers_of((*features, new), trial))
+
+
+def _controllers(features: Sequence[Feature], settings: Settings) -> list[str]:
+    return [spec.name for feature in features for spec in feature.controllers(settings)]

@@ -109,10 +109,13 @@ class Registry:
     @functools.cached_property
     def features(self) -> tuple[Feature, ...]:
         """What every kind brings to the manager. Loads the code of all of them."""
-        own = [self._feature(entry.package) for entry in self._own.values()]
-        own += [self._feature(package) for package in self._without_kind]
-        found = [self._installed_feature(entry, {feature.name for feature in own}) for entry, _ in self._installed]
-        return (*own, *(feature for feature in found if feature is not None))
+        found = [self._feature(entry.package) for entry in self._own.values()]
+        found += [self._feature(package) for package in self._without_kind]
+        for entry, _ in self._installed:
+            feature = self._tried(entry, self._beside, (entry.package, tuple(found)))
+            if feature is not None:
+                found.append(feature)
+        return tuple(found)
 
     def feature_of(self, group: str, kind: str) -> Feature | None:
         """What one kind brings. Loads only its code."""
@@ -120,7 +123,8 @@ class Registry:
             return self._feature(self._own[group, kind].package)
         for entry, face in self._installed:
             if face.group_kind == (group, kind):
-                return self._installed_feature(entry, frozenset())
+                feature: Feature | None = self._tried(entry, self._feature, entry.package)
+                return feature
         return None
 
     # Doors
@@ -137,6 +141,18 @@ class Registry:
         feature: Feature = _door(package, "controller", "FEATURE", Feature)
         return feature
 
+    def _beside(self, wanted: tuple[str, tuple[Feature, ...]]) -> Feature:
+        """The feature of a package, if it gets along with the others."""
+        from kruise.feature import check_beside
+
+        package, others = wanted
+        feature = self._feature(package)
+        try:
+            check_beside(others, feature)
+        except ValueError as error:
+            raise _UnfitError(str(error)) from error
+        return feature
+
     @functools.cached_property
     def _installed(self) -> tuple[tuple[Installed, Face], ...]:
         found: dict[GroupKind, tuple[Installed, Face]] = {}
@@ -149,13 +165,6 @@ class Registry:
             elif (face := self._tried(entry, self._face, Entry(group, kind, entry.package))) is not None:
                 found[group, kind] = (entry, face)
         return tuple(found.values())
-
-    def _installed_feature(self, entry: Installed, taken: Iterable[str]) -> Feature | None:
-        feature: Feature | None = self._tried(entry, self._feature, entry.package)
-        if feature is not None and feature.name in taken:
-            self._leave_out(entry, f'there is another feature "{feature.name}"')
-            return None
-        return feature
 
     def _tried(self, entry: Installed, load: Callable[[Any], Any], what: Any) -> Any:
         try:

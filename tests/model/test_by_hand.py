@@ -8,8 +8,8 @@ from typing import Any
 from kruise.api.native.pod import PODS, Pod
 from kruise.inplace import keys
 from kruise.machinery import codec
-from kruise.model.by_hand import Kubelets
 from kruise.model.world import World
+from tests.support.kubelets_by_hand import Kubelets
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 

@@ -15,11 +15,11 @@ from kruise.machinery.plan import Outcome, Plan, Result
 from kruise.machinery.selector_index import Selects
 from kruise.machinery.spec import Source, no_keys
 from kruise.machinery.watched import Watched
-from kruise.model.by_hand import Kubelets
 from kruise.model.loop import Loop
 from kruise.model.nodes import Nodes
 from kruise.model.times import Times
 from kruise.model.world import World
+from tests.support.kubelets_by_hand import Kubelets
 from tests.toy.controller import SPEC
 from tests.toy.decide import TROUPES, Snapshot, Troupe
 

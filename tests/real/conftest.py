@@ -72,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if (group := _group(item)) is not None:
             groups[item.nodeid] = group
-    Shared(config.stash[_ADDRESS]).tell_groups(groups)
+    Shared(config.stash[_ADDRESS]).send_groups(groups)
 
 
 def _group(item: pytest.Item) -> str | None:

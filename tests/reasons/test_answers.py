@@ -1,4 +1,4 @@
-"""Answers from few facts: chains, groups, bounds, and what is answer_lines in which words."""
+"""Answers from few facts: chains, groups, bounds, and what is said in which words."""
 
 from __future__ import annotations
 
@@ -248,8 +248,8 @@ def test_one_cause_of_many_is_told_once() -> None:
     cause = MAX_UNAVAILABLE.cause("used up", details={"unavailable": ["x"]}, remedy="wait")
     held = tuple(Held(target=Target(PODS, "demo", name), causes=(cause,)) for name in "abc")
     data = plan_to_data(Plan(held=held), causes_once=True)
-    assert [answer_lines["code"] for answer_lines in data["causes"]] == ["max-unavailable"]
-    assert [answer_lines["causes"] for answer_lines in data["held"]] == [[0]] * 3
+    assert [cause["code"] for cause in data["causes"]] == ["max-unavailable"]
+    assert [held["causes"] for held in data["held"]] == [[0]] * 3
     read = dump.read(codec.encode({"plan": data})).decision
     assert [(about.name, causes) for about, causes in read.held] == [(name, (cause,)) for name in "abc"]
     assert len({id(one) for _, causes in read.held for one in causes}) == 1

@@ -99,10 +99,10 @@ def check_story(model: ModelledCloneSet, established: bool, story: list[tuple[st
         plan = decide(snapshot)
         answer = ask(model, of_plan(plan))
         check_answer(checked, answer)
-        answer_lines = dumped(snapshot, plan)
-        assert answer_lines.generations[model.cloneset.metadata.uid] == model.cloneset.metadata.generation
-        assert (answer_lines.pods or ()) == snapshot.pods
-        from_journal = ask(model, answer_lines.decision)
+        dump = dumped(snapshot, plan)
+        assert dump.generations[model.cloneset.metadata.uid] == model.cloneset.metadata.generation
+        assert (dump.pods or ()) == snapshot.pods
+        from_journal = ask(model, dump.decision)
         assert from_journal.waiting == answer.waiting, "the journal tells another story"
 
 

@@ -18,9 +18,9 @@ from kruise.api.resource import Resource
 from kruise.machinery import codec
 from kruise.machinery.plan import Plan
 from kruise.machinery.spec import ControllerSpec
-from kruise.model.by_hand import Kubelets
 from kruise.model.loop import Decided, Loop, Wrote
 from kruise.model.world import Json, World
+from tests.support.kubelets_by_hand import Kubelets
 
 T = TypeVar("T", bound=Object)
 START = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)

@@ -106,7 +106,7 @@ class Shared:
         nodes = self.real_nodes()
         return KruiseCluster(nodes).join(self._started("kruise"))
 
-    def tell_groups(self, groups: Mapping[str, str]) -> None:
+    def send_groups(self, groups: Mapping[str, str]) -> None:
         self._send({"groups": groups})
 
     def _started(self, name: str) -> Path:

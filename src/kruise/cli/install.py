@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 import yaml
 
-from kruise.cli.plugins import tell_problems
+from kruise.cli.plugins import print_problems
 from kruise.kinds import features
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError
@@ -41,7 +41,7 @@ def install(namespace: str, kubeconfig: str, context: str, print_only: bool, tim
     drops those versions from the definition's status.
     """
     objects = manifests(features(), namespace=namespace)
-    tell_problems()
+    print_problems()
     if print_only:
         click.echo(yaml.dump_all(objects, sort_keys=False), nl=False)
         return
@@ -64,7 +64,7 @@ def install(namespace: str, kubeconfig: str, context: str, print_only: bool, tim
 def uninstall(namespace: str, kubeconfig: str, context: str, with_resources: bool) -> None:
     """Remove PyKruise. Refuses while custom resources exist, since they would be deleted with their definitions."""
     objects = manifests(features(), namespace=namespace)
-    tell_problems()
+    print_problems()
 
     async def run(installer: Installer) -> None:
         removed = await installer.uninstall(objects, with_resources=with_resources)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from kruise.cli.plugins import tell_problems
+from kruise.cli.plugins import print_problems
 from kruise.feature import Feature
 from kruise.flags import FlagError, usage
 from kruise.kinds import features
@@ -41,7 +41,7 @@ def manager(arguments: Sequence[str]) -> None:
         click.echo(f"Usage: kruise manager [flags]\n\nFlags:\n{usage(options.table_of(features()))}")
         return
     known = features()
-    tell_problems()
+    print_problems()
     sys.exit(run(arguments, known))
 
 

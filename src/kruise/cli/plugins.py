@@ -1,4 +1,4 @@
-"""What is wrong with kinds that other packages bring: told once, and nothing stops for it."""
+"""What is wrong with kinds that other packages bring: printed once, and nothing stops for it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import click
 
 from kruise import kinds
 
-_told: set[str] = set()
+_printed: set[str] = set()
 
 
-def tell_problems() -> None:
+def print_problems() -> None:
     """To whoever sits at the terminal, or reads the log."""
     for problem in kinds.problems():
-        if problem not in _told:
-            _told.add(problem)
+        if problem not in _printed:
+            _printed.add(problem)
             click.echo(f"Warning: {problem}", err=True)

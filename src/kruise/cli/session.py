@@ -16,7 +16,7 @@ import click
 from kruise.api.meta import PartialObject
 from kruise.api.resource import Resource
 from kruise.cli.flags import Connection, Where, Writing
-from kruise.cli.plugins import tell_problems
+from kruise.cli.plugins import print_problems
 from kruise.faces.face import Face, History
 from kruise.machinery import codec
 from kruise.machinery.client.client import Client
@@ -335,7 +335,7 @@ def run(connection: Connection, work: Callable[[Session], Awaitable[T]], *, onli
     except (VerbError, ClientError) as error:
         raise click.ClickException(explained(error)) from error
     finally:
-        tell_problems()
+        print_problems()
 
 
 def explained(error: Exception) -> str:

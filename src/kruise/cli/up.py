@@ -112,13 +112,13 @@ async def _serve(state: State, nodes: int, zones: tuple[str, ...], port: int, fe
 @contextlib.asynccontextmanager
 async def _manager(cluster: LocalCluster, feature_gates: str) -> AsyncIterator[None]:
     """PyKruise, installed and at work."""
-    from kruise.cli.plugins import tell_problems
+    from kruise.cli.plugins import print_problems
     from kruise.embedded import install, managing
     from kruise.kinds import features
     from kruise.manager.options import Options
 
     await install(cluster, features())
-    tell_problems()
+    print_problems()
     options = Options(gates=gates.resolve(gates.parse(feature_gates)))
     async with managing(cluster, features(), options, random=random.SystemRandom()) as manager:
         await manager.serving.wait()

@@ -7,6 +7,5 @@ cases of `tests/foresight_reality`.
     world        objects in the stores that controllers read; writes as a server answers them; time    (patching)
     loop         controllers over a world: keys, passes, wakes; deaths and late plans for tests
     nodes        what happens to pods by itself, in its usual time                                     (times)
-    by_hand      the same steps, each when a test says so
     kubelet      the steps themselves, as values                                     (podstates, images, agent)
 """

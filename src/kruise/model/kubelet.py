@@ -1,6 +1,6 @@
 """What scheduler and kubelet make of a pod, one step each: a pod in, the pod or its status after it out. Pure.
 
-`nodes` takes these steps in their time, `by_hand` when somebody says so.
+`nodes` takes these steps in their time; a test may take them in its own.
 """
 
 from __future__ import annotations

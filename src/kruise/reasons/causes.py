@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from kruise.machinery.causes import MINUTE, Act, Meaning
 
 _POD = "spec.template.spec"
@@ -84,8 +82,3 @@ OF_WORKLOADS = (
     DELETING,
     OLD_TEMPLATE,
 )
-
-REMARKS: Mapping[str, str] = {
-    "deadline-exceeded": "the progress deadline is over; that stops nothing by itself",
-    "not-readable": "something could not be read, so the story may lack a part",
-}

@@ -11,9 +11,9 @@ from kruise.machinery.wording import listed
 from kruise.reasons.links import OBJECT, Answer, Link, PodPlace, Source
 
 GROUPS = 8
-"""How many paragraphs are answer_lines."""
+"""How many paragraphs are printed."""
 _BELOW = 3
-"""How many different causes are answer_lines of the pods that a link leads to."""
+"""How many different causes are printed of the pods that a link leads to."""
 _DEEPEST = 4
 
 _HEADS = {
@@ -33,7 +33,7 @@ class Group(Struct):
 
 def groups(answer: Answer) -> list[Group]:
     """What somebody must act upon first, then the larger ones. Pods that only stand at the end of others' chains are
-    answer_lines of there."""
+    printed there."""
     found = _grouped(answer, answer.waiting)
     beginnings = _beginnings(answer, found)
     acts = list(Act)
@@ -119,7 +119,7 @@ def _source(source: Source, answer: Answer) -> Iterator[str]:
 
 
 def _paragraph(answer: Answer, group: Group, above: set[str]) -> Iterator[str]:
-    """`above` are names that have been answer_lines about already."""
+    """`above` are names that have been explained already."""
     if group.pods[0] == OBJECT:
         yield f"{answer.target} {_HEADS[group.act][0] if group.act is not Act.NOBODY else 'waits'}"
     elif len(group.pods) == 1:

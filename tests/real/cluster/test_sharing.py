@@ -59,6 +59,6 @@ def test_all_hear_what_went_wrong(keeper: Keeper, monkeypatch: pytest.MonkeyPatc
 
 
 def test_groups_of_all_workers_come_together(keeper: Keeper) -> None:
-    Shared(keeper.address).tell_groups({"a": "one", "b": "one"})
-    Shared(keeper.address).tell_groups({"a": "one", "c": "two"})
+    Shared(keeper.address).send_groups({"a": "one", "b": "one"})
+    Shared(keeper.address).send_groups({"a": "one", "c": "two"})
     assert keeper.groups == {"a": "one", "b": "one", "c": "two"}
