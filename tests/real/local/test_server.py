@@ -371,7 +371,7 @@ WATCH_CASES = [
     get(f"{CMS}?watch=1&{WATCHED}", YAML, text=False),
     get(f"{CMS}?watch=1&{WATCHED}", "text/plain", text=False),
     get(f"{CMS}?watch=1&{CACHED}&fieldSelector=metadata.name%3Da"),
-    get(f"{CMS}?watch=1&timeoutSeconds=1&resourceVersion=1"),
+    # A watch from version 1 is left out: what a real server answers depends on when its cache of the kind began.
     get(f"{CMS}?watch=1&timeoutSeconds=1&resourceVersion=words"),
     get(f"{CMS}?watch=1&{WATCHED}&sendInitialEvents=true"),
     get(f"{CMS}?watch=1&{WATCHED}&{INITIAL}", known=OLD_ETCD),

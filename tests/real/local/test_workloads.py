@@ -357,14 +357,23 @@ def test_adoption_and_release(plane: ControlPlane) -> None:
 
 
 def test_job_fails(plane: ControlPlane) -> None:
+    """One pod fails; the other runs on, and is taken down with the Job. If both failed at once, a controller might see
+    one of them or both."""
+
     async def scenario(side: Side) -> None:
         await side.create(JOBS, bodies.job("bad", node="", completions=2, parallelism=2, backoffLimit=0))
         await side.shown(JOBS, "bad", "Failed", "BackoffLimitExceeded")
 
-    def fails(pod: Pod) -> int:
-        return 1
+    def habits() -> Habits:
+        first: list[str] = []
 
-    real, local = both(plane, scenario, lambda: quick(run=lambda pod: 0.5, exit_code=fails))
+        def run(pod: Pod) -> float | None:
+            first.append(pod.metadata.name)
+            return 0.5 if pod.metadata.name == first[0] else None
+
+        return quick(run=run, exit_code=lambda pod: 1)
+
+    real, local = both(plane, scenario, habits)
     assert local == real
 
 
