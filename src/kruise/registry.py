@@ -45,18 +45,28 @@ class Installed(NamedTuple):
     name: str
     package: str
     distribution: str
+    problem: str = ""
+    """Why it cannot be used, where that is known already."""
 
     def __str__(self) -> str:
-        return f'kind "{self.name}" of the package {self.distribution}'
+        return f'kind "{self.name}" of the package {self.distribution}' if self.name else f"package {self.distribution}"
 
 
 def installed() -> Iterable[Installed]:
     """The entry points of this environment."""
     # Loaded here, since it takes longer than all faces together.
-    from importlib.metadata import entry_points
+    from importlib.metadata import distributions
 
-    for point in entry_points(group=ENTRY_POINTS):
-        yield Installed(point.name, point.value, point.dist.name if point.dist is not None else "(unknown)")
+    for distribution in distributions():
+        name = str(distribution.metadata["Name"] or "(unnamed)")
+        try:
+            points = distribution.entry_points.select(group=ENTRY_POINTS)
+        except (TypeError, ValueError) as error:
+            if ENTRY_POINTS in (distribution.read_text("entry_points.txt") or ""):
+                yield Installed("", "", name, f"its entry_points.txt cannot be read: {error}")
+            continue
+        for point in points:
+            yield Installed(point.name, point.value, name)
 
 
 class _UnfitError(Exception):
@@ -158,6 +168,9 @@ class Registry:
         found: dict[GroupKind, tuple[Installed, Face]] = {}
         for entry in self._find_installed():
             kind, _, group = entry.name.partition(".")
+            if entry.problem:
+                self._leave_out(entry, entry.problem)
+                continue
             if (group, kind) in self._own or (group, kind) in self._natives:
                 self._leave_out(entry, "this kind is built in")
             elif (group, kind) in found:
@@ -169,7 +182,7 @@ class Registry:
     def _tried(self, entry: Installed, load: Callable[[Any], Any], what: Any) -> Any:
         try:
             return load(what)
-        except Exception as error:  # noqa: BLE001 - it is the code of somebody else, and must stop nobody
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is the code of somebody else, and must stop nobody
             text = str(error) if isinstance(error, _UnfitError) else f"{type(error).__name__}: {error}"
             self._leave_out(entry, text)
             return None

@@ -20,8 +20,8 @@ from tests.toy.api import TROUPES
 class Outside:
     """`kruise` in processes of its own, on whose path the package is."""
 
-    def __init__(self, kubeconfig: Path) -> None:
-        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+    def __init__(self, kubeconfig: Path, **environment: str) -> None:
+        self._environment = {**os.environ, "KUBECONFIG": str(kubeconfig), **environment}
 
     def __call__(self, *arguments: str, code: int = 0) -> str:
         done = subprocess.run([*COMMAND, *arguments], env=self._environment, capture_output=True, text=True, timeout=60)
@@ -87,3 +87,27 @@ def test_a_broken_package_is_told_of_and_stops_nothing(site: Path) -> None:
     assert told in kruise("install", "--print")
     assert told in kruise("-s", "http://127.0.0.1:1", "rollout", "status", "ghost/x", code=2)
     assert "Warning" not in kruise("--help")
+
+
+@pytest.mark.parametrize("line", ["Troupe.toy.pykruise.dev troupe", "Troupe.toy.pykruise.dev = leaves"])
+def test_a_package_that_cannot_be_read_or_ends_the_process_is_told_of(site: Path, line: str) -> None:
+    write_distribution(site, "broken-kind", {})
+    (site / "broken_kind-1.0.dist-info" / "entry_points.txt").write_text(f"[kruise.kinds]\n{line}\n")
+    (site / "leaves").mkdir()
+    (site / "leaves" / "__init__.py").write_text("raise SystemExit('bye')\n")
+    told = Outside(site / "none")("install", "--print")
+    assert "broken-kind is left out: " in told
+
+
+def test_a_cluster_tells_of_kinds_that_are_left_out_when_it_comes_up(site: Path, tmp_path: Path) -> None:
+    install_toy(site)
+    with (site / "troupe" / "controller.py").open("a") as file:
+        file.write("raise ValueError('not today')\n")
+    kruise = Outside(tmp_path / "state" / "kubeconfig", KRUISE_STATE=str(tmp_path / "state"))
+    try:
+        up = kruise("up", "--detach", "--port=0", "--nodes=1")
+        assert 'Warning: kind "Troupe.toy.pykruise.dev" of the package troupe-kind is left out: ' in up
+        planned = kruise("plan", "troupe/band", "--replicas=2", code=2)
+        assert "a Troupe cannot be planned: the code of its controller is not here" in planned
+    finally:
+        kruise("down")

@@ -22,7 +22,7 @@ from kruise.manager.options import Options, Role
 from kruise.reasons import causes
 from kruise.reasons.links import OBJECT, Answer
 from kruise.workloads.shared.causes import SHARED
-from tests.reasons.asking import ask, ask_both, ask_pod, codes, ends, is_helped
+from tests.reasons.asking import ask, ask_both, ask_journal, ask_pod, codes, ends, is_helped
 from tests.scenarios.stage import OK_GATE, Stage, names
 from tests.support.world import Json, LocalWorld, run_local
 
@@ -405,6 +405,33 @@ async def no_manager_is_at_work(stage: Stage, monkeypatch: pytest.MonkeyPatch) -
     moving = [name for name, waiting in answer.waiting.items() if waiting.links[0].code == "moving"]
     assert "manager-down" in ends(answer, moving[0])
     return answer
+
+
+@reaches("manager-fails")
+async def the_code_of_the_kind_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    await stage.start(replicas=2)
+    answers = []
+    for step in ("decide", "conclude"):
+        with monkeypatch.context() as broken:
+            broken.setattr(f"kruise.workloads.cloneset.controller.{step}", _fails)
+            await _restart(stage)
+            await stage.scale(3)
+            await stage.world.sleep(2)
+            answers.append(await ask_journal(stage, monkeypatch))
+            if step == "decide":
+                answers.append(await ask(stage))
+    assert all("ZeroDivisionError" in answer.ends(OBJECT)[0].message for answer in answers)
+    return answers[-1]
+
+
+def _fails(*facts: Any) -> Any:
+    return 1 / 0
+
+
+async def _restart(stage: Stage) -> None:
+    await world_of(stage).stop_manager()
+    world_of(stage).start_manager()
+    await stage.world.sleep(1)
 
 
 @reaches("create-refused")

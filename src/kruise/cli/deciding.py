@@ -185,7 +185,10 @@ async def decide_anew(
     objects[spec.subject] = (convert(document, spec.subject.type),)
     view = view_of(spec, objects, now=session.clock.now(), gates=chosen)
     snapshot = spec.snapshot(view, Key(namespace_of(document), name_of(document)))
-    decision = of_plan(spec.decide(snapshot)) if snapshot is not None else Decision()
+    try:
+        decision = of_plan(spec.decide(snapshot)) if snapshot is not None else Decision()
+    except Exception as error:  # noqa: BLE001 - whatever a kind's code raises is the answer: the manager fails likewise
+        decision = Decision(fault=f"{type(error).__name__}: {error}")
     return decision, pods, unreadable
 
 

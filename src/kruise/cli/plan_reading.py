@@ -90,12 +90,11 @@ def question_of(
 
 
 def _definition(features: Sequence[Feature], subject: Resource[Any]) -> Mapping[str, Any]:
-    definitions = (definition for feature in features for definition in feature.definitions)
-    return next(
-        one
-        for one in definitions
-        if (one["spec"]["group"], one["spec"]["names"]["kind"]) == (subject.group, subject.kind)
-    )
+    for feature in features:
+        for one in feature.definitions:
+            if (one["spec"]["group"], one["spec"]["names"]["kind"]) == (subject.group, subject.kind):
+                return one
+    raise UsageError(f"a {subject.kind} cannot be planned: the code of its controller is not here")
 
 
 def _in_version(kind: Face, version: str) -> Face:

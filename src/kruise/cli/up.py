@@ -170,16 +170,25 @@ def _detached(state: State, flags: list[str]) -> None:
     deadline = time.monotonic() + _READY_SECONDS
     while (found := state.running()) is None:
         if process.poll() is not None:
-            with state.log.open("rb") as log:
-                log.seek(start)
-                said = log.read().decode(errors="replace").strip()
-            raise click.ClickException(said.removeprefix("Error: ") or f"it ended with code {process.returncode}")
+            *_, last = _said(state, start).splitlines() or [""]
+            if last.startswith("Error: "):
+                raise click.ClickException(last.removeprefix("Error: "))
+            raise click.ClickException(f"{last or f'it ended with code {process.returncode}'}; see {state.log}")
         if time.monotonic() > deadline:
             process.terminate()
             raise click.ClickException(f"not ready within {_READY_SECONDS:g} s; see {state.log}")
         time.sleep(0.05)
+    for line in _said(state, start).splitlines():
+        if line.startswith("Warning: "):
+            click.echo(line, err=True)
     click.echo(f"local Kubernetes is up at {found.url} (pid {found.pid})")
     click.echo(_next_steps(state))
+
+
+def _said(state: State, start: int) -> str:
+    with state.log.open("rb") as log:
+        log.seek(start)
+        return log.read().decode(errors="replace").strip()
 
 
 def _explained(error: OSError | StateError, port: int) -> str:

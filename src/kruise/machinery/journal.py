@@ -76,6 +76,8 @@ class _Kept:
     plan: Plan
     error: str
     """Why there is no plan: deciding itself failed. Such a snapshot is worth most."""
+    fault: str = ""
+    """What the kind's code raised in this pass, wherever that was."""
 
 
 class Journal:
@@ -119,7 +121,7 @@ class Journal:
         kept.pop(key, None)
         if snapshot is not None and (plan is not None or error):
             refusal = error if plan is None else ""
-            kept[key] = _Kept(time, reconcile_id, fingerprint, snapshot, plan or Plan(), refusal)
+            kept[key] = _Kept(time, reconcile_id, fingerprint, snapshot, plan or Plan(), refusal, error)
             if len(kept) > self._snapshots:
                 kept.popitem(last=False)
 
@@ -167,6 +169,7 @@ class Journal:
                 "snapshot": kept.snapshot,
                 "plan": plan_to_data(kept.plan, causes_once=causes_once),
                 **({"error": kept.error} if kept.error else {}),
+                **({"fault": kept.fault} if kept.fault else {}),
             }
         )
 

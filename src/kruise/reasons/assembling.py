@@ -226,6 +226,10 @@ class _Assembling:
             manager = UNKNOWN
         if manager.is_down:
             yield self._own(causes.MANAGER_DOWN, manager.words, remedy=manager.remedy)
+        if facts.decision is not None and facts.decision.fault:
+            target = self._place.target
+            remedy = f"it is a fault of its code: kruise journal {target} --dump FILE keeps what it saw, for a report"
+            yield self._own(causes.MANAGER_FAILS, f"the manager fails: {facts.decision.fault}", remedy=remedy)
         generation = self._number(("metadata", "generation"))
         seen = max(self._number(("status", "observedGeneration")), facts.generation_seen)
         if seen < generation and not manager.is_down:

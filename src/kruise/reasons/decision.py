@@ -45,6 +45,8 @@ class Decision(Struct):
     """Where pods are to go, where the plan's memo tells it; it may be newer than what the status names."""
     told_error: str = ""
     """A failure that the plan itself foresees, in the words of the condition that will tell it."""
+    fault: str = ""
+    """What the code of the kind raised: nothing was decided, or nothing was concluded from it."""
     seen: Mapping[str, str] | None = None
     """Versions by uid of the objects it was decided over; None: over those that are here now."""
 

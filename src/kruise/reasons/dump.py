@@ -68,6 +68,7 @@ class _Plan(Struct):
 class _Document(Struct):
     time: datetime | None = None
     plan: _Plan = _Plan()
+    fault: str = ""
     snapshot: dict[str, Raw] = field(default_factory=dict)
 
 
@@ -109,6 +110,7 @@ def _decision(document: _Document, pods: tuple[Pod, ...] | None, catalogue: Cata
         ),
         revision=memo.update_revision,
         told_error=memo.update_error,
+        fault=document.fault,
         seen=dict(_versions(document.snapshot, pods)),
     )
 
