@@ -21,14 +21,14 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
-from kruise.machinery.codec import Raw, UnsetType, encode, exact_fields, exchange, is_struct, struct_fields
+from kruise.machinery.codec import Raw, UnsetType, encode, evolve, exact_fields, exchange, is_struct, struct_fields
 
 ROOM = 512 * 1024
 """How much a table holds before it begins to forget, in characters of its keys."""
 
 _PLAIN = frozenset({type(None), bool, int, float, UnsetType})
-_NEVER_EQUAL = frozenset({"resource_version"})
-"""Fields not worth a look: no two objects and no two versions have the same."""
+_VERSION = "resource_version"
+"""A field not worth a look: no two objects and no two versions have the same."""
 _MOMENT = 32
 """What a time counts for: it has no length."""
 
@@ -101,7 +101,12 @@ class Sharing:
             elif type(value) is not type(before):
                 exchange(new, name, self._shared(value, place))
             elif is_struct(value):
-                self._renew(value, before)
+                # Most often only the version is another: a copy of what was there takes the place of what came.
+                copy = _with_version_of(value, before)
+                if copy is not None and copy == value:
+                    exchange(new, name, copy)
+                else:
+                    self._renew(value, before)
             elif type(value) is tuple:
                 exchange(new, name, self._renewed(value, before))
             else:
@@ -171,6 +176,11 @@ class Sharing:
         return value
 
 
+def _with_version_of(new: Any, old: Any) -> Any:
+    version = getattr(new, _VERSION, None)
+    return evolve(old, **{_VERSION: version}) if version is not None else None
+
+
 _numbers = itertools.count()
 
 
@@ -180,7 +190,7 @@ def _new_mark(_kind: Any, _field: str = "") -> bytes:
 
 def _fields_of(kind: Any) -> tuple[tuple[str, bytes, bool], ...]:
     exact = exact_fields(kind)
-    names = (name for name, _, _ in struct_fields(kind) if name not in _NEVER_EQUAL)
+    names = (name for name, _, _ in struct_fields(kind) if name != _VERSION)
     return tuple((name, _mark(kind, name), name in exact) for name in names)
 
 
