@@ -108,15 +108,10 @@ def refresh(pod: Pod, *, options: InPlaceOptions, now: datetime) -> Refreshed:
 
 @once_per_object
 def is_settled(pod: Pod) -> bool:
-    """Whether a look would find nothing to do: the pod is Normal, has both conditions and its labels, and no update is
-    under way. A quick answer for the many pods of a workload that rest; False says nothing."""
+    """Whether a look would find nothing to do: the pod is Normal, has both conditions, and no update is under
+    way. A quick answer for the many pods of a workload that rest; False says nothing."""
     labels = pod.metadata.labels
-    return (
-        readiness_of(pod).is_marked
-        and labels.get(keys.STATE_LABEL) == State.NORMAL
-        and keys.TEMPLATE_HASH_LABEL in labels
-        and not states.in_grace(pod)
-    )
+    return readiness_of(pod).is_marked and labels.get(keys.STATE_LABEL) == State.NORMAL and not states.in_grace(pod)
 
 
 def _in_grace(pod: Pod, state: UpdateState | None, now: datetime) -> Refreshed:

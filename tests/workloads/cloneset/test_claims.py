@@ -18,13 +18,8 @@ from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.codec import Raw, encode
 from kruise.machinery.patches import strategic
 from kruise.machinery.plan import Action, OnError
-from kruise.workloads.cloneset.claims import (
-    GOES_WITH_ANNOTATION,
-    claim_templates,
-    claim_templates_hash,
-    clean_claims,
-    reusable_ids,
-)
+from kruise.workloads.cloneset.claims import GOES_WITH_ANNOTATION, clean_claims, reusable_ids
+from kruise.workloads.shared.claims import claim_templates, claim_templates_hash
 from tests.support.clonesets import DATA_CLAIM, UID, make_claim, make_cloneset, make_pod, make_situation
 from tests.support.examples import EXAMPLES
 
@@ -70,7 +65,7 @@ def test_another_name_or_size_is_another_hash(other: dict[str, Any]) -> None:  #
 
 
 def test_a_template_without_metadata_is_read_all_the_same() -> None:
-    (template,) = claim_templates(make_cloneset(volumeClaimTemplates=[{"spec": {}}]))
+    (template,) = claim_templates([Raw(encode({"spec": {}}))])
     assert (template.name, template.labels, template.spec) == ("", {}, {})
 
 

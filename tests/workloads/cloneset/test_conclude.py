@@ -36,7 +36,8 @@ from kruise.workloads.cloneset.events import events
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.situation import Snapshot, situation_of
 from kruise.workloads.cloneset.status import figures
-from kruise.workloads.cloneset.update import IN_PLACE, RECREATE
+from kruise.workloads.cloneset.update import RECREATE
+from kruise.workloads.shared.moving import IN_PLACE
 from tests.support.outcomes import carried_out
 from tests.workloads.cloneset.status_cases import START, UID, at, cloneset, pod, update_revision
 

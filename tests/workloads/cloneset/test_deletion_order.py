@@ -19,7 +19,7 @@ from kruise.workloads.cloneset.deletion_order import (
     topology_keys,
 )
 from kruise.workloads.cloneset.numbers import ScaleNumbers
-from kruise.workloads.cloneset.situation import PodFacts
+from kruise.workloads.shared.pod_facts import PodFacts
 from tests.support.pods import NOW, make_pod
 
 ZONE = "topology.kubernetes.io/zone"
@@ -39,7 +39,6 @@ def fact(
     return PodFacts(
         pod=built,
         name=name,
-        instance_id=name,
         state=state,
         is_new=new,
         is_available=state in ("", "Normal") and is_available(built, min_ready, NOW),

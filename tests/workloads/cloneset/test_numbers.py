@@ -29,7 +29,7 @@ from kruise.workloads.cloneset.numbers import (
     update_numbers,
     updates_everything_at_once,
 )
-from kruise.workloads.cloneset.situation import PodFacts
+from kruise.workloads.shared.pod_facts import PodFacts
 from tests.support.pods import make_pod
 
 
@@ -53,7 +53,6 @@ def facts(kinds: str, *, state: str = "") -> list[PodFacts]:
         PodFacts(
             pod=make_pod(f"web-{number}"),
             name=f"web-{number}",
-            instance_id=str(number),
             state="PreparingDelete" if "~" in mark else "PreparingUpdate" if "^" in mark else state,
             is_new=mark[0] == "b",
             is_available=not set(mark) & set("-~^"),

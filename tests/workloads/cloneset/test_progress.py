@@ -22,8 +22,8 @@ from kruise.workloads.cloneset.progress import (
     ProgressFigures,
     deadline_of,
     progressing,
-    with_condition,
 )
+from kruise.workloads.shared.conditions import with_condition
 from tests.workloads.cloneset.status_cases import START, at
 
 DONE = ProgressFigures(

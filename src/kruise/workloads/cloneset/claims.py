@@ -6,26 +6,18 @@ deleted here is somebody's data: a claim that an active pod mounts, or that has 
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
-from kruise.api.apps.cloneset import CloneSet
-from kruise.api.core import schema, values
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.inplace import keys
-from kruise.inplace.hashes import deep_hash
-from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
-from kruise.machinery.codec import Raw
 from kruise.machinery.ownership import Owner
 from kruise.machinery.plan import Action, Chain, OnError, Phase, Target
-
-if TYPE_CHECKING:
-    # The situation is made with the hash below.
-    from kruise.workloads.cloneset.situation import Situation
+from kruise.workloads.cloneset.situation import Situation
+from kruise.workloads.shared.claims import ClaimTemplate, claim_body, claim_name, mounted_claims
 
 INSTANCE_ID_LABEL = "apps.kruise.io/cloneset-instance-id"
 """What a pod and its claims have in common."""
@@ -35,69 +27,16 @@ GOES_WITH_ANNOTATION = "apps.kruise.io/goes-with-pod"
 pod gone and the claim still there knows that the claim was meant to go as well."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimTemplate:
-    """An entry of `volumeClaimTemplates`, as far as claims are made of it."""
-
-    name: str
-    labels: Mapping[str, str]
-    annotations: Mapping[str, str]
-    spec: Mapping[str, Any]
-
-
-def claim_templates(cloneset: CloneSet) -> tuple[ClaimTemplate, ...]:
-    """The live templates: a pod of an older revision gets claims of these as well (CS-120)."""
-    return tuple(_template(codec.decode(raw, object)) for raw in cloneset.spec.volume_claim_templates)
-
-
-def _template(document: Any) -> ClaimTemplate:
-    metadata = _mapping(document, "metadata")
-    return ClaimTemplate(
-        name=str(metadata.get("name", "")),
-        labels=_mapping(metadata, "labels"),
-        annotations=_mapping(metadata, "annotations"),
-        spec=_mapping(document, "spec"),
+def claim_of_pod(template: ClaimTemplate, situation: Situation, instance_id: str) -> dict[str, Any]:
+    """The claim of one pod (CS-120), of a live template: also a pod of an older revision gets claims of these."""
+    owner = situation.owner
+    return claim_body(
+        template,
+        name=claim_name(template.name, owner.name, instance_id),
+        namespace=owner.namespace,
+        labels={**situation.cloneset.spec.selector.match_labels, INSTANCE_ID_LABEL: instance_id},
+        owners=(owner.reference(),),
     )
-
-
-def _mapping(document: Any, name: str) -> Mapping[str, Any]:
-    found = document.get(name) if isinstance(document, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def claim_name(template: str, cloneset: str, instance_id: str) -> str:
-    return f"{template}-{cloneset}-{instance_id}"
-
-
-def claim_body(template: ClaimTemplate, cloneset: CloneSet, owner: Owner, instance_id: str) -> dict[str, Any]:
-    """The claim of one pod (CS-120)."""
-    metadata: dict[str, Any] = {
-        "name": claim_name(template.name, owner.name, instance_id),
-        "namespace": owner.namespace,
-        "labels": {**template.labels, **cloneset.spec.selector.match_labels, INSTANCE_ID_LABEL: instance_id},
-        "ownerReferences": [owner.reference()],
-    }
-    if template.annotations:
-        metadata["annotations"] = dict(template.annotations)
-    return {
-        "apiVersion": PERSISTENT_VOLUME_CLAIMS.api_version,
-        "kind": PERSISTENT_VOLUME_CLAIMS.kind,
-        "metadata": metadata,
-        "spec": template.spec,
-    }
-
-
-def claim_templates_hash(templates: Sequence[Raw]) -> str:
-    """What a revision notes of the claim templates: names and specs only, in the order of the names (CS-126)."""
-    if not templates:
-        return ""
-    texts = []
-    for raw in templates:
-        document = codec.decode(raw, object)
-        name = str(_mapping(document, "metadata").get("name", ""))
-        claim = {"metadata": {"name": name}, "spec": _mapping(document, "spec")}
-        texts.append((name, values.struct_order_json(claim, schema.CLAIM)))
-    return str(deep_hash(b"[" + b",".join(text for _, text in sorted(texts)) + b"]"))
 
 
 def claims_by_id(situation: Situation) -> dict[str, list[PersistentVolumeClaim]]:
@@ -108,7 +47,7 @@ def claims_by_id(situation: Situation) -> dict[str, list[PersistentVolumeClaim]]
     found: dict[str, list[PersistentVolumeClaim]] = {}
     for claim in sorted(situation.snapshot.claims, key=lambda claim: claim.metadata.name):
         instance_id = claim.metadata.labels.get(INSTANCE_ID_LABEL, "")
-        if situation.makes_pod(instance_id):
+        if situation.makes_pod(f"{situation.owner.name}-{instance_id}"):
             continue
         if instance_id and claim.metadata.deletion_timestamp is None:
             found.setdefault(instance_id, []).append(claim)
@@ -167,7 +106,7 @@ def _unused(situation: Situation) -> list[Chain]:
     ]
     if not idle:
         return []
-    mounted = _mounted_claims(_active(situation))
+    mounted = mounted_claims(_active(situation))
     ending = {id_of(pod): pod for pod in situation.inactive}
     chains: list[Chain] = []
     for instance_id, claim in idle:
@@ -258,15 +197,6 @@ def _active(situation: Situation) -> Iterable[Pod]:
     for facts in situation.facts:
         yield facts.pod
     yield from situation.released
-
-
-def _mounted_claims(pods: Iterable[Pod]) -> set[str]:
-    return {
-        volume.persistent_volume_claim.claim_name
-        for pod in pods
-        for volume in pod.spec.volumes
-        if volume.persistent_volume_claim is not None
-    }
 
 
 def id_of(pod: Pod) -> str:

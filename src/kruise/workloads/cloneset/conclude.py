@@ -6,11 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSet, CloneSetStatus
-from kruise.api.apps.shared import FailureBudgetStatus
-from kruise.api.meta import Condition
 from kruise.machinery import plan as plans
-from kruise.machinery.plan import Conclusion, EventNote, Outcomes, Plan, Result, Target, Wake, failure_of
-from kruise.workloads.cloneset.events import warning
+from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result, Target, Wake, failure_of
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.progress import PROGRESSING, deadline_of
 from kruise.workloads.cloneset.scale import SCALE
@@ -22,13 +19,13 @@ from kruise.workloads.cloneset.status import (
     status_of,
     wire_form,
 )
-from kruise.workloads.cloneset.update import REFRESH, UPDATE
-from kruise.workloads.shared import failure_budget, waiting
-from kruise.workloads.shared.conditions import FAILURE_BUDGET
+from kruise.workloads.shared.events import budget_events
+from kruise.workloads.shared.moving import REFRESH, UPDATE
+from kruise.workloads.shared.rollout_revisions import REVISION
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
-    if any(outcome.result is not Result.DONE for outcome in outcomes.within("revision")):
+    if any(outcome.result is not Result.DONE for outcome in outcomes.within(REVISION)):
         # Nothing else was done, and a status must not name a revision that is not there.
         return Conclusion()
     cloneset, memo = snapshot.cloneset, plan.memo_as(Memo)
@@ -45,12 +42,12 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         now=snapshot.now,
         failed_scale=failed_scale,
         failed_update=failed_update,
-        standing=_standing(snapshot, memo),
-        failure_budget=_failure_budget(snapshot, memo),
+        standing=memo.conditions(cloneset.status.conditions, snapshot.now),
+        failure_budget=memo.remembered_failures(cloneset.status.failure_budget),
     )
     return Conclusion(
         status=_status_write(cloneset, status),
-        events=(*memo.events, *_budget_events(memo.failure_budget)),
+        events=(*memo.events, *budget_events(memo.failure_budget)),
         wakes=tuple(_wakes(snapshot, counted, status)),
         effect=effect_of(cloneset.status, status),
     )
@@ -61,36 +58,6 @@ def _status_write(cloneset: CloneSet, status: CloneSetStatus) -> plans.Action | 
         return None
     target = Target.of(CLONE_SETS, cloneset)
     return plans.status_patch(target, wire_form(status), uid=cloneset.metadata.uid, reason="the status changed")
-
-
-def _failure_budget(snapshot: Snapshot, memo: Memo) -> FailureBudgetStatus | None:
-    """What is remembered of a stop. A plan that says nothing about it leaves it as it is."""
-    judgement = memo.failure_budget
-    if judgement is None:
-        return snapshot.cloneset.status.failure_budget
-    return judgement.stop.memory if judgement.stop is not None else None
-
-
-def _standing(snapshot: Snapshot, memo: Memo) -> dict[str, Condition | None]:
-    """Conditions that the plan itself decides. A plan that says nothing about them leaves them as they are."""
-    known = {item.type: item for item in snapshot.cloneset.status.conditions}
-    found: dict[str, Condition | None] = {}
-    if memo.failure_budget is not None:
-        kind = FAILURE_BUDGET
-        found[kind] = failure_budget.condition_of(memo.failure_budget.stop, known.get(kind), snapshot.now)
-    if memo.waiting is not None:
-        kind = waiting.CONDITION
-        found[kind] = waiting.condition_of(memo.waiting.summary, known.get(kind), snapshot.now)
-    return found
-
-
-def _budget_events(judgement: failure_budget.Judgement | None) -> Iterator[EventNote]:
-    if judgement is None:
-        return
-    if judgement.stop is not None and judgement.stop.is_new:
-        yield warning(FAILURE_BUDGET, judgement.stop.message)
-    elif judgement.ended:
-        yield EventNote(reason="FailureBudgetCleared", message=f"the rollout may go on: {judgement.ended}")
 
 
 def _wakes(snapshot: Snapshot, counted: Figures, status: CloneSetStatus) -> Iterator[Wake]:

@@ -1,18 +1,9 @@
-"""Numbers and percentages of a spec as counts of pods. Pure."""
+"""How many pods a CloneSet's partition keeps. Pure, and apart from the other numbers: the face needs no more."""
 
 from __future__ import annotations
 
-from kruise.machinery.intorpercent import IntOrPercent, IntOrPercentError, is_percent, scaled_fraction
-
-
-def absolute(value: IntOrPercent | None, replicas: int, *, round_up: bool) -> int:
-    """A count of pods; what is neither a number nor a percentage counts nothing."""
-    if value is None:
-        return 0
-    try:
-        return max(0, scaled_fraction(value, replicas, round_up=round_up))
-    except IntOrPercentError:
-        return 0
+from kruise.machinery.intorpercent import IntOrPercent, is_percent
+from kruise.workloads.shared.counts import absolute
 
 
 def partition_of(value: IntOrPercent | None, replicas: int) -> int:

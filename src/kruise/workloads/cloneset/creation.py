@@ -6,8 +6,7 @@ What pods of one revision have in common is worked out once; per pod there is on
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
@@ -17,18 +16,11 @@ from kruise.machinery import names
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Chain, Held, Target
 from kruise.machinery.revision_names import short_hash
-from kruise.machinery.times import format_time
-from kruise.workloads.cloneset.claims import (
-    INSTANCE_ID_LABEL,
-    ClaimTemplate,
-    claim_body,
-    claim_name,
-    claim_templates,
-    reusable_ids,
-    taken_ids,
-)
+from kruise.workloads.cloneset.claims import INSTANCE_ID_LABEL, claim_of_pod, reusable_ids, taken_ids
 from kruise.workloads.cloneset.situation import Situation
+from kruise.workloads.shared.blueprint import PodBlueprint
 from kruise.workloads.shared.causes import TERMINATING
+from kruise.workloads.shared.claims import ClaimTemplate, claim_name, claim_templates
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +42,10 @@ def create_pods(situation: Situation, *, at_current: int, at_update: int, reason
     if count <= 0:
         return Creations()
     reusable = reusable_ids(situation)
-    templates = claim_templates(situation.cloneset)
+    templates = claim_templates(situation.cloneset.spec.volume_claim_templates)
     present = {claim.metadata.name for claim in situation.snapshot.claims}
     prints = {
-        revision: _Blueprint.of(situation, revision, templates)
+        revision: _blueprint(situation, revision, templates)
         for revision, wanted in (
             (situation.current.metadata.name, at_current),
             (situation.update.metadata.name, at_update),
@@ -68,7 +60,12 @@ def create_pods(situation: Situation, *, at_current: int, at_update: int, reason
         if predecessor is not None:
             held.append(_waits_for(predecessor))
             continue
-        pod = prints[revision.metadata.name].pod(instance_id)
+        owner = situation.owner.name
+        pod = prints[revision.metadata.name].pod(
+            f"{owner}-{instance_id}",
+            labels={INSTANCE_ID_LABEL: instance_id},
+            claims={template.name: claim_name(template.name, owner, instance_id) for template in templates},
+        )
         action = plans.create(PODS, pod, reason=reason, owner_uid=situation.owner.uid)
         chains.append((*_missing_claims(situation, templates, instance_id, present), action))
     return Creations(chains=tuple(chains), held=tuple(held))
@@ -96,7 +93,7 @@ def _missing_claims(
     return tuple(
         plans.create(
             PERSISTENT_VOLUME_CLAIMS,
-            claim_body(template, situation.cloneset, owner, instance_id),
+            claim_of_pod(template, situation, instance_id),
             reason=f"pod {owner.name}-{instance_id} mounts it",
             owner_uid=owner.uid,
         )
@@ -114,62 +111,15 @@ def _waits_for(predecessor: Pod) -> Held:
     return Held(target=Target(PODS, predecessor.metadata.namespace, name), causes=(cause,))
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Blueprint:
-    """What all new pods of one revision have in common."""
-
-    owner_name: str
-    metadata: Mapping[str, Any]
-    labels: Mapping[str, str]
-    spec: Mapping[str, Any]
-    claims: tuple[str, ...]
-    """Names of the claim templates."""
-    volumes: tuple[Any, ...]
-    """Volumes of the template that no claim replaces."""
-
-    @classmethod
-    def of(cls, situation: Situation, revision: str, claims: Sequence[ClaimTemplate]) -> _Blueprint:
-        template = situation.templates[revision]
-        given = template.get("metadata") or {}
-        spec = template.get("spec") or {}
-        owner = situation.owner
-        metadata: dict[str, Any] = {
-            "generateName": f"{owner.name}-",
-            "namespace": owner.namespace,
-            "annotations": {**(given.get("annotations") or {}), keys.STATE_TIME_ANNOTATION: format_time(situation.now)},
-            "ownerReferences": [owner.reference()],
-        }
-        if given.get("finalizers"):
-            metadata["finalizers"] = list(given["finalizers"])
-        gates = list(spec.get("readinessGates") or ())
-        if all(gate.get("conditionType") != keys.IN_PLACE_READY for gate in gates):
-            gates.append({"conditionType": keys.IN_PLACE_READY})
-        replaced = {claim.name for claim in claims}
-        return cls(
-            owner_name=owner.name,
-            metadata=metadata,
-            labels={
-                **(given.get("labels") or {}),
-                **revision_labels(revision, short=situation.gate("CloneSetShortHash")),
-                keys.STATE_LABEL: State.PREPARING_NORMAL.value,
-            },
-            spec={**spec, "readinessGates": gates},
-            claims=tuple(claim.name for claim in claims),
-            volumes=tuple(volume for volume in spec.get("volumes") or () if volume.get("name") not in replaced),
-        )
-
-    def pod(self, instance_id: str) -> dict[str, Any]:
-        labels = {**self.labels, INSTANCE_ID_LABEL: instance_id}
-        return {
-            "apiVersion": PODS.api_version,
-            "kind": PODS.kind,
-            "metadata": {"name": f"{self.owner_name}-{instance_id}", **self.metadata, "labels": labels},
-            "spec": {**self.spec, "volumes": self._volumes(instance_id)} if self.claims else self.spec,
-        }
-
-    def _volumes(self, instance_id: str) -> list[Any]:
-        claimed = [
-            {"name": name, "persistentVolumeClaim": {"claimName": claim_name(name, self.owner_name, instance_id)}}
-            for name in self.claims
-        ]
-        return [*claimed, *self.volumes]
+def _blueprint(situation: Situation, revision: str, claims: Sequence[ClaimTemplate]) -> PodBlueprint:
+    return PodBlueprint.of(
+        situation.templates[revision],
+        situation.owner,
+        labels={
+            **revision_labels(revision, short=situation.gate("CloneSetShortHash")),
+            keys.STATE_LABEL: State.PREPARING_NORMAL.value,
+        },
+        state_since=situation.now,
+        in_place_gate=True,
+        claims=(claim.name for claim in claims),
+    )

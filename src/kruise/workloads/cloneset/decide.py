@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 
-from kruise.inplace import keys
-from kruise.inplace.availability import serves
-from kruise.machinery.plan import Held, OnError, Phase, Plan, Wake, single
-from kruise.machinery.revisions import truncate
+from kruise.machinery.plan import Phase, Plan
 from kruise.workloads.cloneset import scale, update
 from kruise.workloads.cloneset.claims import clean_claims
-from kruise.workloads.cloneset.failures import NO_BUDGET, failures_of, stopped
+from kruise.workloads.cloneset.failures import failures_of, stopped
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.predownload import pull_images
 from kruise.workloads.cloneset.scale import ScaleStep
-from kruise.workloads.cloneset.situation import Situation, Snapshot, situation_of
+from kruise.workloads.cloneset.situation import Snapshot, situation_of
 from kruise.workloads.cloneset.status import figures
 from kruise.workloads.shared import waiting
-from kruise.workloads.shared.waiting import Waiting
+from kruise.workloads.shared.failures import NO_BUDGET
+from kruise.workloads.shared.rollout_revisions import history_phase, revision_phase
 
 
 def decide(snapshot: Snapshot) -> Plan:
@@ -39,15 +37,20 @@ def decide(snapshot: Snapshot) -> Plan:
         scaling = dataclasses.replace(scaling, phase=None, events=())
     updating = update.update(situation, touched=scaling.touched, failures=failures, may_move=not must_wait)
     held = (*scaling.held, *updating.held)
-    waits = _waiting(situation, held)
+    waits = waiting.of_pods(situation.facts, held, situation.now)
     phases = (
-        _revision(situation),
+        revision_phase(situation.choice),
         scale.release(situation),
         clean_claims(situation),
         *pull_images(situation, counted.updated_ready),
         *_pods(scaling.phase, updating),
         update.spec_write(situation),
-        _history(situation),
+        history_phase(
+            situation.history,
+            in_use=(situation.current, situation.update),
+            pods=[*(fact.pod for fact in situation.facts), *situation.inactive],
+            limit=snapshot.cloneset.spec.revision_history_limit,
+        ),
     )
     memo = Memo(
         figures=counted,
@@ -62,7 +65,7 @@ def decide(snapshot: Snapshot) -> Plan:
     return Plan(
         phases=tuple(phase for phase in phases if phase is not None and phase.chains),
         held=held,
-        wakes=(*updating.wakes, *failures.wakes, *_wakes(waits)),
+        wakes=(*updating.wakes, *failures.wakes, *waits.wakes),
         memo=memo,
     )
 
@@ -80,37 +83,3 @@ def _pods(scaling: Phase | None, updating: update.UpdateStep) -> tuple[Phase, ..
     if updating.update.chains:
         return updating.update, dataclasses.replace(updating.refresh, alongside=True)
     return (updating.refresh,)
-
-
-def _waiting(situation: Situation, held: tuple[Held, ...]) -> Waiting:
-    """Pods that only minReadySeconds keeps from being available are not in anybody's way, and of those that are written
-    to nobody can tell yet."""
-    down = {
-        fact.name: fact.pod
-        for fact in situation.facts
-        if not fact.is_available and not fact.is_pending and not (fact.is_ready and serves(fact.state))
-    }
-    return waiting.summarized(held, down, situation.now)
-
-
-def _wakes(waits: Waiting) -> tuple[Wake, ...]:
-    if waits.wake_after is None:
-        return ()
-    return (Wake(after=waits.wake_after, reason="what waits counts as stuck from then on"),)
-
-
-def _revision(situation: Situation) -> Phase | None:
-    action = situation.choice.action
-    return single("revision", action) if action is not None else None
-
-
-def _history(situation: Situation) -> Phase:
-    """Revisions that nothing uses any more (IPU-19). Terminating pods keep theirs: they may still be looked at."""
-    pods = [*(fact.pod for fact in situation.facts), *situation.inactive]
-    deletes = truncate(
-        situation.history,
-        keep={situation.current.metadata.name, situation.update.metadata.name},
-        pod_labels=[pod.metadata.labels.get(keys.REVISION_LABEL, "") for pod in pods],
-        limit=situation.cloneset.spec.revision_history_limit,
-    )
-    return single("history", *deletes, on_error=OnError.CONTINUE)

@@ -11,7 +11,7 @@ from kruise.api.native.deletion_cost import deletion_cost
 from kruise.api.native.pod import ready_since
 from kruise.inplace.order import Placing, Standing, placing, standing
 from kruise.workloads.cloneset.numbers import ScaleNumbers, counts_as_new
-from kruise.workloads.cloneset.situation import PodFacts
+from kruise.workloads.shared.pod_facts import PodFacts
 
 HOST_NAME = "kubernetes.io/hostname"
 

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
-from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.plan import UNDECIDED, ChainOutcomes, EventNote, EventType, Outcome, Plan, Result
-from kruise.machinery.wording import shortened
+from kruise.machinery.plan import UNDECIDED, ChainOutcomes, EventNote, Outcome, Plan, Result
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.scale import SCALE
-from kruise.workloads.cloneset.status import LONGEST_MESSAGE
-from kruise.workloads.cloneset.update import IN_PLACE, RECREATE, UPDATE
+from kruise.workloads.cloneset.update import RECREATE
+from kruise.workloads.shared.events import (
+    PULL_JOBS,
+    body_text,
+    chain_failure,
+    in_place_event,
+    is_over,
+    pull_job_events,
+    warning,
+)
+from kruise.workloads.shared.moving import IN_PLACE, UPDATE
 
 
 def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
@@ -30,9 +35,8 @@ def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
 
 def _write_events(phase: str, outcome: Outcome) -> Iterator[EventNote]:
     resource = outcome.action.target.resource
-    if phase == "pull-jobs":
-        if resource == IMAGE_PULL_JOBS and outcome.action.verb is Verb.CREATE:
-            yield _pull_job_event(outcome)
+    if phase == PULL_JOBS:
+        yield from pull_job_events(outcome)
     elif phase == SCALE and resource == PODS:
         yield from _pod_events(outcome)
     elif resource == PERSISTENT_VOLUME_CLAIMS and outcome.result is Result.FAILED:
@@ -44,7 +48,7 @@ def _pod_events(outcome: Outcome) -> Iterator[EventNote]:
     if action.verb is Verb.CREATE and done:
         yield EventNote(reason="SuccessfulCreate", message=f"succeed to create pod {name}")
     elif action.verb is Verb.CREATE:
-        yield warning("FailedCreate", f"failed to create pod: {outcome.message}, pod: {_json(action.body)}")
+        yield warning("FailedCreate", f"failed to create pod: {outcome.message}, pod: {body_text(action.body)}")
     elif action.verb is Verb.DELETE and done:
         yield EventNote(reason="SuccessfulDelete", message=f"succeed to delete pod {name}")
     elif action.verb is Verb.DELETE:
@@ -55,7 +59,7 @@ def _claim_event(phase: str, outcome: Outcome) -> EventNote:
     """Claims are spoken of only when something went wrong."""
     action, name, error = outcome.action, outcome.action.target.name, outcome.message
     if action.verb is Verb.CREATE:
-        return warning("FailedCreate", f"failed to create pvc: {error}, pvc: {_json(action.body)}")
+        return warning("FailedCreate", f"failed to create pvc: {error}, pvc: {body_text(action.body)}")
     if action.verb is Verb.PATCH:
         return warning("FailedUpdate", f"failed to update PVC {name}: {error}")
     if phase == "claims":
@@ -63,32 +67,15 @@ def _claim_event(phase: str, outcome: Outcome) -> EventNote:
     return warning("FailedDelete", f"failed to delete pvc {name}: {error}")
 
 
-def _pull_job_event(outcome: Outcome) -> EventNote:
-    """Both kinds are Normal (IPU-153): a rollout goes on without its images pulled ahead."""
-    name, image = outcome.action.target.name, outcome.action.body.get("spec", {}).get("image", "")
-    if outcome.result is Result.DONE:
-        return EventNote(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}")
-    message = f"failed to create ImagePullJob {name} for image: {image}: {outcome.message}"
-    return EventNote(reason="FailedCreateImagePullJob", message=shortened(message, LONGEST_MESSAGE))
-
-
 def _update_events(chain: ChainOutcomes, memo: Memo) -> Iterator[EventNote]:
     """One event for the whole chain of a pod: its update began, or it failed. A pod that is only prepared for it has
     none."""
-    if not chain:
+    if not chain or not is_over(chain):
         return
-    name, revision = chain[-1].action.target.name, memo.target_revision
+    name, revision, failed = chain[-1].action.target.name, memo.target_revision, chain_failure(chain)
     move = memo.moves.get(name)
-    failed = next((outcome for outcome in chain if outcome.result is Result.FAILED), None)
-    if failed is None and any(outcome.result is not Result.DONE for outcome in chain):
-        return
     if move == IN_PLACE:
-        if failed is None:
-            message = f"successfully update pod {name} in-place(revision {revision})"
-            yield EventNote(reason="SuccessfulUpdatePodInPlace", message=message)
-        else:
-            message = f"failed to update pod {name} in-place(revision {revision}): {failed.message}"
-            yield warning("FailedUpdatePodInPlace", message)
+        yield in_place_event(name, revision, failed)
     elif move == RECREATE:
         if failed is None:
             message = f"successfully patch pod {name} specified-delete for update(revision {revision})"
@@ -96,11 +83,3 @@ def _update_events(chain: ChainOutcomes, memo: Memo) -> Iterator[EventNote]:
         else:
             message = f"failed to patch pod specified-delete {name} for update(revision {revision}): {failed.message}"
             yield warning("FailedUpdatePodReCreate", message)
-
-
-def warning(reason: str, message: str) -> EventNote:
-    return EventNote(type=EventType.WARNING, reason=reason, message=shortened(message, LONGEST_MESSAGE))
-
-
-def _json(body: Any) -> str:
-    return codec.encode(body).decode()

@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kruise.api.apps.cloneset import CloneSetSpec
 from kruise.api.apps.shared import ON_DELETE
-from kruise.workloads.cloneset.counts import absolute, partition_of
-
-if TYPE_CHECKING:
-    # The situation is made from the limits below.
-    from kruise.workloads.cloneset.situation import PodFacts
+from kruise.workloads.cloneset.counts import partition_of
+from kruise.workloads.shared.counts import absolute
+from kruise.workloads.shared.pod_facts import PodFacts
 
 DEFAULT_MAX_UNAVAILABLE = "20%"
 

@@ -16,7 +16,7 @@ def pull_images(situation: Situation, updated_ready: int) -> tuple[Phase, ...]:
     snapshot, cloneset = situation.snapshot, situation.cloneset
     if not predownload.is_on(snapshot.gates, served=snapshot.pull_jobs_served):
         return ()
-    if situation.current.metadata.name == situation.update.metadata.name:
+    if situation.is_at_one_revision:
         return predownload.cleanup(situation.owner, snapshot.pull_jobs).phases
     rolling = situation.rolling
     policy = rolling.pod_update_policy if rolling is not None else ""

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from kruise.api.meta import Condition
 from kruise.inplace.availability import latest_meaning
+from kruise.workloads.shared.conditions import with_condition
 
 PROGRESSING = "Progressing"
 
@@ -33,24 +34,6 @@ class ProgressFigures:
     current_revision: str
     update_revision: str
     is_paused: bool
-
-
-def with_condition(previous: Condition | None, wanted: Condition, now: datetime) -> Condition:
-    """Set a condition (CS-26): the same status and reason change nothing, the same status keeps its transition."""
-    if previous is None or previous.status != wanted.status:
-        changed = now
-    elif previous.reason == wanted.reason:
-        return previous
-    else:
-        changed = previous.last_transition_time or now
-    return Condition(
-        type=wanted.type,
-        status=wanted.status,
-        reason=wanted.reason,
-        message=wanted.message,
-        last_transition_time=changed.replace(microsecond=0),
-        last_update_time=now.replace(microsecond=0),
-    )
 
 
 def progressing(

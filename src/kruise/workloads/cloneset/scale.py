@@ -24,8 +24,9 @@ from kruise.workloads.cloneset.claims import claims_by_id, delete_claim, hand_ov
 from kruise.workloads.cloneset.creation import create_pods
 from kruise.workloads.cloneset.deletion_order import choose_for_deletion, topology_keys
 from kruise.workloads.cloneset.numbers import ScaleNumbers, counts_of, scale_numbers
-from kruise.workloads.cloneset.situation import PodFacts, Situation
+from kruise.workloads.cloneset.situation import Situation
 from kruise.workloads.shared import causes
+from kruise.workloads.shared.pod_facts import PodFacts
 
 SCALE = "scale"
 _LONGEST_PASS = 0.15
@@ -95,7 +96,7 @@ class _Scaling:
             counts_of(self._facts, scaling=True, preparing_as_new=self._preparing_as_new),
             situation.limits,
             situation.replicas,
-            same_revision=situation.current.metadata.name == situation.update.metadata.name,
+            same_revision=situation.is_at_one_revision,
             can_roll_back=situation.gate("CloneSetPartitionRollback") or situation.limits.rolls_back,
             exclude_preparing_delete=self._excludes_preparing_delete,
         )
@@ -158,7 +159,7 @@ class _Scaling:
             return False
         if numbers.up > numbers.limit:
             self._limited()
-        most = self._situation.snapshot.pending.capacity * _ROUNDS
+        most = self._situation.pending.capacity * _ROUNDS
         created = create_pods(
             self._situation,
             at_current=min(numbers.create_current, most),
@@ -246,7 +247,7 @@ class _Scaling:
             if claims is None:
                 claims = claims_by_id(self._situation)
             delete = plans.delete(Target.of(PODS, facts.pod), uid=facts.pod.metadata.uid, reason=reason)
-            its_claims = claims.get(facts.instance_id, ()) if facts.instance_id else ()
+            its_claims = claims.get(id_of(facts.pod), ())
             along = (delete_claim(claim, reason=f"it goes with pod {facts.name}") for claim in its_claims)
             # A claim that nobody reaches after its pod has gone must not pass for one that waits to be reused.
             marks = (mark_for_deletion(claim, facts.pod) for claim in its_claims) if self._reuses_claims else ()

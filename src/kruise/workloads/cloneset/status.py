@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,18 +14,13 @@ from kruise.inplace.availability import seconds_until_available
 from kruise.machinery.codec import evolve, to_builtins
 from kruise.machinery.plan import StatusEffect
 from kruise.machinery.selectors import from_label_selector
-from kruise.machinery.times import format_time
-from kruise.machinery.wording import shortened
 from kruise.workloads.cloneset.progress import PROGRESSING, ProgressFigures, progressing
 from kruise.workloads.cloneset.situation import Situation
-from kruise.workloads.shared.conditions import lasting
+from kruise.workloads.shared import conditions
 
 FAILED_SCALE = "FailedScale"
 FAILED_UPDATE = "FailedUpdate"
 NO_CONDITIONS: Mapping[str, Condition | None] = {}
-
-# A server's refusal may quote a whole object, and everybody who watches the CloneSet gets its status.
-LONGEST_MESSAGE = 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,27 +123,11 @@ def _conditions(
     standing: Mapping[str, Condition | None],
     now: datetime,
 ) -> tuple[Condition, ...]:
-    """Conditions keep their places; those of other types are left alone."""
-    conditions = {item.type: item for item in cloneset.status.conditions}
-    changed = {kind: _failure(kind, conditions.get(kind), text, now) for kind, text in failures.items()}
+    known = {item.type: item for item in cloneset.status.conditions}
+    changes = {kind: conditions.failure(kind, known.get(kind), text, now) for kind, text in failures.items()}
     deadline = cloneset.spec.progress_deadline_seconds
-    changed[PROGRESSING] = progressing(conditions.get(PROGRESSING), rollout, deadline_seconds=deadline, now=now)
-    changed.update(standing)
-    for kind, condition in changed.items():
-        if condition is not None:
-            conditions[kind] = condition
-        else:
-            conditions.pop(kind, None)
-    return tuple(conditions.values())
-
-
-def _failure(kind: str, previous: Condition | None, text: str | None, now: datetime) -> Condition | None:
-    """A failure is shown as long as it lasts (CS-25). The newest text is the useful one, the time is of the first."""
-    if text is None:
-        return previous
-    if not text:
-        return None
-    return lasting(kind, shortened(text, LONGEST_MESSAGE), previous, now)
+    changes[PROGRESSING] = progressing(known.get(PROGRESSING), rollout, deadline_seconds=deadline, now=now)
+    return conditions.changed(cloneset.status.conditions, {**changes, **standing})
 
 
 _OPTIONAL = {
@@ -177,19 +156,8 @@ def wire_form(status: CloneSetStatus) -> dict[str, Any]:
     if status.failure_budget is not None:
         document["failureBudget"] = to_builtins(status.failure_budget)
     if status.conditions:
-        document["conditions"] = [_condition_form(condition) for condition in status.conditions]
+        document["conditions"] = [conditions.condition_form(condition) for condition in status.conditions]
     return document
-
-
-def _condition_form(condition: Condition) -> dict[str, str]:
-    times = {"lastTransitionTime": condition.last_transition_time, "lastUpdateTime": condition.last_update_time}
-    texts = {"reason": condition.reason, "message": condition.message}
-    return {
-        "type": condition.type,
-        "status": condition.status,
-        **{name: text for name, text in texts.items() if text},
-        **{name: format_time(time) for name, time in times.items() if time is not None},
-    }
 
 
 _COUNTS = (
@@ -219,14 +187,9 @@ def _remembered(status: CloneSetStatus) -> tuple[Any, ...]:
 def must_write(old: CloneSetStatus, new: CloneSetStatus) -> bool:
     """Whether the difference is worth a write (CS-28, and failures that appear or go).
 
-    The text of a failure alone is not: refusals name the pod that was to be made, another one at each try. A write
-    wakes this controller, which would try again at once and so undo the back-off. The numbers of a failure budget
-    are memory, and change only when more pods have failed than ever before.
+    The text of a failure alone is not: a write wakes this controller, which would try again at once and so undo the
+    back-off. The numbers of a failure budget are memory, and change only when more pods have failed than ever before.
     """
     if evolve(old, conditions=()) != evolve(new, conditions=()):
         return True
-    return _standing(old.conditions) != _standing(new.conditions)
-
-
-def _standing(conditions: Iterable[Condition]) -> set[tuple[str, str, str]]:
-    return {(condition.type, condition.status, condition.reason) for condition in conditions}
+    return conditions.standing(old.conditions) != conditions.standing(new.conditions)

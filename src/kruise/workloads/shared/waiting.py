@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from kruise.api.meta import Condition
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
-from kruise.inplace.availability import latest_meaning
+from kruise.inplace.availability import latest_meaning, serves
 from kruise.machinery.causes import ENDLESS, MINUTE, UNAVAILABLE, Cause, Meaning
-from kruise.machinery.plan import Held
+from kruise.machinery.plan import Held, Wake
 from kruise.machinery.times import TimeError, parse_time
 from kruise.machinery.wording import listed, shortened
 from kruise.workloads.shared.conditions import lasting
+from kruise.workloads.shared.pod_facts import PodFacts
 
 CONDITION = "Waiting"
 PATIENCE = MINUTE
@@ -42,6 +43,12 @@ class Waiting:
     """None: nothing waits for longer than it should."""
     wake_after: float | None = None
     """Seconds until time alone makes something count as stuck."""
+
+    @property
+    def wakes(self) -> tuple[Wake, ...]:
+        if self.wake_after is None:
+            return ()
+        return (Wake(after=self.wake_after, reason="what waits counts as stuck from then on"),)
 
 
 NOTHING_WAITS = Waiting()
@@ -65,6 +72,17 @@ def seconds_until_stuck(pod: Pod, now: datetime, patience: float = PATIENCE) -> 
 
 def _left(since: datetime, now: datetime, patience: float) -> float:
     return (latest_meaning(since) + timedelta(seconds=patience) - now).total_seconds()
+
+
+def of_pods(facts: Iterable[PodFacts], held: Sequence[Held], now: datetime) -> Waiting:
+    """Pods that only minReadySeconds keeps from being available are not in anybody's way, and of those that are written
+    to nobody can tell yet."""
+    down = {
+        fact.name: fact.pod
+        for fact in facts
+        if not fact.is_available and not fact.is_pending and not (fact.is_ready and serves(fact.state))
+    }
+    return summarized(held, down, now)
 
 
 def summarized(held: Sequence[Held], unavailable: Mapping[str, Pod], now: datetime) -> Waiting:

@@ -1,0 +1,65 @@
+"""Events that workloads of every kind have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kruise.api.apps.images import IMAGE_PULL_JOBS
+from kruise.machinery import codec
+from kruise.machinery.client.requests import Verb
+from kruise.machinery.plan import ChainOutcomes, EventNote, EventType, Outcome, Result
+from kruise.machinery.wording import shortened
+from kruise.workloads.shared.conditions import FAILURE_BUDGET, LONGEST_MESSAGE
+from kruise.workloads.shared.failure_budget import Judgement
+
+PULL_JOBS = "pull-jobs"
+"""The phase that makes ImagePullJobs."""
+
+
+def warning(reason: str, message: str) -> EventNote:
+    return EventNote(type=EventType.WARNING, reason=reason, message=shortened(message, LONGEST_MESSAGE))
+
+
+def body_text(body: Any) -> str:
+    return codec.encode(body).decode()
+
+
+def chain_failure(chain: ChainOutcomes) -> Outcome | None:
+    return next((outcome for outcome in chain if outcome.result is Result.FAILED), None)
+
+
+def is_over(chain: ChainOutcomes) -> bool:
+    """Whether a chain was carried out or has failed; otherwise it says nothing yet."""
+    return chain_failure(chain) is not None or all(outcome.result is Result.DONE for outcome in chain)
+
+
+def in_place_event(name: str, revision: str, failure: Outcome | None) -> EventNote:
+    """`revision` is named in brackets, where the kind names it."""
+    suffix = f"(revision {revision})" if revision else ""
+    if failure is None:
+        message = f"successfully update pod {name} in-place{suffix}"
+        return EventNote(reason="SuccessfulUpdatePodInPlace", message=message)
+    return warning("FailedUpdatePodInPlace", f"failed to update pod {name} in-place{suffix}: {failure.message}")
+
+
+def pull_job_events(outcome: Outcome) -> Iterator[EventNote]:
+    """Both kinds are Normal (IPU-153): a rollout goes on without its images pulled ahead."""
+    action = outcome.action
+    if action.target.resource != IMAGE_PULL_JOBS or action.verb is not Verb.CREATE:
+        return
+    name, image = action.target.name, action.body.get("spec", {}).get("image", "")
+    if outcome.result is Result.DONE:
+        yield EventNote(reason="CreatedImagePullJob", message=f"created ImagePullJob {name} for image: {image}")
+    else:
+        message = f"failed to create ImagePullJob {name} for image: {image}: {outcome.message}"
+        yield EventNote(reason="FailedCreateImagePullJob", message=shortened(message, LONGEST_MESSAGE))
+
+
+def budget_events(judgement: Judgement | None) -> Iterator[EventNote]:
+    if judgement is None:
+        return
+    if judgement.stop is not None and judgement.stop.is_new:
+        yield warning(FAILURE_BUDGET, judgement.stop.message)
+    elif judgement.ended:
+        yield EventNote(reason="FailureBudgetCleared", message=f"the rollout may go on: {judgement.ended}")

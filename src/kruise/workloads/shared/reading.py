@@ -1,0 +1,69 @@
+"""What a snapshot of a workload is read from the stores with, whatever its kind."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kruise.api.meta import Object, controller_of
+from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
+from kruise.api.native.pod import PODS, Pod
+from kruise.machinery.codec import evolve
+from kruise.machinery.spec import OWNER, OWNER_INDEX, View
+from kruise.machinery.watched import Watched
+
+TASKS_PER_WORKER = 10
+"""A worker here is a task that mostly waits for the API server, not a thread. With three of them, two hundred workloads
+would stand in line while the server has nothing to do."""
+PRE_DOWNLOAD_GATE = "PreDownloadImageForInPlaceUpdate"
+
+_PACE_PER_POD = 40e-6
+_PACE_OF_FEW_PODS = 160e-6
+_LONG_ENOUGH = 0.08
+"""Seconds in which a pass over some hundred pods gathers enough changes to be worth its while."""
+_BY_NAME = "owner-name"
+_ORPHANS = "orphans"
+
+
+def _by_owner_name(revision: ControllerRevision) -> tuple[str, ...]:
+    """Revisions of another owner of the same name, of whatever kind, may hold a name that ours would have."""
+    reference = controller_of(revision)
+    return (f"{revision.metadata.namespace}/{reference.name}",) if reference is not None else ()
+
+
+def _orphans(revision: ControllerRevision) -> tuple[str, ...]:
+    return (revision.metadata.namespace,) if controller_of(revision) is None else ()
+
+
+WATCHED_PODS = Watched(PODS, indexes=OWNER_INDEX)
+WATCHED_REVISIONS = Watched(CONTROLLER_REVISIONS, indexes={_BY_NAME: _by_owner_name, _ORPHANS: _orphans})
+
+
+def pods_of(view: View, uid: str) -> tuple[Pod, ...]:
+    """The pods of an owner; one whose deletion was answered but not yet seen is shown as what it is."""
+    store = view.store(PODS)
+    return tuple(
+        _terminating(pod, view.now) if store.is_terminating(pod) else pod for pod in store.by_index(OWNER, uid)
+    )
+
+
+def _terminating(pod: Pod, now: datetime) -> Pod:
+    if pod.metadata.deletion_timestamp is not None:
+        return pod
+    return evolve(pod, metadata=evolve(pod.metadata, deletion_timestamp=now))
+
+
+def revisions_near(view: View, owner: Object) -> tuple[ControllerRevision, ...]:
+    """The revisions that an owner may use or collide with: those of its name, and those of nobody."""
+    store, namespace = view.store(CONTROLLER_REVISIONS), owner.metadata.namespace
+    named = store.by_index(_BY_NAME, f"{namespace}/{owner.metadata.name}")
+    return (*named, *store.by_index(_ORPHANS, namespace))
+
+
+def has_resize_subresource(view: View) -> bool:
+    return view.server_version is None or view.server_version.at_least(1, 32)
+
+
+def pace_of(pods: int) -> float:
+    """Several times what deciding takes, so that most of a core is left for writing. A pod that became ready still
+    makes room for the next one within a quarter of a second."""
+    return max(min(pods * _PACE_OF_FEW_PODS, _LONG_ENOUGH), pods * _PACE_PER_POD)
