@@ -6,18 +6,22 @@ from typing import Annotated
 
 from kruise.api.apps.shared import (
     GROUP,
-    FailureBudgetStatus,
     InPlaceUpdateStrategy,
     IntOrPercent,
     Lifecycle,
+    MinReadySeconds,
+    PodUpdatePolicy,
+    Replicas,
     UpdatePriorityStrategy,
     UpdateScatterTerm,
+    UpdateType,
     WorkloadCondition,
+    WorkloadSpec,
+    WorkloadStatus,
 )
-from kruise.api.meta import Condition, LabelSelector, ObjectMeta
-from kruise.api.native.apps import EMPTY_OBJECT
+from kruise.api.meta import Condition, ObjectMeta
 from kruise.api.resource import Resource
-from kruise.api.schema import About, Int32, Int64
+from kruise.api.schema import About, Int32
 from kruise.machinery.codec import Raw, Struct, field
 
 
@@ -90,44 +94,20 @@ class CloneSetRollout(Struct):
 class RollingUpdateCloneSetStrategy(CloneSetRollout):
     """How pods go over to a new template."""
 
-    pod_update_policy: Annotated[
-        str,
-        About(
-            "How a pod is updated. ReCreate: it is deleted and a new one is made. InPlaceIfPossible: its containers "
-            "are changed where that suffices, else it is recreated. InPlaceOnly: it is never recreated, and a change "
-            "that would need it is an error. ReCreate if absent."
-        ),
-    ] = ""
+    pod_update_policy: PodUpdatePolicy = ""
 
 
 class CloneSetUpdateStrategy(Struct):
     """When and how pods go over to a new template."""
 
-    type: Annotated[
-        str,
-        About(
-            "RollingUpdate: pods are updated step by step. OnDelete: only pods that are made anew, after somebody has "
-            "deleted their predecessors, get the new template. RollingUpdate if absent."
-        ),
-    ] = ""
+    type: UpdateType = ""
     rolling_update: Annotated[RollingUpdateCloneSetStrategy | None, About("How a rolling update proceeds.")] = None
 
 
-class CloneSetBase(Struct):
+class CloneSetBase(WorkloadSpec):
     """What is wanted, as far as both versions say it alike."""
 
-    replicas: Annotated[Int32 | None, About("How many pods are wanted. 1 if absent.")] = None
-    selector: Annotated[
-        LabelSelector,
-        About(
-            "The labels by which the CloneSet knows its pods. They must be among the labels of the template, and the "
-            "selector cannot be changed later.",
-            required=True,
-        ),
-    ] = LabelSelector()
-    template: Annotated[
-        Raw, About("The pods to make: metadata and spec as in a Deployment's template.", required=True)
-    ] = EMPTY_OBJECT
+    replicas: Replicas = None
     volume_claim_templates: Annotated[
         tuple[Raw, ...],
         About(
@@ -135,12 +115,7 @@ class CloneSetBase(Struct):
             "in the template. A change affects new pods only."
         ),
     ] = ()
-    revision_history_limit: Annotated[
-        Int32 | None, About("How many revisions are kept that no pod uses any more. 10 if absent.")
-    ] = None
-    min_ready_seconds: Annotated[
-        Int32, About("How many seconds a pod must be ready before it counts as available. 0 if absent.")
-    ] = 0
+    min_ready_seconds: MinReadySeconds = 0
     lifecycle: Annotated[Lifecycle | None, About("Hooks that hold pods until somebody else lets them go on.")] = None
     progress_deadline_seconds: Annotated[
         Int32 | None,
@@ -160,10 +135,9 @@ class CloneSetSpec(CloneSetBase):
     )
 
 
-class CloneSetStatus(Struct):
+class CloneSetStatus(WorkloadStatus):
     """What was last seen."""
 
-    observed_generation: Annotated[Int64, About("The generation of the CloneSet that this status belongs to.")] = 0
     replicas: Annotated[Int32, About("Number of pods, finished and terminating ones left out.", required=True)] = 0
     ready_replicas: Annotated[Int32, About("Number of pods that are ready.", required=True)] = 0
     available_replicas: Annotated[
@@ -180,9 +154,6 @@ class CloneSetStatus(Struct):
     ] = 0
     update_revision: Annotated[str, About("Name of the ControllerRevision of the present template.")] = ""
     current_revision: Annotated[str, About("Name of the ControllerRevision that all pods had last.")] = ""
-    collision_count: Annotated[
-        Int32 | None, About("How often the name of a new revision was taken by another; it goes into the next name.")
-    ] = None
     conditions: Annotated[
         tuple[Condition, ...],
         About(
@@ -191,10 +162,6 @@ class CloneSetStatus(Struct):
         ),
     ] = ()
     label_selector: Annotated[str, About("The selector in text form, for the scale subresource.")] = ""
-    failure_budget: Annotated[
-        FailureBudgetStatus | None,
-        About("What is remembered of a rollout that stopped because of its failure budget. Absent where none has."),
-    ] = None
 
 
 class CloneSet(Struct):

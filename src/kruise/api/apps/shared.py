@@ -6,15 +6,17 @@ from datetime import datetime
 from typing import Annotated
 
 from kruise.api.meta import LabelSelector
-from kruise.api.schema import About, Int32
-from kruise.machinery.codec import Struct, field
+from kruise.api.native.apps import EMPTY_OBJECT
+from kruise.api.schema import About, Int32, Int64
+from kruise.machinery.codec import Raw, Struct, field
 
 GROUP = "apps.kruise.io"
 
 RE_CREATE, IN_PLACE_IF_POSSIBLE, IN_PLACE_ONLY = "ReCreate", "InPlaceIfPossible", "InPlaceOnly"
 POD_UPDATE_POLICIES = (RE_CREATE, IN_PLACE_IF_POSSIBLE, IN_PLACE_ONLY)
 IN_PLACE_POLICIES = (IN_PLACE_IF_POSSIBLE, IN_PLACE_ONLY)
-ON_DELETE = "OnDelete"
+ROLLING_UPDATE, ON_DELETE = "RollingUpdate", "OnDelete"
+UPDATE_STRATEGIES = (ROLLING_UPDATE, ON_DELETE)
 
 PREDOWNLOAD_PARALLELISM = "apps.kruise.io/image-predownload-parallelism"
 PREDOWNLOAD_TIMEOUT = "apps.kruise.io/image-predownload-timeout-seconds"
@@ -22,6 +24,45 @@ PREDOWNLOAD_MIN_READY = "apps.kruise.io/image-predownload-min-updated-ready-pods
 """Annotations of workloads in v1alpha1 that later became fields of `InPlaceUpdateStrategy`."""
 
 IntOrPercent = int | str
+
+Replicas = Annotated[Int32 | None, About("How many pods are wanted. 1 if absent.")]
+MinReadySeconds = Annotated[
+    Int32, About("How many seconds a pod must be ready before it counts as available. 0 if absent.")
+]
+PodUpdatePolicy = Annotated[
+    str,
+    About(
+        "How a pod is updated. ReCreate: it is deleted and a new one is made. InPlaceIfPossible: its containers "
+        "are changed where that suffices, else it is recreated. InPlaceOnly: it is never recreated, and a change "
+        "that would need it is an error. ReCreate if absent."
+    ),
+]
+UpdateType = Annotated[
+    str,
+    About(
+        "RollingUpdate: pods are updated step by step. OnDelete: only pods that are made anew, after somebody has "
+        "deleted their predecessors, get the new template. RollingUpdate if absent."
+    ),
+]
+
+
+class WorkloadSpec(Struct):
+    """What every workload says of its pods."""
+
+    selector: Annotated[
+        LabelSelector,
+        About(
+            "The labels by which the workload knows its pods. They must be among the labels of the template, and the "
+            "selector cannot be changed later.",
+            required=True,
+        ),
+    ] = LabelSelector()
+    template: Annotated[
+        Raw, About("The pods to make: metadata and spec as in a Deployment's template.", required=True)
+    ] = EMPTY_OBJECT
+    revision_history_limit: Annotated[
+        Int32 | None, About("How many revisions are kept that no pod uses any more. 10 if absent.")
+    ] = None
 
 
 class LifecycleHook(Struct):
@@ -168,3 +209,16 @@ class FailureBudgetStatus(Struct):
     failed: Annotated[Int32, About("The most pods that were seen to have failed at it.")] = 0
     budget: Annotated[str, About("The number or percentage of pods that may fail, as the annotation had it.")] = ""
     pods: Annotated[tuple[FailedPod, ...], About("The first of the pods that failed.")] = ()
+
+
+class WorkloadStatus(Struct):
+    """What every workload tells of itself."""
+
+    observed_generation: Annotated[Int64, About("The generation of the object that this status belongs to.")] = 0
+    collision_count: Annotated[
+        Int32 | None, About("How often the name of a new revision was taken by another; it goes into the next name.")
+    ] = None
+    failure_budget: Annotated[
+        FailureBudgetStatus | None,
+        About("What is remembered of a rollout that stopped because of its failure budget. Absent where none has."),
+    ] = None
