@@ -46,6 +46,8 @@ class Version:
     has_status: bool = True
     scale: Scale | None = None
     columns: Sequence[Column] = ()
+    open_objects: Sequence[str] = ()
+    """Paths of objects, such as `spec.lifecycle.preDelete`, that tolerate members which the schema does not know."""
 
 
 def definition(
@@ -89,7 +91,7 @@ def _version(version: Version) -> Definition:
         "name": version.name,
         "served": version.is_served,
         "storage": version.is_stored,
-        "schema": {"openAPIV3Schema": object_schema(version.type)},
+        "schema": {"openAPIV3Schema": _schema(version)},
     }
     subresources: Definition = {}
     if version.has_status:
@@ -101,6 +103,16 @@ def _version(version: Version) -> Definition:
     if version.columns:
         result["additionalPrinterColumns"] = [_column(column) for column in version.columns]
     return result
+
+
+def _schema(version: Version) -> Definition:
+    schema = object_schema(version.type)
+    for path in version.open_objects:
+        part = schema
+        for name in path.split("."):
+            part = part["properties"][name]
+        part["x-kubernetes-preserve-unknown-fields"] = True
+    return schema
 
 
 def _scale(scale: Scale) -> Definition:

@@ -12,22 +12,45 @@ import pytest
 from kruise.admission import configurations
 from kruise.admission.review import REVIEW_VERSIONS
 from kruise.api import definitions
-from kruise.api.apps.definitions import CLONE_SET_DEFINITION
+from kruise.api.apps.definitions import CLONE_SET_DEFINITION, DAEMON_SET_DEFINITION, STATEFUL_SET_DEFINITION
 from kruise.manager.installation.manifests import manifests
 
 FACTS = json.loads((Path(__file__).parents[1] / "data" / "crd-fields.json").read_text())
-DEFINITIONS = {item["metadata"]["name"]: item for item in (CLONE_SET_DEFINITION,)}
-OURS = {
-    "clonesets.apps.kruise.io": {
-        "status.failureBudget": {"type": "object"},
-        "status.failureBudget.revision": {"type": "string"},
-        "status.failureBudget.failed": {"type": "integer", "format": "int32"},
-        "status.failureBudget.budget": {"type": "string"},
-        "status.failureBudget.pods": {"type": "array"},
-        "status.failureBudget.pods[]": {"type": "object"},
-        "status.failureBudget.pods[].name": {"type": "string"},
-        "status.failureBudget.pods[].failure": {"type": "string"},
-    }
+DEFINITIONS = {
+    item["metadata"]["name"]: item for item in (CLONE_SET_DEFINITION, STATEFUL_SET_DEFINITION, DAEMON_SET_DEFINITION)
+}
+_FAILURE_BUDGET: dict[str, Any] = {
+    "status.failureBudget": {"type": "object"},
+    "status.failureBudget.revision": {"type": "string"},
+    "status.failureBudget.failed": {"type": "integer", "format": "int32"},
+    "status.failureBudget.budget": {"type": "string"},
+    "status.failureBudget.pods": {"type": "array"},
+    "status.failureBudget.pods[]": {"type": "object"},
+    "status.failureBudget.pods[].name": {"type": "string"},
+    "status.failureBudget.pods[].failure": {"type": "string"},
+}
+_UPDATE_TIME = {"status.conditions[].lastUpdateTime": {"type": "string", "format": "date-time"}}
+_TOLERANT = {"type": "object", "open": True}
+_HOOKS = {f"spec.lifecycle.{hook}": _TOLERANT for hook in ("preNormal", "inPlaceUpdate", "preDelete")}
+_NUMBER = {"type": "integer", "format": "int32"}
+_LATER_STATUS = {
+    "status.updatedReadyReplicas": _NUMBER,
+    "status.updatedAvailableReplicas": _NUMBER,
+    "status.volumeClaims": {"type": "array"},
+    "status.volumeClaims[]": {"type": "object"},
+    "status.volumeClaims[].volumeClaimName": {"type": "string", "required": True},
+    "status.volumeClaims[].compatibleReplicas": {**_NUMBER, "required": True},
+    "status.volumeClaims[].compatibleReadyReplicas": {**_NUMBER, "required": True},
+}
+OURS: dict[tuple[str, str], dict[str, Any]] = {
+    ("clonesets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET,
+    ("clonesets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET,
+    # The status in v1alpha1 is whole: what it lacked, every write through v1alpha1 would take away.
+    ("statefulsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _UPDATE_TIME | _LATER_STATUS,
+    # ST-144: a well-known manifest has more in a hook.
+    ("statefulsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _UPDATE_TIME | _HOOKS,
+    ("daemonsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _UPDATE_TIME,
+    ("daemonsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _UPDATE_TIME,
 }
 """Fields that only PyKruise has. A manifest never has to name them; `docs/cloneset-differences.md` tells of them."""
 VERSIONS = [(name, version) for name in DEFINITIONS for version in FACTS[name]["versions"]]
@@ -74,13 +97,13 @@ def facts_of(schema: dict[str, Any], *, is_required: bool) -> dict[str, Any]:
 @pytest.mark.parametrize(("name", "version"), VERSIONS)
 def test_fields_are_those_listed(name: str, version: str) -> None:
     """Type, format, required, list and map type, default and openness of each: neither less nor more, but for ours
-    (CS-5)."""
-    assert dict(walk(schema_of(name, version))) == FACTS[name]["versions"][version]["fields"] | OURS[name]
+    (CS-5, ST-5, ST-9, DS-4)."""
+    assert dict(walk(schema_of(name, version))) == FACTS[name]["versions"][version]["fields"] | OURS[name, version]
 
 
 @pytest.mark.parametrize(("name", "version"), VERSIONS)
 def test_subresources_and_columns_are_those_listed(name: str, version: str) -> None:
-    """CS-3, CS-4."""
+    """CS-3, CS-4, ST-3, ST-4, DS-2, DS-3."""
     facts, ours = FACTS[name]["versions"][version], versions_of(DEFINITIONS[name])[version]
     assert ours["subresources"] == facts["subresources"]
     columns = [{k: v for k, v in column.items() if k != "description"} for column in ours["additionalPrinterColumns"]]
@@ -90,7 +113,7 @@ def test_subresources_and_columns_are_those_listed(name: str, version: str) -> N
 
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_names_scope_and_versions_are_those_listed(name: str) -> None:
-    """CS-1, CS-2."""
+    """CS-1, CS-2, ST-1, ST-2, DS-1, DS-2."""
     facts, spec = FACTS[name], DEFINITIONS[name]["spec"]
     assert name == f"{facts['plural']}.{facts['group']}"
     assert spec["group"] == facts["group"]
@@ -123,9 +146,10 @@ def test_every_field_is_described(name: str, version: str) -> None:
     assert list(undescribed(schema_of(name, version), "")) == []
 
 
-def test_conversion_names_the_installed_service() -> None:
-    """CS-2: the stanza is complete from the start, and is the one that a manager in the cluster wants."""
-    conversion = CLONE_SET_DEFINITION["spec"]["conversion"]
+@pytest.mark.parametrize("name", DEFINITIONS)
+def test_conversion_names_the_installed_service(name: str) -> None:
+    """CS-2, ST-2, DS-2: the stanza is complete from the start, and is the one that a manager in the cluster wants."""
+    conversion = DEFINITIONS[name]["spec"]["conversion"]
     service = next(manifest for manifest in manifests([]) if manifest["kind"] == "Service")["metadata"]
     endpoint = configurations.ServiceEndpoint(service["namespace"], service["name"])
     assert conversion["strategy"] == "Webhook"
