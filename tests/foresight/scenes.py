@@ -28,10 +28,16 @@ Objects = Mapping[Resource[Any], Sequence[Any]]
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 LATER = timedelta(hours=1)
 KEY = Key("demo", "web")
-_NODES = tuple(
-    codec.convert({"metadata": {"name": f"node-{number}", "resourceVersion": str(number)}}, Node)
-    for number in (1, 2, 3)
-)
+
+
+def node(number: int, *, cpu: str = "8", pods: int = 110, **more: Any) -> Node:
+    """`more` are fields of the spec, and `labels`."""
+    metadata = {"name": f"node-{number}", "resourceVersion": str(number), "labels": more.pop("labels", {})}
+    allocatable = {"cpu": cpu, "memory": "16Gi", "pods": str(pods)}
+    return codec.convert({"metadata": metadata, "spec": more, "status": {"allocatable": allocatable}}, Node)
+
+
+_NODES = tuple(node(number) for number in (1, 2, 3))
 
 
 def manifest(replicas: int = 5, image: str = "nginx:1", *, rolling: Json | None = None, **spec: Any) -> Json:

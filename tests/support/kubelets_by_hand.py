@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Container, ContainerStatus, Pod, PodStatus
 from kruise.machinery import codec
 from kruise.model import agent, kubelet, podstates
 from kruise.model.images import ImageIds
-from kruise.model.nodes import place
 from kruise.model.world import World
 
 
@@ -38,10 +38,15 @@ class Kubelets:
         if pod.status.phase in ("Failed", "Succeeded") or pod.spec.scheduling_gates:
             return False
         if not pod.spec.node_name:
-            load = Counter(other.spec.node_name for other in self._world.store(PODS).list())
-            self._world.put(PODS, kubelet.bound(pod, place(self._world, load), self._world.now))
+            self._world.put(PODS, kubelet.bound(pod, self._node(), self._world.now))
             return True
         return self._put(pod, next(self._statuses(pod), pod.status))
+
+    def _node(self) -> str:
+        """The one with the fewest pods."""
+        load = Counter(pod.spec.node_name for pod in self._world.store(PODS).list())
+        names = (node.metadata.name for node in self._world.store(NODES).list())
+        return min(names, key=lambda name: (load[name], name), default="a-node")
 
     def crash(self, pod: Pod) -> None:
         """All containers start anew."""

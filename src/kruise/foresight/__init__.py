@@ -5,6 +5,8 @@ Nothing here talks to a cluster. Objects come in as they were read, a `Forecast`
     needed       what to read                          (needs.py)
     foresee      objects and a change in, forecast out (foreseeing.py)
 
+Pods that a change makes find nodes, or do not, by the rules of the scheduler (`kruise.model.room`).
+
     admitting, learning -> playing (controllers in `kruise.model`) -> watching (moves, waves) -> telling, warnings
 """
 

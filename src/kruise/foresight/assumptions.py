@@ -17,19 +17,22 @@ _STEPS = {
 }
 
 
-def of(times: Times, failures: Failures, *, hooks: bool, is_cut: bool) -> tuple[str, ...]:
+def of(times: Times, failures: Failures, *, has_looked_for_room: bool, hooks: bool, is_cut: bool) -> tuple[str, ...]:
     """`hooks`: some held pods, and were answered."""
-    return tuple(_all(times, failures, hooks=hooks, is_cut=is_cut))
+    return tuple(_all(times, failures, has_looked_for_room, hooks, is_cut))
 
 
-def _all(times: Times, failures: Failures, *, hooks: bool, is_cut: bool) -> Iterator[str]:
+def _all(times: Times, failures: Failures, has_looked_for_room: bool, hooks: bool, is_cut: bool) -> Iterator[str]:
     learnt = [name for name in _STEPS if name in times.learnt]
     assumed = [name for name in _STEPS if name not in times.learnt]
     if learnt:
         yield f"a pod takes {_durations(times, learnt)}: the median of its pods"
     if assumed:
         yield f"a pod takes {_durations(times, assumed)}: assumed, no pod tells"
-    yield "every new or changed pod finds a node and becomes ready"
+    if has_looked_for_room:
+        yield "every new or changed pod that finds a node becomes ready, and nobody else takes room or makes some"
+    else:
+        yield "every new or changed pod finds a node and becomes ready"
     if failures.broken:
         yield f"pods that are down now stay down until they are changed: {listed(failures.broken)}"
     if failures.revisions:

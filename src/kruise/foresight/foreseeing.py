@@ -31,6 +31,7 @@ def foresee(
     changed: Mapping[str, Any],
     objects: Mapping[Resource[Any], Sequence[Any]],
     *,
+    elsewhere: Sequence[Pod] | None = (),
     features: Sequence[Feature],
     settings: Settings,
     now: datetime,
@@ -43,13 +44,19 @@ def foresee(
 
     `changed` is the whole object as it would be sent, in any served version of its kind. `objects` are what
     `kruise.foresight.needs.needed` names, and under `subject` the object as it is now; without it, it is a new one.
+    Pods find nodes where `objects` has Nodes, beside the pods that are `elsewhere` in the cluster. Without Nodes, room
+    is not looked at.
+
     Raises RefusedError where admission would refuse the change, UnknownKindError where the kind is not described.
+    Where `elsewhere` is None: RoomNotReadError as soon as a pod needs a node. Most updates in place need none, and so
+    nobody has to read all pods of a cluster for them.
     """
     scene = stage(
         subject,
         key,
         changed,
         objects,
+        elsewhere=elsewhere,
         features=features,
         settings=settings,
         now=now,
@@ -72,7 +79,7 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
     words = telling.Words(kind, after, playing.revisions, gates)
     waves = waves_of(watcher, words.move_of)
     behind = () if playing.is_cut else telling.staying(playing.plan, pods, frozenset(scene.down()), target)
-    last = () if playing.is_cut else telling.last_stops(playing.plan, watcher.last_change, playing.failures)
+    last = () if playing.is_cut else telling.last_stops(playing.plan, pods, watcher.last_change, playing.failures)
     limits, replicas, replicas_before = kind.limits(scene.wanted), scene.replicas, scene.replicas_before
     unavailable, surge = limits.unavailable, limits.surge
     forecast = Forecast(
@@ -86,7 +93,7 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
         stops=(*telling.hook_stops(playing.hooks), *last),
         staying=behind,
         warnings=(),
-        assumptions=assumptions.of(scene.times, scene.failures, hooks=bool(playing.hooks), is_cut=playing.is_cut),
+        assumptions=_assumptions(scene),
         replicas=replicas,
         available_before=scene.available_before,
         fewest_available=watcher.fewest_available,
@@ -112,6 +119,17 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
             refusals=frozenset(words.refusals),
             dropped=tuple(playing.dropped),
         ),
+    )
+
+
+def _assumptions(scene: Stage) -> tuple[str, ...]:
+    playing = scene.playing
+    return assumptions.of(
+        scene.times,
+        scene.failures,
+        has_looked_for_room=scene.has_looked_for_room,
+        hooks=bool(playing.hooks),
+        is_cut=playing.is_cut,
     )
 
 

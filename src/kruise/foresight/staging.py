@@ -23,6 +23,7 @@ from kruise.foresight.watching import Watcher
 from kruise.machinery import codec
 from kruise.model.agent import has_agent
 from kruise.model.nodes import Nodes
+from kruise.model.room import EndlessRoom, NodeRoom, Room, RoomNotRead
 from kruise.model.times import Times
 from kruise.model.world import World
 
@@ -58,6 +59,8 @@ class Stage:
     pods_before: tuple[Pod, ...]
     down_before: tuple[str, ...]
     available_before: int
+    has_looked_for_room: bool
+    """False: every pod is taken to find a node."""
 
     def pods(self) -> list[Pod]:
         """The subject's pods that are there now."""
@@ -74,6 +77,7 @@ def stage(
     changed: Mapping[str, Any],
     objects: Mapping[Resource[Any], Sequence[Any]],
     *,
+    elsewhere: Sequence[Pod] | None = (),
     features: Sequence[Feature],
     settings: Settings,
     now: datetime,
@@ -99,7 +103,8 @@ def stage(
     for pod in pods:
         watcher.prime(pod)
     failures, times = failing.of(pods), learn(pods)
-    nodes = Nodes(world, times, failure_of=failures.reason, reports=has_agent(pods))
+    room = _room(objects, elsewhere)
+    nodes = Nodes(world, times, failure_of=failures.reason, reports=has_agent(pods), room=room)
     playing = Playing(
         kind,
         key,
@@ -131,7 +136,17 @@ def stage(
         pods_before=tuple(pods),
         down_before=_down(kind, wanted, pods, now),
         available_before=watcher.available,
+        has_looked_for_room=NODES in objects,
     )
+
+
+def _room(objects: Mapping[Resource[Any], Sequence[Any]], elsewhere: Sequence[Pod] | None) -> Room:
+    if NODES not in objects:
+        return EndlessRoom()
+    if elsewhere is None:
+        return RoomNotRead()
+    read = {pod.metadata.uid for pod in objects.get(PODS, ())}
+    return NodeRoom(objects[NODES], (pod for pod in elsewhere if pod.metadata.uid not in read))
 
 
 def _key(obj: Any) -> Key:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kruise.api.native.apps import ControllerRevision
@@ -19,7 +19,13 @@ from kruise.inplace.state import UpdateSpec
 from kruise.machinery.causes import Meaning
 from kruise.machinery.plan import Held, Plan
 from kruise.machinery.revision_names import short_hash
+from kruise.machinery.wording import plural
 from kruise.model import podstates
+from kruise.workloads.shared.causes import UNSCHEDULED
+
+_MAKE_ROOM = (
+    "make room on the nodes, or change what the template asks of them: requests, nodeSelector, affinity, tolerations"
+)
 
 
 class Words:
@@ -98,11 +104,13 @@ def hook_stops(hooks: Mapping[str, AnsweredHook]) -> tuple[Stop, ...]:
     )
 
 
-def last_stops(plan: Plan, at: float, failures: Mapping[str, str]) -> tuple[Stop, ...]:
+def last_stops(plan: Plan, pods: Iterable[Pod], at: float, failures: Mapping[str, str]) -> tuple[Stop, ...]:
     """What holds whom in the end, by cause."""
+    homeless = _homeless(pods)
     groups: dict[Meaning, list[Held]] = {}
     for held in plan.held:
-        groups.setdefault(held.causes[0].meaning, []).append(held)
+        if held.target.resource != PODS or held.target.name not in homeless:
+            groups.setdefault(held.causes[0].meaning, []).append(held)
     stops = [
         Stop(
             meaning=meaning,
@@ -113,6 +121,7 @@ def last_stops(plan: Plan, at: float, failures: Mapping[str, str]) -> tuple[Stop
         )
         for meaning, members in groups.items()
     ]
+    stops += _without_node(homeless, at)
     stops += (
         Stop(meaning=REFUSED, at=at, message=f"{what} is refused: {error}", remedy="see who refuses it, and why")
         for what, error in failures.items()
@@ -120,17 +129,43 @@ def last_stops(plan: Plan, at: float, failures: Mapping[str, str]) -> tuple[Stop
     return tuple(stops)
 
 
+def _homeless(pods: Iterable[Pod]) -> dict[str, str]:
+    """Why no node takes a pod, by its name."""
+    return {pod.metadata.name: why for pod in pods if is_active(pod) and (why := podstates.homeless(pod))}
+
+
+def _without_node(homeless: Mapping[str, str], at: float) -> Iterator[Stop]:
+    """Pods that find no node; those for the same reason together."""
+    groups: dict[str, list[str]] = {}
+    for name, why in homeless.items():
+        groups.setdefault(why, []).append(name)
+    for why, names in groups.items():
+        find = "finds" if len(names) == 1 else "find"
+        yield Stop(
+            meaning=UNSCHEDULED,
+            at=at,
+            message=f"{plural(len(names), 'pod')} {find} no node: {why}",
+            remedy=_MAKE_ROOM,
+            pods=tuple(names),
+        )
+
+
 def staying(plan: Plan, pods: Iterable[Pod], unavailable: frozenset[str], target: str) -> tuple[Staying, ...]:
     """Pods that are not where they should be in the end: held by something, or not serving.
 
     `unavailable` are the names of pods that do not serve; `target` is the revision that all pods are to have.
     """
+    pods = list(pods)
+    homeless = _homeless(pods)
     causes = {held.target.name: held.causes[0] for held in plan.held if held.target.resource == PODS}
     found = []
     for pod in pods:
         name, revision = pod.metadata.name, pod.metadata.labels.get(keys.REVISION_LABEL, "")
         cause = causes.get(name)
-        if cause is not None:
+        if name in homeless:
+            message = f"no node takes it: {homeless[name]}"
+            found.append(Staying(pod=name, revision=revision, meaning=UNSCHEDULED, message=message, remedy=_MAKE_ROOM))
+        elif cause is not None:
             found.append(
                 Staying(
                     pod=name,

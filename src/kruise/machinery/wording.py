@@ -11,6 +11,11 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + rest
 
 
+def plural(count: int, noun: str) -> str:
+    """`1 pod`, `2 pods`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 

@@ -7,5 +7,6 @@ cases of `tests/foresight_reality`.
     world        objects in the stores that controllers read; writes as a server answers them; time    (patching)
     loop         controllers over a world: keys, passes, wakes; deaths and late plans for tests
     nodes        what happens to pods by itself, in its usual time                                     (times)
+    room         where new pods go, and which find no node
     kubelet      the steps themselves, as values                                     (podstates, images, agent)
 """

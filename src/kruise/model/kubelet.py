@@ -34,6 +34,13 @@ def bound(pod: Pod, node: str, now: datetime) -> Pod:
     return codec.evolve(pod, spec=codec.evolve(pod.spec, node_name=node), status=status)
 
 
+def unscheduled(pod: Pod, message: str, now: datetime) -> Pod:
+    """No node takes it, and the scheduler says why."""
+    waiting = Condition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
+    conditions = podstates.with_conditions(pod, [waiting], now)
+    return codec.evolve(pod, status=codec.evolve(pod.status, phase="Pending", conditions=conditions))
+
+
 def started(
     pod: Pod,
     container: Container,

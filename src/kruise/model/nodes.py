@@ -2,7 +2,8 @@
 
 A new pod gets a node, starts and becomes ready. A container whose image changed, or whose environment did, restarts;
 its pod is not ready meanwhile. `Ready` follows from the containers and the readiness gates, as a kubelet has it. A
-deleted pod ends after a while. Each step takes its typical time, the same for every pod.
+deleted pod ends after a while. Each step takes its typical time, the same for every pod. One that finds no node waits
+until another one leaves.
 
 Pods that are down in the beginning stay down until they are changed. One that only began lately goes on.
 """
@@ -11,12 +12,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 from kruise.api.native.container_reasons import NO_IMAGE
-from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Container, ContainerStatus, Pod, PodStatus, condition
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.inplace import keys
@@ -24,20 +23,28 @@ from kruise.inplace.hashes import metadata_env
 from kruise.machinery import codec
 from kruise.model import agent, kubelet, podstates
 from kruise.model.images import ImageIds
+from kruise.model.room import EndlessRoom, NoRoomError, Room
 from kruise.model.times import Times
 from kruise.model.world import World
 
 _APART = 0.02
 """Seconds between pods that become ready together."""
 _MANY = 100
-_NOWHERE = "a-node"
-"""Where pods go when no node was read."""
 
 
 class Nodes:
-    """`failure_of` is asked at each start why a pod like this is known not to become ready; empty: it does."""
+    """`failure_of` is asked at each start why a pod like this is known not to become ready; empty: it does. `room` says
+    where new pods go."""
 
-    def __init__(self, world: World, times: Times, *, failure_of: Callable[[Pod], str], reports: bool) -> None:
+    def __init__(
+        self,
+        world: World,
+        times: Times,
+        *,
+        failure_of: Callable[[Pod], str],
+        reports: bool,
+        room: Room | None = None,
+    ) -> None:
         self._world = world
         self._times = times
         self._failure_of = failure_of
@@ -50,8 +57,10 @@ class Nodes:
         """Uids of pods whose containers are newer than what the agent has told of them."""
         self._last_start: tuple[datetime | None, int] = (None, 0)
         """When a pod was last set going, and how many before it together with it."""
-        self._load: Counter[str] = Counter()
-        """Pods by node."""
+        self._room = room or EndlessRoom()
+        self._homeless: dict[str, Pod] = {}
+        """Pods that found no node, by uid; tried again when another one leaves."""
+        self._tries_again = False
 
     def begin(self) -> None:
         """Take over what is there, and hear of everything from now on."""
@@ -64,14 +73,18 @@ class Nodes:
     # News
 
     def _noticed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is None and new is not None and self._is_refused(new):
+            return
+        if self._room.saw(old, new) and self._homeless and not self._tries_again:
+            self._tries_again = True
+            self._world.after(self._times.schedule, self._try_again)
         if new is None:
             if old is not None:
                 self._restarts.pop(old.metadata.uid, None)
                 self._unreported.discard(old.metadata.uid)
-                self._load[old.spec.node_name] -= 1
+                self._homeless.pop(old.metadata.uid, None)
             return
         if old is None:
-            self._load[new.spec.node_name] += 1
             self._came(new)
             return
         if new.metadata.deletion_timestamp is not None:
@@ -80,8 +93,6 @@ class Nodes:
             return
         if old.spec is not new.spec and new.spec.node_name:
             if not old.spec.node_name:
-                self._load[""] -= 1
-                self._load[new.spec.node_name] += 1
                 self._later(self._times.start + self._times.ready + self._apart(), self._started, new)
                 return
             self._changed(old, new)
@@ -98,6 +109,8 @@ class Nodes:
         elif not pod.spec.node_name:
             if podstates.is_hopeful(pod, self._world.now):
                 self._later(self._times.schedule, self._bound, pod)
+            else:
+                self._homeless[pod.metadata.uid] = pod
         elif not pod.status.container_statuses or podstates.is_starting(pod):
             if podstates.is_hopeful(pod, self._world.now):
                 self._later(self._times.start + self._times.ready, self._started, pod)
@@ -186,7 +199,35 @@ class Nodes:
     def _bound(self, pod: Pod) -> None:
         if pod.spec.node_name or pod.metadata.deletion_timestamp is not None or pod.spec.scheduling_gates:
             return
-        self._world.put(PODS, kubelet.bound(pod, place(self._world, self._load), self._world.now))
+        try:
+            node = self._room.find(pod)
+        except NoRoomError as error:
+            self._homeless[pod.metadata.uid] = pod
+            self._refuse(pod, str(error))
+        else:
+            self._homeless.pop(pod.metadata.uid, None)
+            self._world.put(PODS, kubelet.bound(pod, node, self._world.now))
+
+    def _try_again(self) -> None:
+        self._tries_again = False
+        for pod in list(self._homeless.values()):
+            self._take(self._bound, pod.metadata.uid, pod)
+
+    def _is_refused(self, pod: Pod) -> bool:
+        """A new pod that names its node itself, which does not take it."""
+        if not pod.spec.node_name or pod.status.start_time is not None or pod.status.conditions:
+            return False
+        try:
+            self._room.check(pod)
+        except NoRoomError as error:
+            self._later(0.0, functools.partial(self._refuse, message=str(error)), pod)
+            return True
+        return False
+
+    def _refuse(self, pod: Pod, message: str) -> None:
+        after = kubelet.unscheduled(pod, message, self._world.now)
+        if after.status != pod.status:
+            self._world.put(PODS, after)
 
     def _started(self, pod: Pod) -> None:
         """A new pod runs and is ready: nothing that anybody decides lies between the two."""
@@ -313,15 +354,3 @@ class _Restart:
 
     since: datetime
     names: frozenset[str] = frozenset()
-
-
-def place(world: World, load: Mapping[str, int]) -> str:
-    """The usable node with the fewest of the pods that were read."""
-    names = (node.metadata.name for node in world.store(NODES).list() if _is_usable(node))
-    return min(names, key=lambda name: (load.get(name, 0), name), default=_NOWHERE)
-
-
-def _is_usable(node: Node) -> bool:
-    if node.spec.unschedulable or any(taint.effect in ("NoSchedule", "NoExecute") for taint in node.spec.taints):
-        return False
-    return all(item.status == "True" for item in node.status.conditions if item.type == "Ready")

@@ -23,11 +23,18 @@ _SECOND = timedelta(seconds=1)
 """Times on objects are cut to whole seconds."""
 
 
-def trouble(pod: Pod) -> str:
-    """Why a pod is down for good, in words; empty where its status names no trouble."""
+def homeless(pod: Pod) -> str:
+    """Why no node takes a pod, in words; empty: one does, or nobody has looked for one yet."""
     scheduled = condition(pod, "PodScheduled")
     if scheduled is not None and scheduled.status == "False":
         return scheduled.message or "it has no node"
+    return ""
+
+
+def trouble(pod: Pod) -> str:
+    """Why a pod is down for good, in words; empty where its status names no trouble."""
+    if without_node := homeless(pod):
+        return without_node
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting, ended = status.state.waiting, status.state.terminated
         if waiting is not None and waiting.reason not in GOING_WELL:

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from kruise.foresight.forecast import FieldChange, Move, Wave
 from kruise.foresight.rendering.report import Report
 from kruise.foresight.rendering.verdict import about, counts_text, last_stops
-from kruise.foresight.rendering.words import NAMES_SHOWN, duration, names_text, number
-from kruise.machinery.wording import shortened
+from kruise.foresight.rendering.words import NAMES_SHOWN, duration, names_text
+from kruise.machinery.wording import plural, shortened
 
 NEW_POD = "(new)"
 MOVES_LISTED = 30
@@ -100,7 +100,7 @@ def change_texts(report: Report, *, everything: bool = False) -> list[str]:
     shown = changes if everything else changes[:_CHANGES_SHOWN]
     texts = [_change_text(change) for change in shown]
     if len(changes) > len(shown):
-        texts.append(f"and {number(len(changes) - len(shown), 'more field')}")
+        texts.append(f"and {plural(len(changes) - len(shown), 'more field')}")
     return texts
 
 
@@ -176,7 +176,7 @@ def _names(report: Report, moves: Sequence[Move], shown: int | None) -> str:
     fresh = len(moves) - len(known)
     parts = [names_text(known, shown=shown)] if known else []
     if fresh:
-        parts.append(number(fresh, "new pod"))
+        parts.append(plural(fresh, "new pod"))
     return ", ".join(parts)
 
 

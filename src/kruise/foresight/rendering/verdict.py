@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from kruise.foresight.forecast import Forecast, How, Move, Stop
 from kruise.foresight.rendering.report import Report
-from kruise.foresight.rendering.words import duration, number
+from kruise.foresight.rendering.words import duration
 from kruise.machinery.causes import Act
-from kruise.machinery.wording import shortened
+from kruise.machinery.wording import plural, shortened
 
 
 class Verdict(enum.StrEnum):
@@ -80,8 +80,8 @@ def headline(report: Report) -> str:
     if not forecast.moves:
         changes = "no pod changes"
     else:
-        waves = number(len(forecast.waves), "wave")
-        changes = f"{number(len(forecast.moves), 'pod')} in {waves}: {counts_text(forecast.moves)}"
+        waves = plural(len(forecast.waves), "wave")
+        changes = f"{plural(len(forecast.moves), 'pod')} in {waves}: {counts_text(forecast.moves)}"
     match verdict:
         case Verdict.UNCHANGED:
             return changes

@@ -19,10 +19,6 @@ def duration(seconds: float) -> str:
     return "".join(shown) or "0s"
 
 
-def number(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def names_text(names: Sequence[str], *, shown: int | None = NAMES_SHOWN) -> str:
     """`a, b, c and 7 more`. `shown` None: all of them."""
     return listed(names, len(names) if shown is None else shown)

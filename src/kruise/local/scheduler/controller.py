@@ -13,11 +13,11 @@ from kruise.api.meta import Key
 from kruise.api.native.nodes import NAMESPACES, NODES, Namespace, Node
 from kruise.api.native.pod import PODS, Pod
 from kruise.local.scheduler.decide import Snapshot, conclude, decider
-from kruise.local.scheduler.exclusion import required_terms
 from kruise.local.scheduler.volumes import claim_names
 from kruise.local.storage_binding.objects import CLAIMS, STORAGE_CLASSES, VOLUMES, Claim
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View, no_keys
 from kruise.machinery.watched import Watched
+from kruise.scheduling.exclusion import required_terms
 
 NAME = "default-scheduler"
 KEY = Key("", NAME)

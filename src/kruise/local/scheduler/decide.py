@@ -15,8 +15,6 @@ from kruise.api.meta import Key, key_of
 from kruise.api.native.nodes import Namespace, Node
 from kruise.api.native.pod import PODS, Pod, condition
 from kruise.local.scheduler import causes
-from kruise.local.scheduler.messages import Unschedulable
-from kruise.local.scheduler.placing import Cluster, Load, Placement
 from kruise.local.scheduler.volumes import Storage
 from kruise.local.storage_binding.objects import CLAIMS, SELECTED_NODE, Claim, StorageClass, Volume
 from kruise.machinery import plan as plans
@@ -37,6 +35,8 @@ from kruise.machinery.plan import (
     single,
 )
 from kruise.machinery.times import format_time
+from kruise.scheduling.messages import Unschedulable
+from kruise.scheduling.placing import Cluster, Load, Placement
 
 SCHEDULED = "PodScheduled"
 UNSCHEDULABLE = "Unschedulable"
@@ -104,7 +104,7 @@ def decide(snapshot: Snapshot, load_of: Callable[[Pod], Load] = Load.of) -> Plan
     cluster = Cluster(
         snapshot.nodes,
         by_node,
-        storage=storage,
+        claims_of=storage.claims_of,
         namespaces={item.metadata.name: item.metadata.labels for item in snapshot.namespaces},
         load_of=load_of,
     )

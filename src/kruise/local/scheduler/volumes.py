@@ -37,11 +37,37 @@ class Storage:
     volumes: Mapping[str, Volume] = dataclasses.field(default_factory=dict)
     classes: Mapping[str, StorageClass] = dataclasses.field(default_factory=dict)
 
+    def claims_of(self, pod: Pod) -> Needs | None:
+        """What the claims of a pod mean for its place; None: it has none."""
+        names = claim_names(pod)
+        if not names:
+            return None
+        bound: list[Claim] = []
+        waiting: list[Claim] = []
+        immediate = False
+        for name in names:
+            claim = self.claims.get(Key(pod.metadata.namespace, name))
+            problem = _problem(name, claim)
+            if claim is None or problem:
+                return Needs(self, problem)
+            if is_bound(claim):
+                bound.append(claim)
+            elif self._waits(claim):
+                waiting.append(claim)
+            else:
+                immediate = True
+        return Needs(self, UNBOUND_IMMEDIATE) if immediate else Needs(self, "", tuple(bound), tuple(waiting))
+
+    def _waits(self, claim: Claim) -> bool:
+        storage_class = self.classes.get(claim.spec.storage_class_name or "")
+        return waits_for_consumer(storage_class) and not claim.spec.volume_name
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Needs:
-    """The claims of one pod."""
+    """The claims of one pod, as `kruise.scheduling.placing.Claims` asks for them."""
 
+    storage: Storage
     problem: str = ""
     """Why the pod can go nowhere at all."""
     bound: tuple[Claim, ...] = ()
@@ -53,36 +79,31 @@ class Needs:
         nodes = {claim.metadata.annotations.get(SELECTED_NODE, "") for claim in self.waiting}
         return nodes.pop() if len(nodes) == 1 else ""
 
+    @property
+    def waiting_names(self) -> tuple[str, ...]:
+        return tuple(claim.metadata.name for claim in self.waiting)
 
-NO_NEEDS = Needs()
+    def refusal(self, node: Node) -> str:
+        """Why the claims cannot be used on a node; empty where they can."""
+        storage = self.storage
+        for claim in self.bound:
+            volume = storage.volumes.get(claim.spec.volume_name)
+            if volume is None:
+                return NO_VOLUME
+            if not reaches(volume, node):
+                return WRONG_NODE
+        for claim in self.waiting:
+            if best_volume(claim, storage.volumes.values(), node) is not None:
+                continue
+            storage_class = storage.classes.get(claim.spec.storage_class_name or "")
+            if storage_class is None or storage_class.provisioner == NO_PROVISIONER:
+                return NOTHING_TO_BIND
+        return ""
 
 
 def claim_names(pod: Pod) -> list[str]:
     sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
     return [source.claim_name for source in sources if source is not None]
-
-
-def needs_of(pod: Pod, storage: Storage) -> Needs:
-    names = claim_names(pod)
-    if not names:
-        return NO_NEEDS
-    bound: list[Claim] = []
-    waiting: list[Claim] = []
-    immediate = False
-    for name in names:
-        claim = storage.claims.get(Key(pod.metadata.namespace, name))
-        problem = _problem(name, claim)
-        if claim is None or problem:
-            return Needs(problem)
-        if is_bound(claim):
-            bound.append(claim)
-        elif (
-            waits_for_consumer(storage.classes.get(claim.spec.storage_class_name or "")) and not claim.spec.volume_name
-        ):
-            waiting.append(claim)
-        else:
-            immediate = True
-    return Needs(UNBOUND_IMMEDIATE) if immediate else Needs("", tuple(bound), tuple(waiting))
 
 
 def _problem(name: str, claim: Claim | None) -> str:
@@ -92,21 +113,4 @@ def _problem(name: str, claim: Claim | None) -> str:
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
     if claim.metadata.deletion_timestamp is not None:
         return f'persistentvolumeclaim "{name}" is being deleted'
-    return ""
-
-
-def refusal(needs: Needs, node: Node, storage: Storage) -> str:
-    """Why the claims cannot be used on a node; empty where they can."""
-    for claim in needs.bound:
-        volume = storage.volumes.get(claim.spec.volume_name)
-        if volume is None:
-            return NO_VOLUME
-        if not reaches(volume, node):
-            return WRONG_NODE
-    for claim in needs.waiting:
-        if best_volume(claim, storage.volumes.values(), node) is not None:
-            continue
-        storage_class = storage.classes.get(claim.spec.storage_class_name or "")
-        if storage_class is None or storage_class.provisioner == NO_PROVISIONER:
-            return NOTHING_TO_BIND
     return ""

@@ -7,10 +7,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kruise.local.scheduler import Placement, place
-from kruise.local.scheduler.placing import Cluster
-from kruise.local.scheduler.requests import amounts, requests
-from tests.local.scheduler.builders import anti_affinity, make_node, make_pod
+from kruise.scheduling.placing import Cluster, Placement, place
+from kruise.scheduling.requests import amounts, requests
+from tests.scheduling.builders import anti_affinity, make_node, make_pod
 from tests.support.examples import EXAMPLES
 
 ZONE = "topology.kubernetes.io/zone"
@@ -82,6 +81,25 @@ def test_placements_respect_every_rule(nodes: list[Any], pods: tuple[Any, ...]) 
         limits = amounts(by_name[name].status.allocatable)
         assert len(placed) <= limits["pods"]
         assert sum(requests(pod).get("cpu", 0) for pod in placed) <= limits["cpu"]
+
+
+@given(nodes(), pod_lists, st.data())
+@settings(max_examples=40 * EXAMPLES, deadline=None)
+def test_whoever_leaves_leaves_nothing_behind(nodes: list[Any], pods: tuple[Any, ...], data: st.DataObject) -> None:
+    cluster = Cluster(nodes, {})
+    there: dict[str, list[Any]] = {node.metadata.name: [] for node in nodes}
+    for pod in pods:
+        result = cluster.place(pod)
+        if isinstance(result, Placement):
+            there[result.node].append(pod)
+            cluster.assume(pod, result.node)
+        for name, placed in there.items():
+            leaving = [one for one in placed if data.draw(st.booleans())]
+            there[name] = [one for one in placed if one not in leaving]
+            for one in leaving:
+                cluster.leave(one.metadata.uid)
+        for other in pods:
+            assert cluster.place(other) == place(other, nodes, there)
 
 
 @given(nodes(), pods(0))

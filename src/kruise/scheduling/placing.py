@@ -1,8 +1,8 @@
 """Where a pod goes: filters, then scores (pure).
 
-`Cluster` is the working copy of one decision: nodes with what is free on them. Pods of one kind (the same needs, labels
-and owner) are looked at together: what labels and taints say about the nodes is worked out once, and only what changes
-from pod to pod is asked again. `place` is the same for a single pod.
+`Cluster` is a working copy: nodes with what is free on them, as pods come and go. Pods of one kind (the same needs,
+labels and owner) are looked at together: what labels and taints say about the nodes is worked out once, and only what
+changes from pod to pod is asked again. `place` is the same for a single pod.
 
 Scores follow kube-scheduler's weights: taints to avoid (3), preferred affinity (2), an even spread of an owner's pods
 over zones and nodes (2), free CPU and memory (1). Equal nodes are taken by name, so a decision is the same each time.
@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from kruise.api.meta import controller_of
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
-from kruise.local.scheduler import messages
-from kruise.local.scheduler import nodes as rules
-from kruise.local.scheduler.exclusion import Exclusions, Namespaces, Term, terms_of
-from kruise.local.scheduler.messages import Tally, Unschedulable
-from kruise.local.scheduler.requests import (
+from kruise.machinery.codec import canonical
+from kruise.scheduling import messages
+from kruise.scheduling import nodes as rules
+from kruise.scheduling.exclusion import Exclusions, Namespaces, Term, terms_of
+from kruise.scheduling.messages import Tally, Unschedulable
+from kruise.scheduling.requests import (
     CPU,
     MEMORY,
     PODS,
@@ -32,8 +34,6 @@ from kruise.local.scheduler.requests import (
     requests,
     weight,
 )
-from kruise.local.scheduler.volumes import NO_NEEDS, Needs, Storage, needs_of, refusal
-from kruise.machinery.codec import canonical
 
 ZONE = "topology.kubernetes.io/zone"
 _TAINTS, _AFFINITY, _SPREAD = 3, 2, 2
@@ -44,6 +44,32 @@ class Placement:
     node: str
     waiting: tuple[str, ...] = ()
     """Names of the claims that must be bound for this node before the pod can be."""
+
+
+class Claims(Protocol):
+    """What the claims of one pod mean for its place. Volumes are the business of whoever knows them."""
+
+    @property
+    def problem(self) -> str:
+        """Why the pod can go nowhere at all; empty: it can."""
+
+    @property
+    def waiting_names(self) -> tuple[str, ...]:
+        """Claims that must be bound for the chosen node before the pod can be."""
+
+    @property
+    def chosen_node(self) -> str:
+        """Where they are being bound already."""
+
+    def refusal(self, node: Node) -> str:
+        """Why the claims cannot be used on a node; empty where they can."""
+
+
+ClaimsOf = Callable[[Pod], Claims | None]
+
+
+def no_claims(pod: Pod) -> None:
+    """Claims are not looked at."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,6 +113,16 @@ class Space:
         self.memory += load.memory
         self.ports += load.ports
 
+    def give_back(self, load: Load) -> None:
+        free = self.free
+        for name, amount in load.amounts.items():
+            free[name] = free.get(name, 0) + amount
+        self.count -= 1
+        self.cpu -= load.cpu
+        self.memory -= load.memory
+        for port in load.ports:
+            self.ports.remove(port)
+
 
 @dataclasses.dataclass(slots=True)
 class _Spread:
@@ -98,6 +134,10 @@ class _Spread:
     def add(self, space: Space) -> None:
         self.by_node[space.name] = self.by_node.get(space.name, 0) + 1
         self.by_zone[space.zone] = self.by_zone.get(space.zone, 0) + 1
+
+    def remove(self, space: Space) -> None:
+        self.by_node[space.name] -= 1
+        self.by_zone[space.zone] -= 1
 
 
 @dataclasses.dataclass(slots=True)
@@ -112,7 +152,7 @@ class _Kind:
     """Why the others are out."""
     spread: _Spread
     refused: Unschedulable | None = None
-    """Once one of them fits nowhere, no other does: placements only make it worse."""
+    """Once one of them fits nowhere, no other does, until a pod leaves: placements only make it worse."""
 
 
 class Cluster:
@@ -121,18 +161,19 @@ class Cluster:
         nodes: Iterable[Node],
         pods_by_node: Mapping[str, Sequence[Pod]],
         *,
-        storage: Storage | None = None,
+        claims_of: ClaimsOf = no_claims,
         namespaces: Namespaces | None = None,
         load_of: Callable[[Pod], Load] = Load.of,
     ) -> None:
         self.spaces = sorted((Space(node) for node in nodes), key=lambda space: space.name)
         self._by_name = {space.name: space for space in self.spaces}
-        self._storage = storage or Storage()
+        self._claims_of = claims_of
         self._namespaces = namespaces or {}
         self._load_of = load_of
-        self._placed: list[tuple[Pod, Space]] = []
-        self._strict: list[tuple[Pod, Space, tuple[Term, ...]]] = []
-        """Pods with anti-affinity of their own."""
+        self._placed: dict[str, tuple[Pod, Space]] = {}
+        """By uid."""
+        self._strict: dict[str, tuple[Term, ...]] = {}
+        """The terms of pods with anti-affinity of their own, by uid."""
         self._kinds: dict[bytes, _Kind] = {}
         self._choices: dict[bytes, tuple[list[tuple[Space, int]], Tally]] = {}
         self._spreads: dict[str, _Spread] = {}
@@ -142,7 +183,7 @@ class Cluster:
 
     def _put(self, pod: Pod, space: Space) -> tuple[Term, ...]:
         space.take(self._load_of(pod))
-        self._placed.append((pod, space))
+        self._placed[pod.metadata.uid] = (pod, space)
         owner = _owner(pod)
         if owner:
             self._spread(owner).add(space)
@@ -150,7 +191,7 @@ class Cluster:
             return ()
         terms = terms_of(pod, self._namespaces)
         if terms:
-            self._strict.append((pod, space, terms))
+            self._strict[pod.metadata.uid] = terms
         return terms
 
     def assume(self, pod: Pod, node: str) -> None:
@@ -161,6 +202,21 @@ class Cluster:
             if terms or kind.exclusions.has_terms:
                 kind.exclusions.note(pod, terms, space.labels)
 
+    def leave(self, uid: str) -> None:
+        """The pod is on its node no more. One that is not known took nothing."""
+        pod, space = self._placed.pop(uid, (None, None))
+        if pod is None or space is None:
+            return
+        space.give_back(self._load_of(pod))
+        owner = _owner(pod)
+        if owner:
+            self._spread(owner).remove(space)
+        terms = self._strict.pop(uid, ())
+        for kind in self._kinds.values():
+            kind.refused = None
+            if terms or kind.exclusions.has_terms:
+                kind.exclusions.forget(pod, terms, space.labels)
+
     def _spread(self, owner: str) -> _Spread:
         found = self._spreads.get(owner)
         if found is None:
@@ -170,26 +226,38 @@ class Cluster:
     def place(self, pod: Pod) -> Placement | Unschedulable:
         if not self.spaces:
             return Unschedulable(nodes=0)
-        needs = needs_of(pod, self._storage)
+        claims = self._claims_of(pod)
         kind = self._kind(pod)
         never = pod.spec.preemption_policy == "Never"
-        if needs.problem:
-            return Unschedulable(nodes=len(self.spaces), problem=needs.problem, never_preempts=never)
-        if needs is NO_NEEDS and kind.refused is not None:
+        if claims is not None and claims.problem:
+            return Unschedulable(nodes=len(self.spaces), problem=claims.problem, never_preempts=never)
+        if claims is None and kind.refused is not None:
             return kind.refused
-        space = self._best(kind, needs)
+        space = self._best(kind, claims)
         if space is not None:
-            return Placement(space.name, tuple(claim.metadata.name for claim in needs.waiting))
-        tally = self._reasons(kind, needs)
+            return Placement(space.name, claims.waiting_names if claims is not None else ())
+        tally = self._reasons(kind, claims)
         refused = Unschedulable(
             nodes=len(self.spaces),
             reasons=tally.reasons,
             resolvable=tally.resolvable,
             never_preempts=never,
         )
-        if needs is NO_NEEDS:
+        if claims is None:
             kind.refused = refused
         return refused
+
+    def refusals(self, pod: Pod, node: str) -> list[str] | None:
+        """Why a pod that names its node itself does not fit there: what its kubelet asks, which no scheduler has asked
+        before. None: there is no such node."""
+        space = self._by_name.get(node)
+        if space is None:
+            return None
+        load = self._load_of(pod)
+        found = [] if rules.selected(pod.spec, space.node) else [messages.NOT_SELECTED]
+        if load.ports and ports_conflict(load.ports, space.ports):
+            found.append(messages.PORTS_TAKEN)
+        return found + self._shortages(load, space)
 
     # Kinds of pods
 
@@ -202,11 +270,10 @@ class Cluster:
 
     def _new_kind(self, pod: Pod) -> _Kind:
         exclusions = Exclusions(pod, terms_of(pod, self._namespaces))
-        if exclusions.has_terms:
-            for other, space in self._placed:
-                exclusions.note(other, (), space.labels)
-        for other, space, terms in self._strict:
-            exclusions.note(other, terms, space.labels)
+        concerned = self._placed if exclusions.has_terms else self._strict
+        for uid in concerned:
+            other, space = self._placed[uid]
+            exclusions.note(other, self._strict.get(uid, ()), space.labels)
         spec = pod.spec
         key = canonical((spec.node_selector, spec.affinity, spec.tolerations))
         if key not in self._choices:
@@ -245,14 +312,14 @@ class Cluster:
 
     # One pod
 
-    def _best(self, kind: _Kind, needs: Needs) -> Space | None:
+    def _best(self, kind: _Kind, claims: Claims | None) -> Space | None:
         load, exclusions = kind.load, kind.exclusions
         wanted = [(name, amount) for name, amount in load.amounts.items() if amount > 0]
         excluded = bool(exclusions.own or exclusions.theirs)
         by_node, by_zone = kind.spread.by_node, kind.spread.by_zone
         per_node = 100 * _SPREAD / (2 * (1 + max(by_node.values(), default=0)))
         per_zone = 100 * _SPREAD / (2 * (1 + max(by_zone.values(), default=0)))
-        chosen_already = needs.chosen_node
+        chosen_already = claims.chosen_node if claims is not None else ""
         best: Space | None = None
         best_score = 0.0
         for space, fixed in kind.candidates:
@@ -270,7 +337,7 @@ class Cluster:
                 continue
             if excluded and (exclusions.closed_by_own(space.labels) or exclusions.closed_by_theirs(space.labels)):
                 continue
-            if needs is not NO_NEEDS and refusal(needs, space.node, self._storage):
+            if claims is not None and claims.refusal(space.node):
                 continue
             if space.name == chosen_already:
                 return space
@@ -281,7 +348,7 @@ class Cluster:
                 best, best_score = space, score
         return best
 
-    def _reasons(self, kind: _Kind, needs: Needs) -> Tally:
+    def _reasons(self, kind: _Kind, claims: Claims | None) -> Tally:
         """What rules out each node, in the order in which kube-scheduler asks."""
         tally = Tally()
         tally.reasons.update(kind.tally.reasons)
@@ -294,7 +361,7 @@ class Cluster:
                 hopeless = any(amount > space.allocatable.get(name, 0) for name, amount in kind.load.amounts.items())
                 tally.add(*short, resolvable=not hopeless)
                 continue
-            because = refusal(needs, space.node, self._storage) if needs is not NO_NEEDS else ""
+            because = claims.refusal(space.node) if claims is not None else ""
             if because:
                 tally.add(because)
             elif kind.exclusions.closed_by_own(space.labels):
@@ -350,8 +417,8 @@ def place(
     nodes: Iterable[Node],
     pods_by_node: Mapping[str, Sequence[Pod]],
     *,
-    storage: Storage | None = None,
+    claims_of: ClaimsOf = no_claims,
     namespaces: Namespaces | None = None,
 ) -> Placement | Unschedulable:
     """The node for one pod, or why there is none."""
-    return Cluster(nodes, pods_by_node, storage=storage, namespaces=namespaces).place(pod)
+    return Cluster(nodes, pods_by_node, claims_of=claims_of, namespaces=namespaces).place(pod)

@@ -6,31 +6,14 @@ from typing import Any
 
 import pytest
 
-from kruise.api.meta import Key, ObjectMeta
-from kruise.api.native.nodes import Node
-from kruise.local.scheduler import Placement, Unschedulable, place
-from kruise.local.scheduler.requests import requests
-from kruise.local.scheduler.volumes import Storage
-from kruise.local.storage_binding.objects import Claim, StorageClass, Volume
-from kruise.machinery.codec import convert
-from tests.local.scheduler.builders import anti_affinity, make_node, make_pod, node_affinity
+from kruise.scheduling.placing import Cluster, Placement, place
+from kruise.scheduling.requests import requests
+from tests.scheduling.builders import anti_affinity, make_node, make_pod, node_affinity, where, why
 
 NO_HELP = (
     "no new claims to deallocate, preemption: 0/{n} nodes are available: {n} Preemption is not helpful for scheduling."
 )
 ZONE = "topology.kubernetes.io/zone"
-
-
-def why(pod: Any, *nodes: Node, **more: Any) -> str:
-    result = place(pod, nodes, more.pop("on", {}), **more)
-    assert isinstance(result, Unschedulable)
-    return result.message
-
-
-def where(pod: Any, *nodes: Node, **more: Any) -> str:
-    result = place(pod, nodes, more.pop("on", {}), **more)
-    assert isinstance(result, Placement)
-    return result.node
 
 
 def test_without_nodes() -> None:
@@ -216,55 +199,17 @@ def test_requests_count_as_kube_scheduler_counts_them() -> None:
 # Claims
 
 
-def storage(claim: dict[str, Any] | None, *volumes: dict[str, Any], mode: str = "WaitForFirstConsumer") -> Storage:
-    classes = {"fast": StorageClass(metadata=ObjectMeta(name="fast"), provisioner="x/y", volume_binding_mode=mode)}
-    claims = {}
-    if claim is not None:
-        metadata = {"name": "data", "namespace": "default", **claim.get("metadata", {})}
-        body = {**claim, "metadata": metadata}
-        claims[Key("default", "data")] = convert(body, Claim)
-    return Storage(claims, {item["metadata"]["name"]: convert(item, Volume) for item in volumes}, classes)
+def test_a_pod_that_names_its_node_itself() -> None:
+    cluster = Cluster([make_node("a", cpu="2", labels={"disk": "ssd"})], {"a": [make_pod("other", cpu="1500m")]})
+    assert cluster.refusals(make_pod("p", cpu="500m"), "a") == []
+    assert cluster.refusals(make_pod("p", cpu="1", nodeSelector={"disk": "hdd"}), "a") == [
+        "node(s) didn't match Pod's node affinity/selector",
+        "Insufficient cpu",
+    ]
+    assert cluster.refusals(make_pod("p"), "b") is None
 
 
-def with_claim() -> Any:
-    return make_pod("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
-
-
-def test_claims_that_stop_a_pod() -> None:
-    node = make_node("n")
-    start = "0/1 nodes are available: "
-    assert why(with_claim(), node, storage=storage(None)).startswith(
-        start + 'persistentvolumeclaim "data" not found. not found'
-    )
-    immediate = storage({"spec": {"storageClassName": "fast"}}, mode="Immediate")
-    assert why(with_claim(), node, storage=immediate) == (
-        start + "pod has unbound immediate PersistentVolumeClaims. not found"
-    )
-    going = storage({"metadata": {"deletionTimestamp": "2030-01-01T00:00:00Z"}})
-    assert "is being deleted" in why(with_claim(), node, storage=going)
-
-
-def test_a_bound_claim_ties_a_pod_to_its_volume() -> None:
-    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["b"]}
-    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
-    volume = {"metadata": {"name": "pv"}, "spec": {"nodeAffinity": affinity}}
-    bound = {
-        "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
-        "spec": {"volumeName": "pv", "storageClassName": "fast"},
-    }
-    nodes = [make_node("a"), make_node("b")]
-    assert where(with_claim(), *nodes, storage=storage(bound, volume)) == "b"
-    assert "1 node(s) didn't match PersistentVolume's node affinity" in why(
-        with_claim(), nodes[0], storage=storage(bound, volume)
-    )
-
-
-def test_a_waiting_claim_goes_with_its_pod() -> None:
-    result = place(with_claim(), [make_node("a")], {}, storage=storage({"spec": {"storageClassName": "fast"}}))
-    assert result == Placement("a", ("data",))
-    chosen = {
-        "metadata": {"annotations": {"volume.kubernetes.io/selected-node": "b"}},
-        "spec": {"storageClassName": "fast"},
-    }
-    result = place(with_claim(), [make_node("a"), make_node("b")], {}, storage=storage(chosen))
-    assert result == Placement("b", ("data",))
+def test_in_short_without_what_a_preemption_would_help() -> None:
+    result = place(make_pod("p", cpu="4"), [make_node("a", cpu="1")], {})
+    assert not isinstance(result, Placement)
+    assert result.summary == "0/1 nodes are available: 1 Insufficient cpu."

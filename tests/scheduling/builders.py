@@ -7,6 +7,8 @@ from typing import Any
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
 from kruise.machinery.codec import convert
+from kruise.scheduling.messages import Unschedulable
+from kruise.scheduling.placing import Placement, place
 from tests.local.workloads.world import node as node_body
 
 
@@ -36,3 +38,15 @@ def node_affinity(*expressions: dict[str, Any], fields: list[dict[str, Any]] | N
         term["matchFields"] = fields
     required = {"nodeSelectorTerms": [term]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+
+
+def why(pod: Any, *nodes: Node, **more: Any) -> str:
+    result = place(pod, nodes, more.pop("on", {}), **more)
+    assert isinstance(result, Unschedulable)
+    return result.message
+
+
+def where(pod: Any, *nodes: Node, **more: Any) -> str:
+    result = place(pod, nodes, more.pop("on", {}), **more)
+    assert isinstance(result, Placement)
+    return result.node

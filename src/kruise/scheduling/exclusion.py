@@ -7,6 +7,7 @@ the roles changed, asked of every pod that is on a node.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from kruise.api.native.pod import Pod, PodAffinityTerm
@@ -55,16 +56,16 @@ def _scope(term: PodAffinityTerm, pod: Pod, namespaces: Namespaces) -> Callable[
 
 
 class Exclusions:
-    """The topology values that are closed to one kind of pod; grows as pods are placed."""
+    """The topology values that are closed to one kind of pod, as pods come and go."""
 
     __slots__ = ("_pod", "_terms", "own", "theirs")
 
     def __init__(self, pod: Pod, terms: tuple[Term, ...]) -> None:
         self._pod = pod
         self._terms = terms
-        self.own: dict[str, set[str]] = {}
-        """Values by topology key, closed by the pod's own terms."""
-        self.theirs: dict[str, set[str]] = {}
+        self.own: dict[str, Counter[str]] = {}
+        """Values by topology key, closed by the pod's own terms; each with how often."""
+        self.theirs: dict[str, Counter[str]] = {}
         """Closed by the terms of pods that are there."""
 
     @property
@@ -73,17 +74,32 @@ class Exclusions:
 
     def note(self, other: Pod, other_terms: tuple[Term, ...], labels: Mapping[str, str]) -> None:
         """Another pod is on a node with these labels."""
+        self._count(other, other_terms, labels, 1)
+
+    def forget(self, other: Pod, other_terms: tuple[Term, ...], labels: Mapping[str, str]) -> None:
+        """It is there no more."""
+        self._count(other, other_terms, labels, -1)
+
+    def _count(self, other: Pod, other_terms: tuple[Term, ...], labels: Mapping[str, str], by: int) -> None:
         for term in self._terms:
-            value = labels.get(term.topology)
-            if value is not None and term.matches(other):
-                self.own.setdefault(term.topology, set()).add(value)
+            if term.matches(other):
+                _close(self.own, term.topology, labels, by)
         for term in other_terms:
-            value = labels.get(term.topology)
-            if value is not None and term.matches(self._pod):
-                self.theirs.setdefault(term.topology, set()).add(value)
+            if term.matches(self._pod):
+                _close(self.theirs, term.topology, labels, by)
 
     def closed_by_own(self, labels: Mapping[str, str]) -> bool:
         return any(labels.get(key) in values for key, values in self.own.items())
 
     def closed_by_theirs(self, labels: Mapping[str, str]) -> bool:
         return any(labels.get(key) in values for key, values in self.theirs.items())
+
+
+def _close(closed: dict[str, Counter[str]], topology: str, labels: Mapping[str, str], by: int) -> None:
+    value = labels.get(topology)
+    if value is None:
+        return
+    counts = closed.setdefault(topology, Counter())
+    counts[value] += by
+    if not counts[value]:
+        del counts[value]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kruise.api.native.nodes import Node, Taint
 from kruise.api.native.pod import Pod, PodSpec, Toleration
-from kruise.local.storage_binding.node_terms import term_matches
+from kruise.scheduling.node_terms import term_matches
 
 UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"

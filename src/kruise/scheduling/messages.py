@@ -45,9 +45,14 @@ class Unschedulable:
     def message(self) -> str:
         if self.nodes == 0:
             return NO_NODES
-        if self.problem:
-            return f"{_available(self.nodes)} {self.problem}. {_NOT_ASKED}"
-        return f"{_available(self.nodes)} {_histogram(self.reasons)}. {_NO_CLAIMS}, {self._preemption()}"
+        return f"{self.summary} {_NOT_ASKED if self.problem else f'{_NO_CLAIMS}, {self._preemption()}'}"
+
+    @property
+    def summary(self) -> str:
+        """What rules the nodes out, without what a preemption would help."""
+        if self.nodes == 0:
+            return NO_NODES
+        return f"{_available(self.nodes)} {self.problem or _histogram(self.reasons)}."
 
     def _preemption(self) -> str:
         """Nothing is preempted here, and kube-scheduler's words for that depend on what stands in the way."""
