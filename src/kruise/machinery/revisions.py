@@ -15,7 +15,8 @@ from typing import Any
 
 from kruise.api.core.field_errors import TemplateTypeError
 from kruise.api.core.go_json import go_json
-from kruise.api.core.values import equal_templates, normalise_template
+from kruise.api.core.schema import POD_TEMPLATE_SPEC
+from kruise.api.core.values import CLIENT_FORM, Form, equal_templates, normalise
 from kruise.api.meta import ObjectMeta, OwnerReference, controller_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.machinery import codec, plan
@@ -34,9 +35,12 @@ _NAME_BYTES = 223
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-def template_data(template: Any) -> bytes:
-    """The data of a template's revision (IPU-10): a patch that replaces the template by its canonical form (IPU-11)."""
-    return go_json({"spec": {"template": {**normalise_template(template), "$patch": "replace"}}})
+def template_data(template: Any, *, form: Form = CLIENT_FORM) -> bytes:
+    """The data of a template's revision (IPU-10): a patch that replaces the template by its canonical form (IPU-11).
+
+    Names of revisions depend on every byte, so `form` must stay what it is for a kind.
+    """
+    return go_json({"spec": {"template": {**normalise(template, POD_TEMPLATE_SPEC, form=form), "$patch": "replace"}}})
 
 
 def template_of(revision: ControllerRevision) -> dict[str, Any] | None:

@@ -1,48 +1,16 @@
-"""Which nodes a pod may run on by their labels and taints, and which of them it prefers (pure)."""
+"""Which nodes a pod names or prefers, and whether it minds a cordon (pure)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
+from kruise.api.native.node_selection import term_matches
 from kruise.api.native.nodes import Node, Taint
-from kruise.api.native.pod import Pod, PodSpec, Toleration
-from kruise.scheduling.node_terms import term_matches
-
-UNSCHEDULABLE_TAINT = "node.kubernetes.io/unschedulable"
-NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator in ("", "Equal") and toleration.value == taint.value
-
-
-def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration], effects: Sequence[str]) -> Taint | None:
-    """The first taint with one of the effects that nothing tolerates."""
-    for taint in taints:
-        if taint.effect in effects and not any(tolerates(item, taint) for item in tolerations):
-            return taint
-    return None
+from kruise.api.native.pod import Pod, PodSpec
+from kruise.api.native.taints import NO_SCHEDULE, PREFER_NO_SCHEDULE, UNSCHEDULABLE_TAINT, tolerates
 
 
 def accepts_cordon(spec: PodSpec) -> bool:
     cordon = Taint(key=UNSCHEDULABLE_TAINT, effect=NO_SCHEDULE)
     return any(tolerates(item, cordon) for item in spec.tolerations)
-
-
-def selected(spec: PodSpec, node: Node) -> bool:
-    """Node selector and required node affinity."""
-    if spec.node_selector and not spec.node_selector.items() <= node.metadata.labels.items():
-        return False
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    if affinity is None or affinity.required is None:
-        return True
-    return any(term_matches(term, node) for term in affinity.required.node_selector_terms)
 
 
 def named_only(pod: Pod) -> frozenset[str] | None:

@@ -15,8 +15,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from kruise.api.meta import controller_of
+from kruise.api.native.node_selection import selected
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
+from kruise.api.native.taints import NO_EXECUTE, NO_SCHEDULE, untolerated
 from kruise.machinery.codec import canonical
 from kruise.scheduling import messages
 from kruise.scheduling import nodes as rules
@@ -254,7 +256,7 @@ class Cluster:
         if space is None:
             return None
         load = self._load_of(pod)
-        found = [] if rules.selected(pod.spec, space.node) else [messages.NOT_SELECTED]
+        found = [] if selected(pod.spec, space.node) else [messages.NOT_SELECTED]
         if load.ports and ports_conflict(load.ports, space.ports):
             found.append(messages.PORTS_TAKEN)
         return found + self._shortages(load, space)
@@ -293,11 +295,9 @@ class Cluster:
                 tally.add(messages.NOT_NAMED)
             elif node.spec.unschedulable and not ignores_cordon:
                 tally.add(messages.CORDONED)
-            elif node.spec.taints and rules.untolerated(
-                node.spec.taints, spec.tolerations, (rules.NO_SCHEDULE, rules.NO_EXECUTE)
-            ):
+            elif untolerated(node.spec.taints, spec.tolerations, (NO_SCHEDULE, NO_EXECUTE)):
                 tally.add(messages.TAINTED)
-            elif not rules.selected(spec, node):
+            elif not selected(spec, node):
                 tally.add(messages.NOT_SELECTED)
             else:
                 allowed.append(space)

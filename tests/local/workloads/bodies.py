@@ -41,6 +41,41 @@ def deployment(name: str, replicas: int, image: str = "app:1", *, node: str = "n
     }
 
 
+def stateful_set(name: str, replicas: int, image: str = "app:1", *, node: str = "n0", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": replicas,
+            "serviceName": name,
+            "selector": {"matchLabels": {"app": name}},
+            "template": template({"app": name}, image, node=node),
+            **spec,
+        },
+    }
+
+
+def claim_template(name: str = "data", **metadata: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, **metadata},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+
+def daemon_set(name: str, image: str = "app:1", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": template({"app": name}, image, node=""),
+            **spec,
+        },
+    }
+
+
 def image(text: str) -> dict[str, Any]:
     """A strategic merge patch."""
     return {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": text}]}}}}

@@ -13,6 +13,7 @@ from typing import Any
 
 from kruise.api.native.nodes import NODES, Node, Taint
 from kruise.api.native.pod import PODS, Pod, condition
+from kruise.api.native.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE_TAINT, tolerates
 from kruise.local.pod_gc.collect import disruption, mark
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import Struct, to_builtins
@@ -32,7 +33,6 @@ from kruise.machinery.plan import (
     single,
 )
 from kruise.machinery.times import format_time
-from kruise.scheduling.nodes import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE_TAINT, tolerates
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kruise.api.native.node_selection import term_matches
 from kruise.api.native.nodes import Node
 from kruise.local.storage_binding.objects import Claim, Volume, refers_to_claim
 from kruise.machinery.quantity import Quantity, parse_quantity
 from kruise.machinery.selectors import from_label_selector
-from kruise.scheduling.node_terms import term_matches
 
 
 def requested(claim: Claim) -> Quantity:

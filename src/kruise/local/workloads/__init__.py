@@ -1,4 +1,5 @@
-"""The native workload controllers of the local cluster: ReplicaSet, Deployment and Job, as clients of the API.
+"""The native workload controllers of the local cluster: ReplicaSet, Deployment, StatefulSet, DaemonSet and Job, as
+clients of the API.
 
 `specs` gives one `ControllerSpec` per kind; the name of a spec is the component that its events name.
 """

@@ -1,17 +1,15 @@
-"""How the workload controllers are watched and wired: what their snapshots are made of, and which changes matter.
+"""How the controllers of ReplicaSets, Deployments and Jobs are wired: what is in their snapshots, which changes matter.
 
-An orphan says nothing about who may want it, so the sources of orphans ask the stores whose selectors match it. Each
-spec's name is the component of its events.
+Each spec's name is the component of its events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from kruise.api.meta import Key, Object, controller_of, key_of
+from kruise.api.meta import Key, controller_of, key_of
 from kruise.api.native.pod import PODS, Pod
-from kruise.api.resource import Resource
 from kruise.local.workloads import deployment, job, replicaset, rollout
 from kruise.local.workloads.objects import DEPLOYMENTS, JOBS, REPLICA_SETS, Deployment, Job, ReplicaSet
 from kruise.local.workloads.pods import (
@@ -19,14 +17,13 @@ from kruise.local.workloads.pods import (
     ORPHAN_INDEX,
     ORPHANS,
     active_pods,
-    by_orphanage,
     concerns_owner,
     matcher,
     owner_of,
     restarts,
-    selector_of,
 )
-from kruise.machinery.selector_index import Selects
+from kruise.local.workloads.set_controllers import daemon_set_spec, stateful_set_spec
+from kruise.local.workloads.sources import ADOPTERS, pods_of, wanting
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, own_key, owner_keys
 from kruise.machinery.watched import Watched
 
@@ -38,56 +35,23 @@ JOB_PODS = "job-pods"
 """Index of the pods that Jobs still have to count, by namespace and name of the Job, which may be gone."""
 
 _REPLICA_SET_ORPHANS = "orphan-replica-sets"
-_ADOPTION = "adoption"
-"""Index of the workloads by what they would adopt."""
-
-
-def _adopts(workload: Any) -> tuple[Selects]:
-    return (Selects(selector_of(workload.spec.selector), workload.metadata.namespace),)
-
-
-_ADOPTERS: Mapping[str, Callable[[Any], Iterable[Selects]]] = {_ADOPTION: _adopts}
 
 
 def specs() -> tuple[ControllerSpec[Any], ...]:
-    """The controllers of ReplicaSets, Deployments and Jobs."""
-    return (replica_set_spec(), deployment_spec(), job_spec())
-
-
-def _wanting(workloads: Resource[Any]) -> Callable[[Object, Stores], Iterable[Key]]:
-    """The workloads whose selector matches an orphan."""
-
-    def keys(orphan: Object, stores: Stores) -> Iterable[Key]:
-        labels = orphan.metadata.labels
-        if not labels or orphan.metadata.deletion_timestamp is not None:
-            return
-        for workload in stores.store(workloads).selecting(_ADOPTION, labels, orphan.metadata.namespace):
-            yield key_of(workload)
-
-    return keys
+    """The controllers of all native workloads."""
+    return (replica_set_spec(), deployment_spec(), stateful_set_spec(), daemon_set_spec(), job_spec())
 
 
 # ReplicaSets
 
 
 def replica_set_spec() -> ControllerSpec[replicaset.Snapshot]:
-    wanting = _wanting(REPLICA_SETS)
-
-    def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
-        if not concerns_owner(old, new):
-            return
-        for pod in (old, new):
-            if pod is not None and (key := owner_of(pod, REPLICA_SETS)) is not None:
-                yield key
-        if new is not None and controller_of(new) is None:
-            yield from wanting(new, stores)
-
     return ControllerSpec(
         name=REPLICA_SET_CONTROLLER,
         subject=REPLICA_SETS,
         sources=(
-            Source(Watched(REPLICA_SETS, indexes=OWNER_INDEX, selectors=_ADOPTERS), _spec_keys),
-            Source(Watched(PODS, indexes={**OWNER_INDEX, **ORPHAN_INDEX}), pod_keys),
+            Source(Watched(REPLICA_SETS, indexes=OWNER_INDEX, selectors=ADOPTERS), _spec_keys),
+            Source(Watched(PODS, indexes={**OWNER_INDEX, **ORPHAN_INDEX}), pods_of(REPLICA_SETS)),
         ),
         snapshot=_replica_set_snapshot,
         decide=replicaset.decide,
@@ -142,13 +106,12 @@ def _related_by_node(view: View, replica_set: ReplicaSet) -> dict[str, int]:
 
 
 def deployment_spec() -> ControllerSpec[deployment.Snapshot]:
-    wanting = _wanting(DEPLOYMENTS)
+    wanted_by = wanting(DEPLOYMENTS)
     of_owner = owner_keys(DEPLOYMENTS)
 
     def replica_set_keys(old: ReplicaSet | None, new: ReplicaSet | None, stores: Stores) -> Iterable[Key]:
         yield from of_owner(old, new, stores)
-        if new is not None and controller_of(new) is None:
-            yield from wanting(new, stores)
+        yield from wanted_by(new, stores)
 
     def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
         """Only a pod that has ended can matter here: a Recreate waits for the last of the old."""
@@ -167,7 +130,7 @@ def deployment_spec() -> ControllerSpec[deployment.Snapshot]:
         name=DEPLOYMENT_CONTROLLER,
         subject=DEPLOYMENTS,
         sources=(
-            Source(Watched(DEPLOYMENTS, selectors=_ADOPTERS), own_key),
+            Source(Watched(DEPLOYMENTS, selectors=ADOPTERS), own_key),
             Source(
                 Watched(REPLICA_SETS, indexes={**OWNER_INDEX, _REPLICA_SET_ORPHANS: _orphan_replica_sets}),
                 replica_set_keys,
@@ -213,23 +176,20 @@ def _busy(view: View, replica_sets: Iterable[ReplicaSet]) -> tuple[str, ...]:
 
 
 def job_spec() -> ControllerSpec[job.Snapshot]:
-    wanting = _wanting(JOBS)
-
-    def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
-        if not concerns_owner(old, new) and old is not None and new is not None and restarts(old) == restarts(new):
-            return
-        for pod in (old, new):
-            if pod is not None and (key := owner_of(pod, JOBS)) is not None:
-                yield key
-        if new is not None and controller_of(new) is None:
-            yield from wanting(new, stores)
+    def matters(old: Pod | None, new: Pod | None) -> bool:
+        if concerns_owner(old, new):
+            return True
+        return old is not None and new is not None and restarts(old) != restarts(new)
 
     return ControllerSpec(
         name=JOB_CONTROLLER,
         subject=JOBS,
         sources=(
-            Source(Watched(JOBS, selectors=_ADOPTERS), own_key),
-            Source(Watched(PODS, indexes={**OWNER_INDEX, ORPHANS: by_orphanage, JOB_PODS: _uncounted}), pod_keys),
+            Source(Watched(JOBS, selectors=ADOPTERS), own_key),
+            Source(
+                Watched(PODS, indexes={**OWNER_INDEX, **ORPHAN_INDEX, JOB_PODS: _uncounted}),
+                pods_of(JOBS, matters=matters),
+            ),
         ),
         snapshot=_job_snapshot,
         decide=job.decide,

@@ -1,4 +1,4 @@
-"""ReplicaSets, Deployments and Jobs with every field that their own controllers read.
+"""ReplicaSets, Deployments, StatefulSets, DaemonSets and Jobs with every field that their own controllers read.
 
 The slim structs of `kruise.api.native.apps` name only what features touch. All stores of a cache share one struct per
 kind, so the controllers here run on a cache of their own.
@@ -10,8 +10,9 @@ from datetime import datetime
 
 from kruise.api.meta import Condition, LabelSelector, ObjectMeta
 from kruise.api.native.apps import EMPTY_OBJECT
+from kruise.api.native.claim_retention import RetentionPolicy
 from kruise.api.resource import Resource
-from kruise.machinery.codec import Raw, Struct
+from kruise.machinery.codec import Raw, Struct, field
 from kruise.machinery.intorpercent import IntOrPercent
 
 
@@ -79,6 +80,93 @@ class Deployment(Struct):
     status: DeploymentStatus = DeploymentStatus()
 
 
+class Ordinals(Struct):
+    start: int = 0
+
+
+class OrderedUpdate(Struct):
+    partition: int = 0
+    max_unavailable: IntOrPercent | None = None
+
+
+class OrderedStrategy(Struct):
+    type: str = "RollingUpdate"
+    rolling_update: OrderedUpdate | None = None
+
+
+class ClaimTemplateMeta(Struct):
+    name: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class ClaimTemplate(Struct):
+    metadata: ClaimTemplateMeta = ClaimTemplateMeta()
+    spec: Raw = EMPTY_OBJECT
+
+
+class StatefulSetSpec(Struct):
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: Raw = EMPTY_OBJECT
+    volume_claim_templates: tuple[ClaimTemplate, ...] = ()
+    service_name: str = ""
+    pod_management_policy: str = ""
+    update_strategy: OrderedStrategy = OrderedStrategy()
+    revision_history_limit: int | None = None
+    min_ready_seconds: int = 0
+    persistent_volume_claim_retention_policy: RetentionPolicy = RetentionPolicy()
+    ordinals: Ordinals = Ordinals()
+
+
+class StatefulSetStatus(Struct):
+    observed_generation: int = 0
+    replicas: int = 0
+    ready_replicas: int = 0
+    current_replicas: int = 0
+    updated_replicas: int = 0
+    available_replicas: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    collision_count: int | None = None
+
+
+class StatefulSet(Struct):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()
+
+
+class DaemonSetSpec(Struct):
+    selector: LabelSelector | None = None
+    template: Raw = EMPTY_OBJECT
+    update_strategy: Strategy = Strategy()
+    min_ready_seconds: int = 0
+    revision_history_limit: int | None = None
+
+
+class DaemonSetStatus(Struct):
+    current_number_scheduled: int = 0
+    number_misscheduled: int = 0
+    desired_number_scheduled: int = 0
+    number_ready: int = 0
+    observed_generation: int = 0
+    updated_number_scheduled: int = 0
+    number_available: int = 0
+    number_unavailable: int = 0
+    collision_count: int | None = None
+
+
+class DaemonSet(Struct):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
+
+
 class JobSpec(Struct):
     parallelism: int | None = None
     completions: int | None = None
@@ -121,4 +209,6 @@ class Job(Struct):
 
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", True, ReplicaSet)
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", True, Deployment)
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", True, StatefulSet)
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", True, DaemonSet)
 JOBS = Resource("batch", "v1", "jobs", "Job", True, Job)

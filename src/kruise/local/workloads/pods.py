@@ -54,6 +54,16 @@ def active_pods(store: Store[Pod], pods: Iterable[Pod]) -> tuple[Pod, ...]:
     return tuple([pod for pod in pods if pod.status.phase not in FINISHED and not terminating(pod)])
 
 
+def seconds_until_available(pod: Pod, needed: int, now: datetime) -> float | None:
+    """How long it still has to be ready (`needed`: minReadySeconds); 0: it is available. None: it is not ready, or
+    nobody knows since when."""
+    ready, since = ready_since(pod)
+    if not ready or (needed and since is None):
+        return None
+    left = (since - now).total_seconds() + needed if needed and since is not None else 0.0
+    return max(0.0, left)
+
+
 def restarts(pod: Pod) -> int:
     """The most restarts of any container."""
     counts = [status.restart_count for status in pod.status.container_statuses]

@@ -10,10 +10,12 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kruise.api.core.values import SERVER_FORM
 from kruise.api.meta import NO_STRINGS
 from kruise.machinery.codec import Raw, Struct, canonical, decode, field
 from kruise.machinery.fnv import fnv32a
 from kruise.machinery.names import safe_encode
+from kruise.machinery.revisions import template_data
 
 TEMPLATE_HASH = "pod-template-hash"
 
@@ -56,6 +58,16 @@ def _identity(template: bytes) -> bytes:
 def identity(template: Raw) -> bytes:
     """Equal for templates that make the same pods: whatever the order of keys, and without the hash label."""
     return _identity(bytes(template))
+
+
+@functools.lru_cache(maxsize=512)
+def _revision_data(template: bytes) -> bytes:
+    return template_data(decode(template, dict[str, Any]), form=SERVER_FORM)
+
+
+def revision_data(template: Raw) -> bytes:
+    """What a ControllerRevision keeps of a template, byte for byte as kube-controller-manager writes it."""
+    return _revision_data(bytes(template))
 
 
 def template_hash(template: Raw, collisions: int | None) -> str:

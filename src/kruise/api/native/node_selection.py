@@ -1,11 +1,11 @@
-"""Node selector terms: which nodes a volume reaches, and which nodes a pod asks for (pure)."""
+"""Which nodes a pod asks for, and which a volume reaches: node selectors and their terms (pure)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from kruise.api.native.nodes import Node
-from kruise.api.native.pod import NodeSelectorRequirement, NodeSelectorTerm
+from kruise.api.native.pod import NodeSelectorRequirement, NodeSelectorTerm, PodSpec
 
 
 def _integer(text: str) -> int | None:
@@ -45,3 +45,13 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
     return all(requirement_matches(item, labels) for item in term.match_expressions) and all(
         requirement_matches(item, fields) for item in term.match_fields
     )
+
+
+def selected(spec: PodSpec, node: Node) -> bool:
+    """Node selector and required node affinity."""
+    if spec.node_selector and not spec.node_selector.items() <= node.metadata.labels.items():
+        return False
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if affinity is None or affinity.required is None:
+        return True
+    return any(term_matches(term, node) for term in affinity.required.node_selector_terms)

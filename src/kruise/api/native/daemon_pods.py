@@ -1,0 +1,96 @@
+"""Pods of which every suitable node has one: on which nodes they run, what they tolerate, how they name their node.
+
+Pure. A template's spec is read once (`daemon_pod_spec`) and then asked about many nodes (`verdict`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kruise.api.native.node_selection import selected
+from kruise.api.native.nodes import Node
+from kruise.api.native.pod import Pod, PodSpec
+from kruise.api.native.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE_TAINT, untolerated
+from kruise.machinery.codec import convert
+
+_NODE_NAME: Final = "metadata.name"
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_TOLERATED: Final = (
+    ("node.kubernetes.io/not-ready", NO_EXECUTE),
+    ("node.kubernetes.io/unreachable", NO_EXECUTE),
+    ("node.kubernetes.io/disk-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/memory-pressure", NO_SCHEDULE),
+    ("node.kubernetes.io/pid-pressure", NO_SCHEDULE),
+    (UNSCHEDULABLE_TAINT, NO_SCHEDULE),
+)
+_TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
+
+Json = Mapping[str, Any]
+
+
+class Verdict(NamedTuple):
+    """What a node is to a daemon."""
+
+    should_run: bool
+    """It gets a pod if it has none."""
+    may_stay: bool
+    """A pod that is there stays there."""
+
+
+NOT_HERE: Final = Verdict(should_run=False, may_stay=False)
+
+
+def with_tolerations(spec: Json) -> dict[str, Any]:
+    """The spec with what daemons tolerate: they stay on nodes in trouble, and come to those that are cordoned."""
+    wanted = (*_TOLERATED, _TOLERATED_ON_HOST_NETWORK) if spec.get("hostNetwork") else _TOLERATED
+    tolerations: Sequence[Json] = spec.get("tolerations") or ()
+    for key, effect in wanted:
+        tolerations = _with_toleration(tolerations, {"key": key, "operator": "Exists", "effect": effect})
+    return {**spec, "tolerations": list(tolerations)}
+
+
+def _with_toleration(tolerations: Sequence[Json], wanted: Json) -> list[Json]:
+    """One that is there already but for a limited time becomes unlimited, in its place."""
+    result = [wanted if _likeness(item) == _likeness(wanted) else item for item in tolerations]
+    return result if wanted in result else [*result, wanted]
+
+
+def _likeness(toleration: Json) -> tuple[str, ...]:
+    return tuple(toleration.get(name) or "" for name in ("key", "operator", "value", "effect"))
+
+
+def daemon_pod_spec(spec: Json) -> PodSpec:
+    """The spec of a template, to ask about nodes."""
+    return convert(with_tolerations(spec), PodSpec)
+
+
+def verdict(spec: PodSpec, node: Node) -> Verdict:
+    """Resources, ports and readiness do not count: a pod that does not fit is made nonetheless, and waits."""
+    if spec.node_name not in ("", node.metadata.name) or not selected(spec, node):
+        return NOT_HERE
+    taints = node.spec.taints
+    if untolerated(taints, spec.tolerations, (NO_SCHEDULE, NO_EXECUTE)) is None:
+        return Verdict(should_run=True, may_stay=True)
+    return Verdict(should_run=False, may_stay=untolerated(taints, spec.tolerations, (NO_EXECUTE,)) is None)
+
+
+def bound_for(spec: Json, node: str) -> dict[str, Any]:
+    """The spec with the one node that the scheduler may choose, instead of what node affinity required."""
+    term = {"matchFields": [{"key": _NODE_NAME, "operator": "In", "values": [node]}]}
+    affinity = spec.get("affinity") or {}
+    node_affinity = {**(affinity.get("nodeAffinity") or {}), _REQUIRED: {"nodeSelectorTerms": [term]}}
+    return {**spec, "affinity": {**affinity, "nodeAffinity": node_affinity}}
+
+
+def target_node(pod: Pod) -> str:
+    """The node that a pod is on or was made for; empty: it was made for none."""
+    spec = pod.spec
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    if spec.node_name or affinity is None or affinity.required is None:
+        return spec.node_name
+    for term in affinity.required.node_selector_terms:
+        for item in term.match_fields:
+            if item.key == _NODE_NAME and item.operator == "In":
+                return item.values[0] if len(item.values) == 1 else ""
+    return ""
