@@ -13,7 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from kruise.api.apps.images import IMAGE_PULL_JOBS
-from kruise.api.apps.shared import PREDOWNLOAD_MIN_READY, InPlaceUpdateStrategy
+from kruise.api.apps.shared import (
+    PREDOWNLOAD_MIN_READY,
+    PREDOWNLOAD_PARALLELISM,
+    PREDOWNLOAD_TIMEOUT,
+    InPlaceUpdateStrategy,
+)
 from kruise.api.meta import LabelSelector, PartialObject
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.inplace import keys
@@ -68,6 +73,17 @@ def tuning_of(strategy: InPlaceUpdateStrategy | None, annotations: Mapping[str, 
     )
 
 
+def annotated_tuning(annotations: Mapping[str, str], replicas: int) -> Tuning:
+    """Of a kind that says it in annotations alone (ST-110, DS-80). What is no number counts as absent."""
+    text, timeout = annotations.get(PREDOWNLOAD_PARALLELISM, ""), annotations.get(PREDOWNLOAD_TIMEOUT, "")
+    parallelism: IntOrPercent = text if is_percent(text) else 1
+    return Tuning(
+        parallelism=int(text) if _NUMBER.fullmatch(text) else parallelism,
+        timeout_seconds=int(timeout) if _NUMBER.fullmatch(timeout) else DEFAULT_TIMEOUT_SECONDS,
+        min_updated_ready=_annotated(annotations.get(PREDOWNLOAD_MIN_READY, ""), replicas),
+    )
+
+
 def _annotated(text: str, replicas: int) -> int:
     if _NUMBER.fullmatch(text):
         return int(text)
@@ -119,6 +135,8 @@ class RolloutFacts:
     """The policy allows updates in place."""
     is_at_once: bool
     """The first step may touch every pod."""
+    too_few: int = FEW_REPLICAS
+    """So many pods are not worth it."""
     can_be_in_place: Callable[[], bool]
     """Whether the way from the current to the update revision can be gone in place. Asked once per revision, not in
     every pass: comparing templates is dear."""
@@ -162,8 +180,8 @@ def cleanup(owner: Owner, jobs: Iterable[PartialObject]) -> PreDownload:
 def _pointless(rollout: RolloutFacts) -> str:
     if not rollout.updates_in_place:
         return "the update policy recreates pods"
-    if rollout.replicas <= FEW_REPLICAS:
-        return f"images are pulled ahead for more than {FEW_REPLICAS} replicas"
+    if rollout.replicas <= rollout.too_few:
+        return f"images are pulled ahead for more than {rollout.too_few} replicas"
     if rollout.is_at_once:
         return "all pods may be updated at once"
     if not rollout.can_be_in_place():

@@ -90,7 +90,6 @@ FLAGS: Mapping[str, Flag] = {
     "disable-no-deepcopy": Flag(boolean, False, "cache tuning", "cached objects are immutable"),
     "ws-enabled-versioned-status": Flag(text, "deployment,replicaset", "WorkloadSpread targets with versioned status"),
     "assign-bcj-pods-by-scheduler": Flag(boolean, True, "BroadcastJob pods go through the scheduler"),
-    "assign-pods-by-scheduler": Flag(boolean, True, "DaemonSet pods go through the scheduler"),
     "nodeimage-creation-delay": Flag(duration, 30.0, "wait after a node is ready before its NodeImage is made"),
     "logging-format": Flag(one_of("text", "json", ""), "text", "text or json"),
     "v": Flag(whole, 0, "verbosity: 4 and more logs details"),
@@ -156,7 +155,6 @@ class Options:
     protection_log_path: str = "/log"
     versioned_status: tuple[str, ...] = ("deployment", "replicaset")
     assign_broadcastjob_pods: bool = True
-    assign_daemonset_pods: bool = True
     node_image_creation_delay: float = 30.0
     log_json: bool = False
     verbosity: int = 0
@@ -244,7 +242,6 @@ def parse(
         protection_log_path=value["protection-log-path"],
         versioned_status=tuple(item for item in value["ws-enabled-versioned-status"].split(",") if item),
         assign_broadcastjob_pods=value["assign-bcj-pods-by-scheduler"],
-        assign_daemonset_pods=value["assign-pods-by-scheduler"],
         node_image_creation_delay=value["nodeimage-creation-delay"],
         log_json=value["logging-format"] == "json",
         verbosity=value["v"],

@@ -41,9 +41,10 @@ def rollout_revisions(
     current_name: str,
     collision_count: int | None,
     refreshed: Mapping[str, str] | None = None,
+    hash_label: str = revisions.HASH_LABEL,
 ) -> RolloutRevisions:
     """`existing` are revisions of the namespace, as far as the workload may use or collide with them. `refreshed` are
-    annotations that a revision carries in their newest form."""
+    annotations that a revision carries in their newest form, `hash_label` is the label that has its hash."""
     history = revisions.belonging_to(owner, existing, selector)
     document = codec.decode(bytes(template), object)
     choice = revisions.choose(
@@ -55,6 +56,7 @@ def rollout_revisions(
         refreshed=refreshed or {},
         collision_count=collision_count,
         others=existing,
+        hash_label=hash_label,
     )
     update = choice.revision
     current = revisions.current_revision(history, current_name, update)

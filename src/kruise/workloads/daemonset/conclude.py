@@ -1,0 +1,41 @@
+"""What follows for a DaemonSet once its plan was carried out: the status and when to look again."""
+
+from __future__ import annotations
+
+from kruise.api.apps.daemonset import DAEMON_SETS
+from kruise.machinery import plan as plans
+from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result, Target, Wake
+from kruise.workloads.daemonset.memo import Memo
+from kruise.workloads.daemonset.situation import Snapshot
+from kruise.workloads.daemonset.status import effect_of, must_write, status_of, wire_form
+from kruise.workloads.shared import conditions
+from kruise.workloads.shared.events import budget_events
+from kruise.workloads.shared.rollout_revisions import REVISION
+
+
+def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
+    if plan.memo is None or any(outcome.result is not Result.DONE for outcome in outcomes.within(REVISION)):
+        return Conclusion()
+    daemon_set, memo = snapshot.daemon_set, plan.memo_as(Memo)
+    before, counted = daemon_set.status, memo.figures
+    status = status_of(
+        before,
+        counted,
+        observed_generation=daemon_set.metadata.generation if memo.is_complete else before.observed_generation,
+        conditions=conditions.changed(before.conditions, memo.conditions(before.conditions, snapshot.now)),
+        failure_budget=memo.remembered_failures(before.failure_budget),
+    )
+    write = None
+    if must_write(before, status):
+        target = Target.of(DAEMON_SETS, daemon_set)
+        write = plans.status_patch(target, wire_form(status), uid=daemon_set.metadata.uid, reason="the status changed")
+    wakes: tuple[Wake, ...] = ()
+    if counted.next_available_after is not None:
+        reason = f"pod {counted.next_available} becomes available after minReadySeconds"
+        wakes = (Wake(after=counted.next_available_after, reason=reason),)
+    return Conclusion(
+        status=write,
+        events=(*memo.events, *budget_events(memo.failure_budget)),
+        wakes=wakes,
+        effect=effect_of(before, status),
+    )

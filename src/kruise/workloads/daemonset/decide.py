@@ -1,0 +1,109 @@
+"""What a DaemonSet needs, decided from a snapshot (DS section 9).
+
+The phases in order: the revision of the template, pods that are adopted or released, images pulled ahead, pods that are
+created and deleted, beside them the refresh of pods on their way, updates in place, and the bookkeeping in the end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from kruise.machinery.plan import EventNote, Held, Phase, Plan, Target, Wake
+from kruise.workloads.daemonset.history import merge_twins
+from kruise.workloads.daemonset.keeping import Keeping, keep
+from kruise.workloads.daemonset.memo import Memo
+from kruise.workloads.daemonset.predownload import pull_images
+from kruise.workloads.daemonset.situation import Situation, Snapshot, situation_of
+from kruise.workloads.daemonset.status import Figures, figures
+from kruise.workloads.daemonset.update import work_on_pods
+from kruise.workloads.shared import waiting
+from kruise.workloads.shared.adoption import adoption_phase, release_phase
+from kruise.workloads.shared.causes import NEXT
+from kruise.workloads.shared.events import warning
+from kruise.workloads.shared.failures import NO_BUDGET, Asked, Failures, failures_of
+from kruise.workloads.shared.rollout_revisions import history_phase, revision_phase
+
+
+def decide(snapshot: Snapshot) -> Plan:
+    if snapshot.daemon_set.metadata.deletion_timestamp is not None:
+        return Plan()  # its pods go with it, and its revisions may be gone already (DS-34)
+    situation = situation_of(snapshot)
+    counted = figures(situation)
+    first = (
+        revision_phase(situation.choice),
+        release_phase(situation.owner, situation.released),
+        adoption_phase(situation.owner, situation.adopted),
+        *merge_twins(situation),
+    )
+    if situation.adopted:
+        return _adopting(situation, counted, first)
+    failures = _failures(situation)
+    keeping = keep(situation.nodes, situation.limits, snapshot.delays, snapshot.now)
+    work = work_on_pods(situation, keeping, failures)
+    waits = waiting.of_pods(situation.facts, work.held, situation.now)
+    phases = (*first, *pull_images(situation, counted), *work.phases, _history(situation))
+    memo = Memo(
+        figures=counted,
+        events=tuple(_failed_pods(keeping)),
+        moves=work.mover.moves,
+        target_revision=situation.update.metadata.name,
+        update_revision=situation.update.metadata.name,
+        update_error=work.mover.error,
+        failure_budget=failures.judgement if failures is not NO_BUDGET else None,
+        waiting=waits,
+        delays=keeping.delays,
+    )
+    return Plan(
+        phases=tuple(phase for phase in phases if phase is not None and phase.chains),
+        held=work.held,
+        wakes=(*work.mover.wakes, *failures.wakes, *waits.wakes, *_wakes(keeping)),
+        memo=memo,
+    )
+
+
+def _adopting(situation: Situation, counted: Figures, phases: tuple[Phase | None, ...]) -> Plan:
+    """Nothing else is decided until the adopted pods are there as its own: their nodes must not get a second pod."""
+    cause = NEXT.cause(f"{len(situation.adopted)} pods that nobody controls are adopted first")
+    target = Target.of(situation.owner.resource, situation.daemon_set)
+    return Plan(
+        phases=tuple(phase for phase in phases if phase is not None and phase.chains),
+        held=(Held(target=target, causes=(cause,)),),
+        memo=Memo(figures=counted, update_revision=situation.update.metadata.name, is_complete=False),
+    )
+
+
+def _failures(situation: Situation) -> Failures:
+    """New pods always have the present template (DS-42), so no pod can go back: a used up budget stops the rollout."""
+    daemon_set = situation.daemon_set
+    everybody_moved = all(fact.is_new for fact in situation.facts)
+    asked = Asked(
+        annotations=daemon_set.metadata.annotations,
+        memory=daemon_set.status.failure_budget,
+        conditions=daemon_set.status.conditions,
+        replicas=situation.desired,
+        current_revision=situation.update.metadata.name if everybody_moved else "",
+        can_go_back=False,
+    )
+    return failures_of(situation, asked)
+
+
+def _failed_pods(keeping: Keeping) -> list[EventNote]:
+    return [warning("FailedDaemonPod", text) for text in keeping.failed]
+
+
+def _wakes(keeping: Keeping) -> tuple[Wake, ...]:
+    if not keeping.delayed:
+        return ()
+    return (Wake(after=min(keeping.delayed.values()), reason="a failed pod may be replaced then"),)
+
+
+def _history(situation: Situation) -> Phase:
+    """DS-26."""
+    pods = [*(fact.pod for fact in situation.facts), *situation.inactive]
+    phase = history_phase(
+        situation.history,
+        in_use=(situation.update,),
+        pods=pods,
+        limit=situation.daemon_set.spec.revision_history_limit,
+    )
+    return dataclasses.replace(phase, unless_done=("create", "delete"))

@@ -1,0 +1,49 @@
+"""The events of a DaemonSet's writes (DS section 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kruise.machinery.client.requests import Verb
+from kruise.machinery.plan import UNDECIDED, ChainOutcomes, EventNote, Outcome, Plan, Result
+from kruise.workloads.daemonset.memo import Memo
+from kruise.workloads.daemonset.update import CREATE, DELETE
+from kruise.workloads.shared.events import PULL_JOBS, chain_failure, in_place_event, is_over, pull_job_events, warning
+from kruise.workloads.shared.moving import IN_PLACE, UPDATE
+
+
+def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
+    """The events of a chain that has ended."""
+    if phase == UPDATE:
+        yield from _update_events(chain, plan.memo_as(Memo))
+        return
+    for outcome in chain:
+        if outcome.result in UNDECIDED:
+            continue
+        if phase == PULL_JOBS:
+            yield from pull_job_events(outcome)
+        elif phase in (CREATE, DELETE):
+            yield from _pod_events(outcome)
+
+
+def _pod_events(outcome: Outcome) -> Iterator[EventNote]:
+    verb, name, done = outcome.action.verb, outcome.action.target.name, outcome.result is Result.DONE
+    if verb is Verb.CREATE:
+        if done:
+            yield EventNote(reason="SuccessfulCreate", message=f"Created pod: {name}")
+        else:
+            yield warning("FailedCreate", f"Error creating: {outcome.message}")
+    elif verb is Verb.DELETE:
+        if done:
+            yield EventNote(reason="SuccessfulDelete", message=f"Deleted pod: {name}")
+        else:
+            yield warning("FailedDelete", f"Error deleting: {outcome.message}")
+
+
+def _update_events(chain: ChainOutcomes, memo: Memo) -> Iterator[EventNote]:
+    """A success names no revision, a failure does."""
+    if not chain or not is_over(chain):
+        return
+    name, failure = chain[-1].action.target.name, chain_failure(chain)
+    if memo.moves.get(name) == IN_PLACE:
+        yield in_place_event(name, "" if failure is None else memo.target_revision, failure)

@@ -1,0 +1,74 @@
+"""What verbs, status, forecasts and readiness must know of a DaemonSet."""
+
+from __future__ import annotations
+
+from kruise.api.apps.shared import GROUP
+from kruise.faces.face import Face, History, Pods, Restart, resource
+from kruise.faces.progress import (
+    NOT_ROLLING,
+    Progress,
+    is_observed,
+    is_rolling,
+    number,
+    partition_complete,
+    partitioned,
+    standing,
+)
+from kruise.machinery.documents import Json, name_of, value_at
+from kruise.workloads.daemonset import causes
+from kruise.workloads.shared.conditions import FAILURE_BUDGET
+from kruise.workloads.shared.counts import absolute
+
+_ROLLING = ("spec", "updateStrategy", "rollingUpdate")
+
+
+def progress(document: Json) -> Progress:
+    """Done when the controller has seen the newest spec, as many nodes as the partition allows have a pod of the present
+    template, and all pods are available."""
+    name = name_of(document)
+    wanted = number(document, "status", "desiredNumberScheduled")
+    rolling = value_at(document, _ROLLING, {})
+    kept = min(absolute(rolling.get("partition"), wanted, round_up=False), wanted)
+    expected = wanted - kept
+    updated = number(document, "status", "updatedNumberScheduled")
+    available = number(document, "status", "numberAvailable")
+    is_paused = bool(rolling.get("paused"))
+    seen = Progress(
+        wanted=wanted,
+        expected=expected,
+        updated=updated,
+        ready=number(document, "status", "numberReady"),
+        available=available,
+        total=number(document, "status", "currentNumberScheduled"),
+        is_paused=is_paused,
+    )
+    if not is_rolling(document):
+        return seen.failed(NOT_ROLLING)
+    if not is_observed(document):
+        return seen.waiting("Waiting for DaemonSet spec update to be observed...")
+    if (stop := standing(document, FAILURE_BUDGET)) is not None:
+        return seen.failed(f'daemonset "{name}" exceeded its failure budget: {stop}')
+    if updated < expected:
+        paused = " (the DaemonSet is paused: kruise rollout resume lets it go on)" if is_paused else ""
+        return seen.waiting(f"{partitioned(updated, expected)}{paused}")
+    if available < wanted:
+        return seen.waiting(f"Waiting for {wanted - available} pods to be available...")
+    return seen.done(partition_complete(updated) if kept else f'daemon set "{name}" successfully rolled out')
+
+
+FACE = Face(
+    resource=resource(GROUP, "v1beta1", "daemonsets", "DaemonSet"),
+    versions=("v1alpha1", "v1beta1"),
+    short_names=("daemon", "ads"),
+    is_ours=True,
+    replicas=None,
+    paused=(*_ROLLING, "paused"),
+    partition=(*_ROLLING, "partition"),
+    pods=Pods.PER_NODE,
+    progress=progress,
+    settings="kruise.workloads.daemonset.settings:settings",
+    forecast="kruise.workloads.daemonset.forecast:FORECAST",
+    history=History.CONTROLLER_REVISIONS,
+    restart=Restart.ANNOTATION,
+    causes=causes.CAUSES,
+)

@@ -1,0 +1,17 @@
+"""What the plan of a DaemonSet remembers for its status and events."""
+
+from __future__ import annotations
+
+from kruise.machinery.codec import field
+from kruise.machinery.delays import Delay
+from kruise.workloads.daemonset.status import Figures
+from kruise.workloads.shared.memo import WorkloadMemo
+
+
+class Memo(WorkloadMemo, kw_only=True):
+    figures: Figures
+    """What was counted."""
+    delays: dict[str, Delay] = field(default_factory=dict)
+    """How long failed pods stay from now on, by node."""
+    is_complete: bool = True
+    """The pass looked at everything, so its status may name the generation (DS-36)."""

@@ -1,0 +1,122 @@
+"""The status of a DaemonSet: counters, the hash of its template, and whether it has to be written (DS section 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kruise.api.apps.daemonset import DaemonSetStatus
+from kruise.inplace.availability import seconds_until_available
+from kruise.machinery.codec import Struct, evolve, to_builtins
+from kruise.machinery.plan import StatusEffect
+from kruise.machinery.revision_names import short_hash
+from kruise.workloads.daemonset.situation import Situation
+from kruise.workloads.shared import conditions
+
+
+class Figures(Struct):
+    """What a pass counted."""
+
+    desired: int
+    current: int
+    misscheduled: int
+    ready: int
+    available: int
+    updated: int
+    hash: str
+    collision_count: int | None
+    next_available: str = ""
+    """The pod that is the next to become available, where only time is missing."""
+    next_available_after: float | None = None
+
+
+def figures(situation: Situation) -> Figures:
+    """One pod stands for its node (DS-9)."""
+    seen = {fact.name: fact for fact in situation.observed}
+    desired = current = misscheduled = ready = available = updated = 0
+    waits: list[tuple[float, str]] = []
+    for node in situation.nodes:
+        if not node.verdict.should_run:
+            misscheduled += node.exists and node.has_pods
+            continue
+        desired += 1
+        current += node.has_pods
+        chosen = node.representative
+        if chosen is None:
+            continue
+        fact = seen.get(chosen.name, chosen)
+        is_available = fact.is_ready and _is_available(situation, fact.pod, waits, fact.name)
+        ready += fact.is_ready
+        available += is_available
+        updated += fact.is_new
+    after, name = min(waits, default=(None, ""))
+    count = situation.choice.collision_count
+    return Figures(
+        desired=desired,
+        current=current,
+        misscheduled=misscheduled,
+        ready=ready,
+        available=available,
+        updated=updated,
+        hash=short_hash(situation.update.metadata.name),
+        collision_count=count if count or situation.daemon_set.status.collision_count is not None else None,
+        next_available=name,
+        next_available_after=after,
+    )
+
+
+def _is_available(situation: Situation, pod: Any, waits: list[tuple[float, str]], name: str) -> bool:
+    seconds = seconds_until_available(pod, situation.daemon_set.spec.min_ready_seconds, situation.now)
+    if seconds:
+        waits.append((seconds, name))
+    return not seconds
+
+
+def status_of(before: DaemonSetStatus, counted: Figures, **changes: Any) -> DaemonSetStatus:
+    return evolve(
+        before,
+        desired_number_scheduled=counted.desired,
+        current_number_scheduled=counted.current,
+        number_misscheduled=counted.misscheduled,
+        number_ready=counted.ready,
+        number_available=counted.available,
+        number_unavailable=counted.desired - counted.available,
+        updated_number_scheduled=counted.updated,
+        update_revision=counted.hash,
+        collision_count=counted.collision_count,
+        **changes,
+    )
+
+
+_ALWAYS = {
+    "currentNumberScheduled": "current_number_scheduled",
+    "desiredNumberScheduled": "desired_number_scheduled",
+    "numberMisscheduled": "number_misscheduled",
+    "numberReady": "number_ready",
+    "updatedNumberScheduled": "updated_number_scheduled",
+}
+
+
+def wire_form(status: DaemonSetStatus) -> dict[str, Any]:
+    """The counters that the schema requires are there even when 0; others are left out."""
+    document: dict[str, Any] = {
+        **to_builtins(evolve(status, conditions=())),
+        **{name: getattr(status, attribute) for name, attribute in _ALWAYS.items()},
+    }
+    if status.conditions:
+        document["conditions"] = [conditions.condition_form(condition) for condition in status.conditions]
+    return document
+
+
+def effect_of(old: DaemonSetStatus, new: DaemonSetStatus) -> StatusEffect:
+    """Pods are counted anew at every pass, so counts decide nothing. That too many had failed cannot be worked out
+    again."""
+    if (old.collision_count, old.failure_budget) != (new.collision_count, new.failure_budget):
+        return StatusEffect.BLOCKS
+    return StatusEffect.INFORMS
+
+
+def must_write(old: DaemonSetStatus, new: DaemonSetStatus) -> bool:
+    """DS-10. The text of a condition alone is no reason to write."""
+    if evolve(old, conditions=()) != evolve(new, conditions=()):
+        return True
+    return conditions.standing(old.conditions) != conditions.standing(new.conditions)

@@ -1,0 +1,83 @@
+"""Pods that nobody controls and that a workload's selector matches: who wants them, and how they become its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from kruise.api.meta import Key, controller_of, key_of
+from kruise.api.native.pod import PODS, Pod
+from kruise.api.resource import Resource
+from kruise.machinery import ownership
+from kruise.machinery import plan as plans
+from kruise.machinery.ownership import Owner
+from kruise.machinery.plan import Chain, OnError, Phase, Target
+from kruise.machinery.selector_index import Selects
+from kruise.machinery.selectors import NOTHING, SelectorError, from_label_selector
+from kruise.machinery.spec import OWNER_INDEX, Stores, View, owner_keys
+from kruise.machinery.watched import Watched
+
+_ADOPTION = "adoption"
+"""Index of the workloads by what they would adopt."""
+_ORPHANS = "orphans"
+"""Index of the pods that nobody controls, by namespace."""
+
+
+def _adopts(workload: Any) -> tuple[Selects, ...]:
+    try:
+        selector = from_label_selector(workload.spec.selector)
+    except SelectorError:
+        return ()
+    return (Selects(NOTHING if selector.is_empty else selector, workload.metadata.namespace),)
+
+
+ADOPTERS: Mapping[str, Callable[[Any], Iterable[Selects]]] = {_ADOPTION: _adopts}
+"""For the source of a workload that adopts."""
+
+
+def _orphans(pod: Pod) -> tuple[str, ...]:
+    return (pod.metadata.namespace,) if controller_of(pod) is None else ()
+
+
+WATCHED_PODS = Watched(PODS, indexes={**OWNER_INDEX, _ORPHANS: _orphans})
+
+
+def pod_keys(workloads: Resource[Any]) -> Callable[[Pod | None, Pod | None, Stores], Iterable[Key]]:
+    """The workloads that own a pod, did so before, or may adopt it."""
+    owners = owner_keys(workloads)
+
+    def keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
+        yield from owners(old, new, stores)
+        if new is None or controller_of(new) is not None or new.metadata.deletion_timestamp is not None:
+            return
+        if new.metadata.labels:
+            found = stores.store(workloads).selecting(_ADOPTION, new.metadata.labels, new.metadata.namespace)
+            yield from map(key_of, found)
+
+    return keys
+
+
+def orphans_for(view: View, workload: Any) -> tuple[Pod, ...]:
+    """Pods of nobody in the namespace of the workload that its selector matches."""
+    selector = from_label_selector(workload.spec.selector)
+    found = view.store(PODS).by_index(_ORPHANS, workload.metadata.namespace)
+    return tuple(pod for pod in found if selector.matches(pod.metadata.labels))
+
+
+def adoption_phase(owner: Owner, pods: Sequence[Pod]) -> Phase:
+    """Adopt, but only where the server still has the owner: a patch that changes nothing fails if it has not."""
+    chains: list[Chain] = []
+    for pod in pods:
+        check = plans.patch(
+            Target(owner.resource, owner.namespace, owner.name),
+            {},
+            uid=owner.uid,
+            reason="the owner must still be there before it adopts",
+        )
+        chains.append((check, ownership.adopt(PODS, pod, owner)))
+    return Phase(name="adopt", chains=tuple(chains), on_error=OnError.STOP_PLAN)
+
+
+def release_phase(owner: Owner, pods: Sequence[Pod]) -> Phase:
+    """Let go of pods that the selector matches no longer."""
+    return plans.single("release", *(ownership.release(PODS, pod, owner) for pod in pods), on_error=OnError.CONTINUE)
