@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from kruise.api.native.daemon_pods import target_node
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Container, ContainerStatus, Pod, PodStatus
 from kruise.machinery import codec
@@ -38,7 +39,7 @@ class Kubelets:
         if pod.status.phase in ("Failed", "Succeeded") or pod.spec.scheduling_gates:
             return False
         if not pod.spec.node_name:
-            self._world.put(PODS, kubelet.bound(pod, self._node(), self._world.now))
+            self._world.put(PODS, kubelet.bound(pod, target_node(pod) or self._node(), self._world.now))
             return True
         return self._put(pod, next(self._statuses(pod), pod.status))
 

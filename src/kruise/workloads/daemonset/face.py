@@ -23,8 +23,8 @@ _ROLLING = ("spec", "updateStrategy", "rollingUpdate")
 
 
 def progress(document: Json) -> Progress:
-    """Done when the controller has seen the newest spec, as many nodes as the partition allows have a pod of the present
-    template, and all pods are available."""
+    """Done when the controller has seen the newest spec, as many nodes as the partition allows have a pod of the
+    present template, and all pods are available."""
     name = name_of(document)
     wanted = number(document, "status", "desiredNumberScheduled")
     rolling = value_at(document, _ROLLING, {})
