@@ -8,7 +8,7 @@ from datetime import datetime
 
 from kruise.api.native.pod import Pod
 from kruise.machinery.delays import Delay, next_delay, seconds_left
-from kruise.workloads.daemonset.nodes import DaemonNode
+from kruise.workloads.daemonset.nodes import MOST_PODS, DaemonNode
 from kruise.workloads.daemonset.numbers import Limits, may_be_created
 from kruise.workloads.shared.pod_facts import PodFacts
 
@@ -58,7 +58,8 @@ def keep(nodes: Sequence[DaemonNode], limits: Limits, delays: Mapping[str, Delay
         elif node.verdict.may_stay:
             _sort_out_ended(node, keeping, delays.get(node.name), now)
             keeping.deletions += (Deletion(fact.pod, node.name, RELEASED) for fact in node.leaving)
-            if limits.surges and node.verdict.should_run and not node.running and not node.ended:
+            is_empty = not node.running and not node.ended and len(node.leaving) < MOST_PODS
+            if limits.surges and node.verdict.should_run and is_empty:
                 keeping.nodes.append(node.name)
             else:
                 surplus = _surplus_of_surge(node) if limits.surges else _all_but_first(node)

@@ -15,6 +15,8 @@ from kruise.api.native.pod import Pod, PodSpec
 from kruise.machinery.codec import decode
 from kruise.workloads.shared.pod_facts import PodFacts
 
+MOST_PODS = 2
+"""On one node, while it surges. Pods that a hook holds count: they must not pile up, template by template."""
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 _FINISHED = ("Failed", "Succeeded")
 _NO_LABELS: Mapping[str, str] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kruise.workloads.daemonset.nodes import DaemonNode
+from kruise.workloads.daemonset.nodes import MOST_PODS, DaemonNode
 from kruise.workloads.daemonset.numbers import Limits
 from kruise.workloads.shared.pod_facts import PodFacts
 
@@ -93,7 +93,7 @@ def _surge(nodes: Iterable[DaemonNode], limits: Limits, rolling: Rolling) -> Non
     candidates: list[tuple[str, PodFacts]] = []
     for node in nodes:
         new, old = node.new, node.old
-        if len(new) > 1 or len(old) > 1:
+        if len(new) > 1 or len(old) > 1 or (old and len(node.active) >= MOST_PODS and not new):
             rolling.used_by.append(_name(node))
         elif not old:
             continue

@@ -1,0 +1,220 @@
+"""Promises that hold for whatever anybody does to a DaemonSet, its pods and its nodes, in any order.
+
+Nodes come, go and are tainted, users change the spec, containers fail, time passes, and in between the manager makes
+passes, some of which its death cuts off. Every write of the manager is checked; in the end everybody does their part,
+and each node that suits has its one pod.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kruise.api.native.daemon_pods import target_node
+from kruise.api.native.nodes import NODES, Node
+from kruise.api.native.pod import PODS, Pod, is_active
+from kruise.inplace import keys
+from kruise.inplace.availability import is_available
+from kruise.machinery import codec
+from kruise.machinery.client.requests import Verb
+from kruise.machinery.plan import Action, Outcome, Result
+from kruise.machinery.revision_names import short_hash
+from kruise.model.world import Json
+from kruise.workloads.daemonset import update
+from kruise.workloads.daemonset.nodes import verdict_on
+from kruise.workloads.daemonset.numbers import limits_of
+from kruise.workloads.daemonset.situation import Snapshot
+from tests.support.clonesets import TEMPLATE
+from tests.support.examples import story_settings
+from tests.support.modelled import BROKEN
+from tests.workloads.daemonset.modelled import ModelledDaemonSet, document
+
+GUARD = "example.com/guard"
+IMAGES = ("nginx:1", "nginx:2", BROKEN)
+TAINTS: tuple[list[dict[str, str]], ...] = (
+    [],
+    [{"key": "example.com/own", "effect": "NoSchedule"}],
+    [{"key": "example.com/own", "effect": "NoExecute"}],
+)
+HOOKED = {**TEMPLATE, "metadata": {"labels": {"app": "web", GUARD: "on"}}}
+SETTINGS = (("partition", 1), ("partition", "50%"), ("partition", None), ("paused", True), ("paused", None))
+MANY = 200
+
+
+class Checked:
+    """A model whose manager is watched."""
+
+    def __init__(self, model: ModelledDaemonSet) -> None:
+        self.model = model
+
+    @property
+    def suitable(self) -> list[Node]:
+        nodes = self.model.world.store(NODES).list()
+        return [node for node in nodes if verdict_on(self.model.daemon_set, node).should_run]
+
+    def pods_for(self, node: str) -> list[Pod]:
+        return [pod for pod in self.model.pods if target_node(pod) == node]
+
+    def serves(self, pod: Pod) -> bool:
+        seconds = self.model.daemon_set.spec.min_ready_seconds
+        return is_active(pod) and is_available(pod, seconds, self.model.now)
+
+    def is_old(self, pod: Pod) -> bool:
+        return short_hash(pod.metadata.labels.get(keys.REVISION_LABEL, "")) != self.hash
+
+    def reconcile(self, die_at: int | None = None) -> None:
+        before: dict[str, bool] = {}
+
+        def decided(snapshot: Snapshot, plan: Any) -> None:
+            self.hash = short_hash(plan.memo.update_revision) if plan.memo is not None else ""
+            before.update({pod.metadata.name: self.serves(pod) for pod in self.model.pods})
+            for held in plan.held:
+                assert held.causes, f"{held.target} is held without a cause"
+
+        def wrote(outcome: Outcome) -> None:
+            if outcome.result is Result.DONE and outcome.action.target.resource == PODS:
+                self._on_write(outcome.action, before)
+
+        self.model.reconcile(die_at=die_at, decided=decided, wrote=wrote)
+
+    def _on_write(self, action: Action, served: dict[str, bool]) -> None:
+        limits = limits_of(self.model.daemon_set.spec, len(self.suitable))
+        if action.verb is Verb.CREATE:
+            created = self.model.pod(action.target.name)
+            assert created is not None
+            node = target_node(created)
+            assert node in {item.metadata.name for item in self.suitable}, f"a pod for {node}, which suits no pod"
+            alive = [pod for pod in self.pods_for(node) if is_active(pod)]
+            most = 2 if limits.surges else 1
+            assert len(alive) <= most, f"{len(alive)} pods on {node}"
+        elif action.verb is Verb.DELETE and action.reason == update.REPLACE and served.get(action.target.name):
+            self._within_limit(limits.unavailable)
+
+    def _within_limit(self, limit: int) -> None:
+        """After a pod that served was taken for the rollout."""
+        without = [node for node in self.suitable if not any(map(self.serves, self.pods_for(node.metadata.name)))]
+        rolling = self.model.daemon_set.spec.update_strategy.rolling_update
+        if rolling is None or (rolling.partition is None and rolling.selector is None):
+            assert len(without) <= limit, f"{len(without)} nodes without an available pod, {limit} may be"
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> Json:
+    rolling: dict[str, Any] = {"rollingUpdateType": draw(st.sampled_from(["Standard", "InPlaceIfPossible"]))}
+    if rolling["rollingUpdateType"] == "Standard" and draw(st.booleans()):
+        rolling |= {"maxSurge": draw(st.sampled_from([1, 2, "100%"])), "maxUnavailable": 0}
+    else:
+        rolling |= {"maxUnavailable": draw(st.sampled_from([1, 2, "50%"]))}
+    spec: dict[str, Any] = {"minReadySeconds": draw(st.sampled_from([0, 0, 3]))}
+    if draw(st.booleans()):
+        spec |= {"lifecycle": {"preDelete": {"labelsHandler": {GUARD: "on"}}}, "template": HOOKED}
+    return document(rolling, **spec)
+
+
+def _set_image(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
+    model.set_image(draw(st.sampled_from(IMAGES)))
+
+
+def _set_rolling(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
+    field, value = draw(st.sampled_from(SETTINGS))
+    model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update({field: value}))
+
+
+def _taint(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
+    node = draw(st.sampled_from([item.metadata.name for item in model.world.store(NODES).list()]))
+    taints = draw(st.sampled_from(TAINTS))
+    model.edit_node(node, lambda doc: doc.setdefault("spec", {}).update(taints=taints))
+
+
+def _add_node(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
+    name = f"node-{draw(st.integers(3, 6))}"
+    if model.world.store(NODES).get("", name) is None:
+        model.add_node(name)
+
+
+def _remove_node(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
+    nodes = model.world.store(NODES).list()
+    if len(nodes) > 1:
+        gone = draw(st.sampled_from(nodes))
+        model.world.remove(NODES, gone)
+        for pod in model.pods:
+            if pod.spec.node_name == gone.metadata.name:
+                model.world.remove(PODS, pod)  # as pod GC does
+
+
+def _of_a_pod(act: Callable[[ModelledDaemonSet, str], None]) -> Callable[[ModelledDaemonSet, st.DrawFn], None]:
+    def step(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
+        if model.pods:
+            act(model, draw(st.sampled_from([pod.metadata.name for pod in model.pods])))
+
+    return step
+
+
+def _fail(model: ModelledDaemonSet, name: str) -> None:
+    model.change(PODS, name, lambda doc: doc.setdefault("status", {}).update(phase="Failed"))
+
+
+def _unguard(model: ModelledDaemonSet, name: str) -> None:
+    model.change(PODS, name, lambda doc: doc["metadata"]["labels"].pop(GUARD, None))
+
+
+STEPS: tuple[Callable[[ModelledDaemonSet, st.DrawFn], None], ...] = (
+    _set_image,
+    _set_rolling,
+    _taint,
+    _add_node,
+    _remove_node,
+    _of_a_pod(lambda model, name: model.delete_pod(name)),
+    _of_a_pod(_fail),
+    _of_a_pod(_unguard),
+    lambda model, draw: model.pass_time(draw(st.sampled_from([0.5, 3, 30]))),
+)
+
+
+def _everybody_does_their_part(checked: Checked) -> None:
+    model = checked.model
+    model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update(partition=None, paused=None))
+    model.set_image("nginx:9")
+    idle = 0
+    for _ in range(MANY):
+        before = model.writes
+        checked.reconcile()
+        moved = False
+        for pod in model.pods:
+            if pod.metadata.labels.get(keys.STATE_LABEL) == "PreparingDelete" and GUARD in pod.metadata.labels:
+                _unguard(model, pod.metadata.name)
+                moved = True
+            moved |= model.kubelet(pod.metadata.name)
+        model.pass_time(30)
+        idle = 0 if moved or model.writes != before else idle + 1
+        if idle == 3:
+            return
+    raise AssertionError("it does not come to rest")
+
+
+@given(documents(), st.data())
+@story_settings(30)
+def test_each_node_that_suits_has_one_pod_in_the_end(given_document: Json, data: st.DataObject) -> None:
+    checked = Checked(ModelledDaemonSet(given_document))
+    model = checked.model
+    draw: Any = data.draw
+    for _ in range(data.draw(st.integers(0, 25), label="steps")):
+        kind = data.draw(st.sampled_from(["pass", "pass", "kubelets", "kubelets", "other"]))
+        if kind == "pass":
+            checked.reconcile(die_at=data.draw(st.sampled_from([None, None, 0, 1, 2])))
+        elif kind == "kubelets":
+            for pod in model.pods:
+                model.kubelet(pod.metadata.name)
+        else:
+            data.draw(st.sampled_from(STEPS))(model, draw)
+    _everybody_does_their_part(checked)
+    for node in checked.suitable:
+        [pod] = checked.pods_for(node.metadata.name)
+        assert pod.spec.containers[0].image == "nginx:9"
+        assert checked.serves(pod)
+    status = model.daemon_set.status
+    assert status.desired_number_scheduled == status.number_available == len(checked.suitable)
+    assert codec.encode(status)  # it can be written
