@@ -18,6 +18,7 @@ from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.clock import RealClock
 from kruise.manager.installation.installer import InstallationError, Installer
 from kruise.manager.installation.manifests import manifests
+from kruise.manager.installation.removal import Remover
 
 T = TypeVar("T")
 
@@ -46,14 +47,14 @@ def install(namespace: str, kubeconfig: str, context: str, print_only: bool, tim
         click.echo(yaml.dump_all(objects, sort_keys=False), nl=False)
         return
 
-    async def run(installer: Installer) -> None:
-        done = await installer.install(objects)
+    async def run(client: Client) -> None:
+        done = await Installer(client, clock=RealClock(), report=click.echo, timeout=timeout).install(objects)
         click.echo(
             f"installed: {done.created} created, {done.configured} configured, {done.unchanged} unchanged, "
             f"{done.rewritten} stored objects rewritten"
         )
 
-    _with_installer(kubeconfig, context, timeout, run)
+    _with_client(kubeconfig, context, run)
 
 
 @click.command()
@@ -61,24 +62,43 @@ def install(namespace: str, kubeconfig: str, context: str, print_only: bool, tim
 @_kubeconfig
 @_context
 @click.option("--with-resources", is_flag=True, help="Delete all custom resources, and the pods they own, too.")
-def uninstall(namespace: str, kubeconfig: str, context: str, with_resources: bool) -> None:
-    """Remove PyKruise. Refuses while custom resources exist, since they would be deleted with their definitions."""
+@click.option(
+    "--webhooks-only",
+    is_flag=True,
+    help="Only stop intercepting requests, for when no manager answers. A manager that serves starts it again.",
+)
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait until all custom resources are gone.")
+def uninstall(
+    namespace: str, kubeconfig: str, context: str, with_resources: bool, webhooks_only: bool, timeout: float
+) -> None:
+    """Remove PyKruise, whether a manager runs or not.
+
+    Refuses while custom resources exist, since they would be deleted with their definitions. May be repeated: it goes
+    on where it stopped.
+    """
+    if webhooks_only and with_resources:
+        raise click.UsageError("--webhooks-only leaves custom resources alone: it does not go with --with-resources")
     objects = manifests(features(), namespace=namespace)
     print_problems()
 
-    async def run(installer: Installer) -> None:
-        removed = await installer.uninstall(objects, with_resources=with_resources)
+    async def run(client: Client) -> None:
+        remover = Remover(client, clock=RealClock(), report=click.echo, timeout=timeout)
+        if webhooks_only:
+            cleared = await remover.clear_webhooks(objects)
+            click.echo(f"nothing is intercepted any more: {cleared} entries taken away; a manager puts them back")
+            return
+        removed = await remover.uninstall(objects, with_resources=with_resources)
         click.echo(f"uninstalled: {removed} objects deleted" if removed else "nothing to remove")
 
-    _with_installer(kubeconfig, context, 60.0, run)
+    _with_client(kubeconfig, context, run)
 
 
-def _with_installer(kubeconfig: str, context: str, timeout: float, run: Callable[[Installer], Awaitable[Any]]) -> None:
+def _with_client(kubeconfig: str, context: str, run: Callable[[Client], Awaitable[Any]]) -> None:
     async def main() -> None:
         config = load(kubeconfig or None, context=context)
         client = Client(HttpTransport(config, user_agent="kruise-install"))
         try:
-            await run(Installer(client, clock=RealClock(), report=click.echo, timeout=timeout))
+            await run(client)
         finally:
             await client.close()
 

@@ -1,4 +1,4 @@
-"""Carries out an installation or its removal, and brings stored objects up to the storage version."""
+"""Carries out an installation, and brings stored objects up to the storage version."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Installer:
         return Installed(**counts, rewritten=rewritten)
 
     async def _apply(self, manifest: Manifest) -> str:
-        resource, namespace, name = _identity(manifest)
+        resource, namespace, name = identity(manifest)
         if manifest["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind:
             manifest = await self._with_live_address(manifest)
         try:
@@ -156,7 +156,7 @@ class Installer:
         storage = next(version.name for version in definition.spec.versions if version.storage)
         if not set(definition.status.stored_versions) - {storage}:
             return 0
-        resource = _resource_of(definition, storage)
+        resource = resource_of(definition, storage)
         rewritten = 0
         try:
             found = await self._client.list(resource)
@@ -180,56 +180,13 @@ class Installer:
         self._report(f"{resource}: {rewritten} objects rewritten in {storage}, stored versions no longer list {older}")
         return rewritten
 
-    async def in_use(self, manifests: Sequence[Manifest]) -> dict[str, int]:
-        """How many custom resources exist of each installed kind that has any."""
-        found: dict[str, int] = {}
-        for manifest in manifests:
-            if manifest["kind"] != CUSTOM_RESOURCE_DEFINITIONS.kind:
-                continue
-            try:
-                definition = await self._client.get(CUSTOM_RESOURCE_DEFINITIONS, manifest["metadata"]["name"])
-            except NotFoundError:
-                continue
-            served = next((version.name for version in definition.spec.versions if version.served), "")
-            if not served:
-                continue
-            resource = _resource_of(definition, served)
-            page = await self._client.list_page(resource, limit=1)
-            count = len(page.items) + (page.remaining or 0)
-            if count:
-                found[resource.group_resource] = count
-        return found
 
-    async def uninstall(self, manifests: Sequence[Manifest], *, with_resources: bool = False) -> int:
-        """Remove what was installed, last things first. Refuses while custom resources exist, unless told otherwise.
-
-        The webhook configurations go first: entries that point to a manager which is about to vanish would block.
-        """
-        used = await self.in_use(manifests)
-        if used and not with_resources:
-            listing = ", ".join(f"{count} {kind}" for kind, count in sorted(used.items()))
-            raise InstallationError(
-                f"there still are custom resources in the cluster: {listing}. Removing their definitions would delete "
-                "them and the pods they own. Delete them first, or say --with-resources"
-            )
-        removed = 0
-        for manifest in reversed(manifests):
-            resource, namespace, name = _identity(manifest)
-            try:
-                await self._client.delete(resource, name, namespace, propagation="Background")
-            except NotFoundError:
-                continue
-            removed += 1
-            self._report(f"{resource}/{name} deleted")
-        return removed
-
-
-def _identity(manifest: Manifest) -> tuple[Resource[PartialObject], str, str]:
+def identity(manifest: Manifest) -> tuple[Resource[PartialObject], str, str]:
     metadata = manifest["metadata"]
     return _KINDS[manifest["kind"]], metadata.get("namespace", ""), metadata["name"]
 
 
-def _resource_of(definition: CustomResourceDefinition, version: str) -> Resource[PartialObject]:
+def resource_of(definition: CustomResourceDefinition, version: str) -> Resource[PartialObject]:
     spec = definition.spec
     namespaced = spec.scope == "Namespaced"
     return Resource(spec.group, version, spec.names.plural, spec.names.kind, namespaced, PartialObject)

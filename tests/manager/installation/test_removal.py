@@ -1,0 +1,204 @@
+"""Removal in every state that a manager can be in, on a local cluster on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator, Awaitable, Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from kruise.api.meta import PartialObject
+from kruise.api.native.config import SECRETS
+from kruise.api.native.extensions import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+)
+from kruise.api.native.pod import PODS
+from kruise.api.resource import Resource
+from kruise.embedded import install, managing
+from kruise.kinds import features
+from kruise.local.cluster import ClusterOptions, LocalCluster
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import ApiError, NotFoundError
+from kruise.machinery.client.requests import PatchType
+from kruise.machinery.clock import VirtualClock, run_virtual
+from kruise.manager.installation.installer import InstallationError
+from kruise.manager.installation.manifests import manifests
+from kruise.manager.installation.removal import Remover
+
+CLONE_SETS = Resource("apps.kruise.io", "v1beta1", "clonesets", "CloneSet", True, PartialObject)
+OLDER = dataclasses.replace(CLONE_SETS, version="v1alpha1")
+NAME = "clonesets.apps.kruise.io"
+CONFIGURATIONS = (
+    (MUTATING_WEBHOOK_CONFIGURATIONS, "kruise-mutating-webhook-configuration"),
+    (VALIDATING_WEBHOOK_CONFIGURATIONS, "kruise-validating-webhook-configuration"),
+)
+
+
+def clone_set(**metadata: Any) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    return {
+        "apiVersion": CLONE_SETS.api_version,
+        "kind": "CloneSet",
+        "metadata": {"name": "web", **metadata},
+        "spec": spec,
+    }
+
+
+@dataclasses.dataclass
+class Scene:
+    cluster: LocalCluster
+    client: Client
+    said: list[str]
+
+    @property
+    def remover(self) -> Remover:
+        return Remover(self.client, clock=self.cluster.clock, report=self.said.append, timeout=60)
+
+    async def uninstall(self, **options: Any) -> int:
+        return await self.remover.uninstall(manifests(features()), **options)
+
+    async def managed(self) -> None:
+        """A CloneSet with its pods, made by a manager that ends then, and leaves its webhooks behind."""
+        async with managing(self.cluster, features(), random=Random(1)) as manager:
+            await manager.serving.wait()
+            await self.client.create(CLONE_SETS, clone_set(), "default")
+            await asyncio.sleep(30)
+        assert len((await self.client.list(PODS, "default")).items) == 2
+
+    async def nothing_is_left(self) -> None:
+        for manifest in manifests(features()):
+            if manifest["kind"] == "CustomResourceDefinition":
+                with pytest.raises(NotFoundError):
+                    await self.client.get(CUSTOM_RESOURCE_DEFINITIONS, manifest["metadata"]["name"])
+        for resource, name in CONFIGURATIONS:
+            with pytest.raises(NotFoundError):
+                await self.client.get(resource, name)
+        await asyncio.sleep(120)
+        assert not (await self.client.list(PODS, "default")).items
+        assert await self.uninstall() == 0
+
+
+@contextlib.asynccontextmanager
+async def installed() -> AsyncIterator[Scene]:
+    cluster = LocalCluster(ClusterOptions(seed=1), clock=VirtualClock(asyncio.get_running_loop()))
+    running = asyncio.create_task(cluster.run())
+    await cluster.ready.wait()
+    await install(cluster, features())
+    yield Scene(cluster, cluster.client("test"), [])
+    running.cancel()
+
+
+def on_a_cluster(story: Callable[[Scene], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with installed() as scene:
+            await story(scene)
+
+    run_virtual(main())
+
+
+async def _never_started(scene: Scene) -> None:
+    await scene.client.create(CLONE_SETS, clone_set(), "default")
+
+
+async def _dead(scene: Scene) -> None:
+    await scene.managed()
+    with pytest.raises(ApiError):
+        await scene.client.get(OLDER, "web", "default")
+    with pytest.raises(ApiError):
+        await scene.client.delete(CLONE_SETS, "web", "default")
+
+
+async def _dead_without_its_secret(scene: Scene) -> None:
+    await scene.managed()
+    await scene.client.delete(SECRETS, "kruise-webhook-certs", "kruise-system")
+
+
+async def _wrong_authority(scene: Scene) -> None:
+    await scene.managed()
+    for resource, name in CONFIGURATIONS:
+        live = await scene.client.get(resource, name)
+        wrong = [{**entry, "clientConfig": {"url": "https://127.0.0.1:1/x"}} for entry in live.webhooks]
+        await scene.client.patch(resource, name, {"webhooks": wrong})
+    path = "/spec/conversion/webhook/clientConfig"
+    operations = [{"op": "replace", "path": path, "value": {"url": "https://127.0.0.1:1/convert"}}]
+    await scene.client.patch(CUSTOM_RESOURCE_DEFINITIONS, NAME, operations, patch_type=PatchType.JSON)
+
+
+@pytest.mark.parametrize("state", [_never_started, _dead, _dead_without_its_secret, _wrong_authority])
+def test_everything_goes_without_a_manager(state: Callable[[Scene], Awaitable[None]]) -> None:
+    async def story(scene: Scene) -> None:
+        await state(scene)
+        with pytest.raises(InstallationError, match=rf"1 {NAME}.*--webhooks-only.*--with-resources"):
+            await scene.uninstall()
+        # Who is refused finds everything as it was.
+        assert (await scene.client.get(CUSTOM_RESOURCE_DEFINITIONS, NAME)).spec.conversion["strategy"] == "Webhook"
+        assert await scene.uninstall(with_resources=True) >= len(manifests(features())) - 1
+        await scene.nothing_is_left()
+
+    on_a_cluster(story)
+
+
+def test_everything_goes_beside_a_manager_at_work() -> None:
+    async def story(scene: Scene) -> None:
+        async with managing(scene.cluster, features(), random=Random(1)) as manager:
+            await manager.serving.wait()
+            await scene.client.create(CLONE_SETS, clone_set(), "default")
+            await asyncio.sleep(30)
+            await scene.uninstall(with_resources=True)
+            await scene.nothing_is_left()
+
+    on_a_cluster(story)
+
+
+def test_what_a_manager_would_release_is_released_for_it() -> None:
+    """Its own finalizers hold an object for ever, once nobody is there who takes them off."""
+
+    async def story(scene: Scene) -> None:
+        held = clone_set(finalizers=["job.apps.kruise.io/release"])
+        await scene.client.create(CLONE_SETS, held, "default")
+        await scene.uninstall(with_resources=True)
+        assert f"{NAME}/web in namespace default: released, no manager did" in scene.said
+        await scene.nothing_is_left()
+
+    on_a_cluster(story)
+
+
+def test_what_others_hold_is_named_and_a_second_run_goes_on() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.client.create(CLONE_SETS, clone_set(finalizers=["example.com/books"]), "default")
+        with pytest.raises(InstallationError, match=rf"{NAME}: default/web, held by finalizer example\.com/books"):
+            await scene.uninstall(with_resources=True)
+        # Rights and certificates stay until the objects are gone: a manager at work may need them.
+        assert await scene.client.get(SECRETS, "kruise-webhook-certs", "kruise-system")
+        await scene.client.patch(CLONE_SETS, "web", {"metadata": {"finalizers": None}}, "default")
+        await scene.uninstall()
+        await scene.nothing_is_left()
+
+    on_a_cluster(story)
+
+
+def test_people_can_work_again_while_no_manager_answers() -> None:
+    async def story(scene: Scene) -> None:
+        await scene.managed()
+        pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        with pytest.raises(ApiError):
+            await scene.client.create(PODS, pod, "default")
+        live = [await scene.client.get(resource, name) for resource, name in CONFIGURATIONS]
+        assert await scene.remover.clear_webhooks(manifests(features())) == sum(len(one.webhooks) for one in live)
+        await scene.client.create(PODS, pod, "default")
+        await scene.client.delete(CLONE_SETS, "web", "default")
+        assert await scene.remover.clear_webhooks(manifests(features())) == 0
+        # A manager that comes back serves as before.
+        async with managing(scene.cluster, features(), random=Random(2)) as manager:
+            await manager.serving.wait()
+            again = [await scene.client.get(resource, name) for resource, name in CONFIGURATIONS]
+        assert [one.webhooks for one in again] == [one.webhooks for one in live]
+
+    on_a_cluster(story)
