@@ -317,7 +317,6 @@ def lease(renewed: datetime | None, holder: str = "a_1") -> Lease:
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (None, ""),
         (lease(NOW), ""),
         (lease(None), ""),
         (lease(NOW - timedelta(seconds=40)), ""),
@@ -325,9 +324,14 @@ def lease(renewed: datetime | None, holder: str = "a_1") -> Lease:
         (lease(NOW, ""), "no manager is at work: nobody holds the lease s/m"),
     ],
 )
-def test_a_lease_tells_whether_a_manager_is_at_work(found: Lease | None, words: str) -> None:
+def test_a_lease_tells_whether_a_manager_is_at_work(found: Lease, words: str) -> None:
     manager = manager_by(found, NOW)
     assert (manager.words, manager.is_down) == (words, bool(words))
+
+
+def test_without_a_lease_nobody_can_tell() -> None:
+    manager = manager_by(None, NOW)
+    assert (manager.is_down, manager.is_unknown) == (False, True)
 
 
 # Pods

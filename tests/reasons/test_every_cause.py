@@ -13,6 +13,7 @@ from kruise.api.native.apps import DEPLOYMENTS
 from kruise.api.native.events import EVENTS, LEASES
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
+from kruise.faces.native import STATEFUL_SET
 from kruise.inplace import keys
 from kruise.kinds import faces, features
 from kruise.machinery.causes import Act
@@ -20,7 +21,8 @@ from kruise.machinery.client.requests import PatchType
 from kruise.machinery.times import format_micro_time
 from kruise.manager.options import Options, Role
 from kruise.reasons import causes
-from kruise.reasons.links import OBJECT, Answer
+from kruise.reasons.assembling import Facts, assemble
+from kruise.reasons.links import OBJECT, Answer, Source
 from kruise.workloads.shared.causes import SHARED
 from tests.reasons.asking import ask, ask_both, ask_journal, ask_pod, codes, ends, is_helped
 from tests.scenarios.stage import OK_GATE, Stage, names
@@ -404,6 +406,24 @@ async def no_manager_is_at_work(stage: Stage, monkeypatch: pytest.MonkeyPatch) -
     answer = await ask(stage)
     moving = [name for name, waiting in answer.waiting.items() if waiting.links[0].code == "moving"]
     assert "manager-down" in ends(answer, moving[0])
+    return answer
+
+
+@reaches("no-controller")
+async def the_local_cluster_has_no_controller(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """The words are those of a cluster without one: tests/local/test_attendance.py goes the whole way."""
+    document = {"metadata": {"name": "db", "namespace": "default", "generation": 1}, "spec": {"replicas": 3}}
+    words = "the local cluster has no controller for StatefulSets"
+    facts = Facts(
+        kind=STATEFUL_SET,
+        document=document,
+        pods=(),
+        now=stage.world.clock.now(),
+        source=Source(words="the live pods"),
+        missing_controller=words,
+    )
+    answer = assemble(facts)
+    assert [link.message for link in answer.ends(OBJECT)] == [words]
     return answer
 
 

@@ -17,6 +17,7 @@ from kruise.api.native.events import EVENTS, Event
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
+from kruise.cli import attending
 from kruise.cli.session import Session, selector_text
 from kruise.faces.face import Face, Pods
 from kruise.inplace.availability import is_available
@@ -27,7 +28,7 @@ from kruise.reasons.assembling import Facts, assemble, standalone
 from kruise.reasons.decision import Decision, of_plan
 from kruise.reasons.diagnosis import Surroundings, needs_events
 from kruise.reasons.links import Answer, Link, Source
-from kruise.reasons.manager import UNKNOWN, Manager, manager_by
+from kruise.reasons.manager import UNKNOWN, Manager
 from kruise.verbs.errors import VerbError
 from kruise.verbs.targets import Target
 
@@ -85,6 +86,9 @@ async def explain(session: Session, target: Target, document: Json, asking: Aski
         pods = tuple(pod for pod in pods if (owner := controller_of(pod)) is not None and owner.uid == uid)
     now = session.clock.now()
     around = await surroundings(session, down(pods, document, now), now)
+    missing, manager = "", decided.manager
+    if attending.is_unseen(document) and not decided.source.is_journal:
+        missing, manager = await attending.who_acts(session, kind, manager)
     return assemble(
         Facts(
             kind=kind,
@@ -96,7 +100,8 @@ async def explain(session: Session, target: Target, document: Json, asking: Aski
             generation_seen=decided.generation_seen,
             around=around,
             new_pods=new_pods,
-            manager=decided.manager,
+            manager=manager,
+            missing_controller=missing,
             unreadable=decided.unreadable,
         )
     )
@@ -143,7 +148,7 @@ async def _decide(session: Session, kind: Face, document: Json, asking: Asking) 
                 generation_seen=dump.generations.get(uid_of(document), 0),
             )
     (decision, pods, unreadable), manager = await asyncio.gather(
-        decide_anew(session, kind, document, asking.gates), _manager(session)
+        decide_anew(session, kind, document, asking.gates), attending.manager_of(session)
     )
     return _Decided(
         source=Source(words=ANEW, reason=reason),
@@ -152,16 +157,6 @@ async def _decide(session: Session, kind: Face, document: Json, asking: Asking) 
         manager=manager,
         unreadable=unreadable,
     )
-
-
-async def _manager(session: Session) -> Manager:
-    from kruise.cli.journal_access import JournalUnavailable, manager_lease
-
-    try:
-        lease = await manager_lease(session)
-    except JournalUnavailable:
-        lease = None  # no right to see it
-    return manager_by(lease, session.clock.now()) if lease is not None else UNKNOWN
 
 
 async def decide_anew(

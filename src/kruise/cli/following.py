@@ -177,7 +177,8 @@ async def follow(
     try:
         async with following(session, target, document, with_pods=reporter.needs_pods) as follower:
             began = session.clock.monotonic()
-            told = ""
+            told = idle = ""
+            asked = False
             while True:
                 seen = follower.look()
                 if seen is not None:
@@ -190,17 +191,28 @@ async def follow(
                     if seen.progress.is_over:
                         return
                     if not watch:
-                        raise NotFinishedError(f"{target} is not finished")
+                        idle = await _idle(session, target, seen.document)
+                        raise NotFinishedError(f"{target} is not finished{f': {idle}' if idle else ''}")
                 if deadline is not None and session.clock.monotonic() >= deadline:
                     raise NotFinishedError(f"timed out after {timeout:g} s: {last or follower.trouble or 'no answer'}")
-                trouble = follower.trouble
-                if trouble and trouble != told and session.clock.monotonic() - began > TROUBLE_SECONDS:
-                    reporter.trouble(trouble)
-                    told = trouble
+                if session.clock.monotonic() - began > TROUBLE_SECONDS:
+                    if seen is not None and not asked:
+                        asked, idle = True, await _idle(session, target, seen.document)
+                    trouble = follower.trouble or idle
+                    if trouble and trouble != told:
+                        reporter.trouble(trouble)
+                        told = trouble
                 await _next(follower, deadline, session)
                 reporter.tick()
     finally:
         reporter.close()
+
+
+async def _idle(session: Session, target: Target, document: Json) -> str:
+    """Why nobody has looked at the object, if that is so and can be known."""
+    from kruise.cli import attending
+
+    return await attending.idle(session, target.kind) if attending.is_unseen(document) else ""
 
 
 async def _next(follower: Follower, deadline: float | None, session: Session) -> None:

@@ -67,7 +67,9 @@ def install(namespace: str, kubeconfig: str, context: str, print_only: bool, tim
     is_flag=True,
     help="Only stop intercepting requests, for when no manager answers. A manager that serves starts it again.",
 )
-@click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait until all custom resources are gone.")
+@click.option(
+    "--timeout", default=120.0, show_default=True, help="Seconds to wait until all custom resources are gone."
+)
 def uninstall(
     namespace: str, kubeconfig: str, context: str, with_resources: bool, webhooks_only: bool, timeout: float
 ) -> None:

@@ -21,6 +21,7 @@ from kruise.api.resource import Resource
 from kruise.local import fields, pod_gc, scheduler, storage_binding, workloads
 from kruise.local.apicore.core import ApiCore
 from kruise.local.apicore.errors import Json
+from kruise.local.attendance import Attendance
 from kruise.local.collector import GarbageCollector, of_registry
 from kruise.local.crds import Definitions
 from kruise.local.inprocess import InProcessTransport
@@ -76,6 +77,7 @@ class LocalCluster:
         self.webhooks = InProcessCaller(otherwise=caller)
         Webhooks(self.core, self.webhooks, seed=seed)
         Definitions(self.core, conversion=WebhookConversion(self.webhooks, seed=seed))
+        self.attendance = Attendance(self.core)
         self.transport = InProcessTransport(self.core)
         self._draws = seed if seed is not None else random.SystemRandom().getrandbits(32)
         self._discover = of_registry(self.core.registry)
@@ -120,7 +122,9 @@ class LocalCluster:
         client = self.client(manager)
         cache = Cache(client, clock=self.clock, seed=self._draws)
         applier = Applier(client, cache, clock=self.clock)
-        for spec in specs():
+        controllers = specs()
+        self.attendance.begin(controllers)
+        for spec in controllers:
             recorder = EventRecorder(client, component=spec.name, clock=self.clock, capacity=20_000)
             controller = Controller(
                 spec,

@@ -51,6 +51,8 @@ class Facts:
     new_pods: frozenset[str] | None = None
     """Names of the pods at the newest template, for kinds without a plan."""
     manager: Manager = UNKNOWN
+    missing_controller: str = ""
+    """That the cluster has none for a kind of Kubernetes' own, in words."""
     unreadable: tuple[str, ...] = ()
 
 
@@ -179,7 +181,7 @@ class _Assembling:
         """What the plan is about to do to pods. Writes of a journalled plan that arrived are told by the pods."""
         creates = [step for step in decision.steps if step.verb == Verb.CREATE.value]
         to_come = [step for step in creates if step.about.name not in self._pods]
-        if to_come:
+        if to_come and not self._facts.manager.is_down:
             message = f"{_count(len(to_come))} about to be created: {to_come[0].reason}"
             self._add(OBJECT, (self._own(causes.CREATING, message),))
         for step in decision.steps:
@@ -232,7 +234,10 @@ class _Assembling:
             yield self._own(causes.MANAGER_FAILS, f"the manager fails: {facts.decision.fault}", remedy=remedy)
         generation = self._number(("metadata", "generation"))
         seen = max(self._number(("status", "observedGeneration")), facts.generation_seen)
-        if seen < generation and not manager.is_down:
+        if seen < generation and facts.missing_controller:
+            remedy = "use a kind that it runs (docs/local-cluster.md lists them), or another cluster"
+            yield self._own(causes.NO_CONTROLLER, facts.missing_controller, remedy=remedy)
+        elif seen < generation and not manager.is_down:
             who = "the manager" if facts.kind.is_ours else f"the controller of {facts.kind}s"
             message = f"{who} has not looked at the newest spec yet: it is generation {generation}, seen is {seen}"
             remedy = f"if this lasts more than a few seconds: {manager.check}" if facts.kind.is_ours else ""

@@ -63,6 +63,9 @@ OF_PODS = (
 
 MANAGER_DOWN = Meaning(code="manager-down", says="no manager is at work", act=Act.SOMEBODY)
 MANAGER_FAILS = Meaning(code="manager-fails", says="the manager's own code fails on this object", act=Act.SOMEBODY)
+NO_CONTROLLER = Meaning(
+    code="no-controller", says="the local cluster has no controller for this kind", act=Act.SOMEBODY
+)
 NOT_OBSERVED = Meaning(code="not-observed", says="the manager has not looked at the newest spec yet", act=Act.NOBODY)
 CREATE_REFUSED = Meaning(
     code="create-refused", says="pods are refused: a quota, a webhook, an invalid template", act=Act.SOMEBODY
@@ -76,6 +79,7 @@ OLD_TEMPLATE = Meaning(code="old-template", says="Kubernetes' own controller has
 OF_WORKLOADS = (
     MANAGER_DOWN,
     MANAGER_FAILS,
+    NO_CONTROLLER,
     NOT_OBSERVED,
     CREATE_REFUSED,
     UPDATE_REFUSED,

@@ -14,8 +14,10 @@ _SLACK = timedelta(seconds=30)
 
 class Manager(Struct):
     is_down: bool = False
+    is_unknown: bool = False
+    """There is no trace of one. But one that is alone may work without a lease."""
     words: str = ""
-    """Why it counts as down."""
+    """Why it counts as down, or what is missing."""
     check: str = "kubectl get pods -n kruise-system; kubectl get lease kruise-manager -n kruise-system"
     """How to see whether it runs."""
 
@@ -28,9 +30,11 @@ UNKNOWN = Manager()
 
 
 def manager_by(lease: Lease | None, now: datetime) -> Manager:
-    """None: nothing is known. A manager that is alone may work without a lease."""
+    """None: there is none in the cluster."""
     if lease is None:
-        return UNKNOWN
+        return Manager(
+            is_unknown=True, words="no manager has ever led in this cluster: there is no lease kruise-manager"
+        )
     namespace, name = lease.metadata.namespace, lease.metadata.name
     check = f"kubectl get pods -n {namespace}; kubectl get lease {name} -n {namespace}"
     spec = lease.spec

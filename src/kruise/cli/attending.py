@@ -1,0 +1,59 @@
+"""Why nobody looks at a workload: no manager runs, or the local cluster has no controller for its kind."""
+
+from __future__ import annotations
+
+from kruise.api.native.config import SERVICES
+from kruise.cli.session import Session
+from kruise.faces.face import Face
+from kruise.machinery.client.errors import ClientError
+from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.codec import DecodeError, decode, evolve
+from kruise.machinery.documents import Json, value_at
+from kruise.reasons.manager import UNKNOWN, Manager, manager_by
+
+_LOCAL_CLUSTER = ("kube-system", "http:local-cluster:80", "proxy/")
+
+
+def is_unseen(document: Json) -> bool:
+    """Whether its controller has not looked at the newest spec yet."""
+    generation = value_at(document, ("metadata", "generation"), 0)
+    seen = value_at(document, ("status", "observedGeneration"), 0)
+    return int(seen or 0) < int(generation or 0)
+
+
+async def manager_of(session: Session) -> Manager:
+    """What its lease says of the manager."""
+    from kruise.cli.journal_access import JournalUnavailable, manager_lease
+
+    try:
+        return manager_by(await manager_lease(session), session.clock.now())
+    except JournalUnavailable:
+        return UNKNOWN  # no right to see it
+
+
+async def who_acts(session: Session, kind: Face, manager: Manager) -> tuple[str, Manager]:
+    """About a kind of which an object was not looked at: which controller the cluster lacks, in words, and the manager
+    by all that is known."""
+    missing = await _missing_controller(session, kind)
+    if not kind.is_ours:
+        return missing or "", manager
+    if missing:
+        return "", evolve(manager, is_down=True, words=missing)
+    # A local cluster knows its manager; elsewhere one without a lease would have looked at the object.
+    return "", evolve(manager, is_down=True) if missing is None and manager.is_unknown else manager
+
+
+async def idle(session: Session, kind: Face) -> str:
+    """Why an object that nobody looks at stays so, in words; empty where nothing is known to be wrong."""
+    missing, manager = await who_acts(session, kind, await manager_of(session) if kind.is_ours else UNKNOWN)
+    return missing or (manager.words if manager.is_down else "")
+
+
+async def _missing_controller(session: Session, kind: Face) -> str | None:
+    """In the words of a local cluster; empty where it has one; None on every other cluster, which does not say."""
+    namespace, name, path = _LOCAL_CLUSTER
+    try:
+        answer = await session.client.send(Request(Verb.GET, SERVICES, namespace, name, path))
+        return decode(answer.body, dict[str, str]).get(kind.resource.group_resource, "")
+    except (ClientError, DecodeError):
+        return None
