@@ -10,10 +10,11 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from kruise.admission import misspelling
 from kruise.admission.chain import Mutate, PodChain, PodStep
 from kruise.admission.conversion import Convert
 from kruise.admission.inventory import Entry
-from kruise.admission.registry import Handler, Registry
+from kruise.admission.registry import Handler, MutatingHandler, Registry
 from kruise.admission.validating_chain import JudgePod, PodOperation, PodValidationChain, PodValidationStep
 from kruise.faces.face import Face
 from kruise.flags import FeatureFlag
@@ -97,7 +98,8 @@ class Feature:
 
 def handlers_of(features: Sequence[Feature], settings: Settings) -> tuple[Handler, ...]:
     """Every admission handler that is active under these settings; the steps of a pod chain are one."""
-    handlers = [handler for feature in features for handler in feature.webhooks(settings)]
+    templates = {face.group_kind: face.template for face in settings.faces() if face.is_ours and face.template}
+    handlers = [handler for feature in features for handler in _noticing(feature.webhooks(settings), templates)]
     changes, checks = PodChain(), PodValidationChain()
     for feature in features:
         for step, mutate, needs in feature.pod_mutations(settings):
@@ -107,6 +109,16 @@ def handlers_of(features: Sequence[Feature], settings: Settings) -> tuple[Handle
     if settings.gates.get("PodWebhook", True):
         handlers += [chain.handler() for chain in (changes, checks) if chain.steps]
     return tuple(handlers)
+
+
+def _noticing(handlers: Sequence[Handler], templates: misspelling.Templates) -> Sequence[Handler]:
+    """With the warnings about misspelt fields, which are to be seen before defaults are filled in: by the handlers that
+    do this, or where there are none, by those that judge."""
+    first = any(isinstance(handler, MutatingHandler) for handler in handlers)
+    return [
+        misspelling.with_warnings(handler, templates) if isinstance(handler, MutatingHandler) is first else handler
+        for handler in handlers
+    ]
 
 
 class _Trial:

@@ -25,7 +25,7 @@ from kruise.machinery.client.errors import ApiError
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.client.light import LightTransport
-from kruise.machinery.client.requests import Request
+from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.client.transport import Response
 from tests.support.commandline import Kruise, local_cluster, needs_tmux, plain
 
@@ -226,6 +226,27 @@ def test_an_object_that_does_not_exist_yet(kruise: Kruise, tmp_path: Path) -> No
     data = json.loads(kruise("plan", "-f", file_of(tmp_path, cloneset("fresh", replicas=3)), "-o", "json").out)
     assert data["object"] == {"kind": "CloneSet", "namespace": "default", "name": "fresh", "exists": False}
     assert [move["exists"] for move in data["waves"][0]["moves"]] == [False] * 3
+
+
+def test_a_misspelt_field_of_the_template_is_told_as_the_server_tells_it(kruise: Kruise, tmp_path: Path) -> None:
+    text = 'unknown field "spec.template.spec.containers[0].imagePullPolcy"'
+    document = copy.deepcopy(WEB)
+    document["spec"]["template"]["spec"]["containers"][0]["imagePullPolcy"] = "Always"
+    lines = kruise.ok("plan", "-f", file_of(tmp_path, document), "--exit-code")
+    assert "Summary:     no pod changes" in lines, "nobody keeps what nobody knows"
+    assert f"Warning (admission): {text}" in lines
+    request = Request(
+        Verb.PATCH,
+        CLONE_SETS,
+        "default",
+        "web",
+        query=(("dryRun", "All"),),
+        body=json.dumps(document).encode(),
+        content_type=PatchType.MERGE,
+    )
+    answer = kruise.talk(lambda client: client.send(request))
+    quoted = text.replace('"', '\\"')
+    assert answer.headers.get("warning") == f'299 - "{quoted}"'
 
 
 def test_a_change_that_does_nothing(kruise: Kruise) -> None:

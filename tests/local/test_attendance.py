@@ -1,4 +1,4 @@
-"""What the local cluster stores without anybody to act on it: a warning at the write, and the truth for `kruise why`."""
+"""What the local cluster stores without anybody to act on it: a warning at the write, the truth for `kruise why`."""
 
 from __future__ import annotations
 

@@ -47,6 +47,8 @@ class Gatekeeper:
         for feature in features:
             for conversion in feature.conversions:
                 self._converters.register(conversion.group, conversion.kind, conversion.convert)
+        self.warnings: dict[str, None] = {}
+        """What was said about the changed object beside the answer, in order."""
 
     def enter(self, world: World) -> None:
         """Find objects in this world as the handlers look for them. That does not fill the stores: what was not read
@@ -81,6 +83,7 @@ class Gatekeeper:
         request = _request(asked, key, document, old)
         for entry, handler in self._concerned(asked, request.operation):
             said = self._ask(handler, request, world)
+            self.warnings.update(dict.fromkeys(said.warnings))
             if isinstance(said, Deny | Invalid):
                 raise _refusal(entry, request, said)
             if isinstance(said, Change):

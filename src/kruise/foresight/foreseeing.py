@@ -118,6 +118,7 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
             down=scene.down_before,
             refusals=frozenset(words.refusals),
             dropped=tuple(playing.dropped),
+            admission=scene.admission_warnings,
         ),
     )
 

@@ -61,6 +61,8 @@ class Stage:
     available_before: int
     has_looked_for_room: bool
     """False: every pod is taken to find a node."""
+    admission_warnings: tuple[str, ...]
+    """What the API server would show with its answer."""
 
     def pods(self) -> list[Pod]:
         """The subject's pods that are there now."""
@@ -137,6 +139,7 @@ def stage(
         down_before=_down(kind, wanted, pods, now),
         available_before=watcher.available,
         has_looked_for_room=NODES in objects,
+        admission_warnings=tuple(gatekeeper.warnings),
     )
 
 

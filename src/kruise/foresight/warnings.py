@@ -40,6 +40,8 @@ class Facts:
     """Why pods cannot be changed in place."""
     dropped: tuple[str, ...]
     """Revisions that leave the history."""
+    admission: tuple[str, ...] = ()
+    """What the API server would show with its answer."""
 
     @property
     def limits(self) -> Limits:
@@ -52,6 +54,11 @@ Check = Callable[[Forecast, Facts], Iterator[Warning]]
 def with_warnings(forecast: Forecast, facts: Facts) -> Forecast:
     found = tuple(warning for check in CHECKS for warning in check(forecast, facts))
     return dataclasses.replace(forecast, warnings=found)
+
+
+def _admission(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    for text in facts.admission:
+        yield Warning(code="admission", message=text)
 
 
 def _in_place_only(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
@@ -218,6 +225,7 @@ def _name(amount: Amount) -> str:
 
 
 CHECKS: tuple[Check, ...] = (
+    _admission,
     _in_place_only,
     _deadlock,
     _standing_still,

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from kruise.api.core import schema
+from kruise.api.core import unknown_fields as struct_fields
 from kruise.local.apicore.kinds import KindDescription
 
+_METADATA = "meta.ObjectMeta"
 _ALWAYS_KNOWN = frozenset({"apiVersion", "kind", "metadata"})
 
 
@@ -19,12 +21,11 @@ def unknown_fields(kind: KindDescription, version: str, obj: Mapping[str, Any]) 
         known = kind.schema(version) if kind.schema is not None else None
         if known is not None:
             _check_custom(obj, known, "", found, is_object=True)
-        _check_struct(obj.get("metadata"), "meta.ObjectMeta", "metadata", found)
-        return found
+        return found + struct_fields.unknown_fields(obj.get("metadata"), _METADATA, "metadata")
     struct = schema.kind_type(kind.api_version(version), kind.kind)
-    if struct is not None:
-        _check_struct(obj, struct, "", found)
-    return found
+    if struct is None:
+        return found
+    return [path for path in struct_fields.unknown_fields(obj, struct) if path not in _ALWAYS_KNOWN]
 
 
 def duplicate_fields(body: bytes) -> list[str]:
@@ -56,33 +57,6 @@ def _check_pairs(value: Any, path: str, found: list[str]) -> None:
             _check_pairs(item, f"{path}[{position}]", found)
 
 
-def _check_struct(value: Any, struct: str, path: str, found: list[str]) -> None:
-    if not isinstance(value, Mapping):
-        return
-    fields = schema.struct_type(struct).by_name
-    for name, item in value.items():
-        place = f"{path}.{name}" if path else name
-        field = fields.get(name)
-        if field is None:
-            if path or name not in _ALWAYS_KNOWN:
-                found.append(place)
-        else:
-            _check_type(item, field.type, place, found)
-
-
-def _check_type(value: Any, wire_type: str, path: str, found: list[str]) -> None:
-    if wire_type.startswith(schema.LIST):
-        if isinstance(value, list):
-            for position, item in enumerate(value):
-                _check_type(item, wire_type[len(schema.LIST) :], f"{path}[{position}]", found)
-    elif wire_type.startswith(schema.MAP):
-        if isinstance(value, Mapping):
-            for name, item in value.items():
-                _check_type(item, wire_type[len(schema.MAP) :], f"{path}.{name}", found)
-    elif schema.is_struct(wire_type):
-        _check_struct(value, wire_type, path, found)
-
-
 def _check_custom(
     value: Any, known: Mapping[str, Any], path: str, found: list[str], *, is_object: bool = False
 ) -> None:
@@ -94,7 +68,7 @@ def _check_custom(
             place = f"{path}.{name}" if path else name
             if embedded and name in _ALWAYS_KNOWN:
                 if name == "metadata" and path:
-                    _check_struct(item, "meta.ObjectMeta", place, found)
+                    found += struct_fields.unknown_fields(item, _METADATA, place)
             elif name in properties:
                 _check_custom(item, properties[name], place, found)
             elif isinstance(more, Mapping):

@@ -1,0 +1,72 @@
+"""Warnings about fields of a pod template that Kubernetes does not know, such as `imagePullPolcy`.
+
+The definitions of kinds leave pod templates open, so no API server complains of them there, as it does for its own
+kinds. Nothing is refused for it: a newer server may know more than this table. Only a template that a request changes
+is looked at.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from kruise.admission.decisions import HandlerView, NeedsReads, NeedsWrites
+from kruise.admission.registry import Handler
+from kruise.admission.review import AdmissionRequest
+from kruise.api.core import schema
+from kruise.api.core.field_errors import go_quote
+from kruise.api.core.unknown_fields import unknown_fields
+from kruise.machinery.codec import DecodeError, Raw, decode
+from kruise.machinery.documents import Path
+
+H = TypeVar("H", bound=Handler)
+
+Templates = Mapping[tuple[str, str], Path]
+"""Where the objects of a kind have their pod template, by group and kind."""
+
+_CLAIMS = ("spec", "volumeClaimTemplates")
+_CLAIM_LIST = f"{schema.LIST}{schema.CLAIM}"
+_MOST = 10
+"""How many fields are named: an API server cuts long answers."""
+
+
+def with_warnings(handler: H, templates: Templates) -> H:
+    """The handler, with these warnings beside its own."""
+    decide = handler.decide
+
+    def noticing(request: AdmissionRequest, view: HandlerView) -> Any:
+        said = decide(request, view)
+        if isinstance(said, NeedsReads | NeedsWrites):
+            return said
+        found = warnings_of(request, templates)
+        return dataclasses.replace(said, warnings=(*said.warnings, *found)) if found else said
+
+    return dataclasses.replace(handler, decide=noticing)
+
+
+def warnings_of(request: AdmissionRequest, templates: Templates) -> tuple[str, ...]:
+    """In the words of an API server."""
+    template = templates.get((request.kind.group, request.kind.kind))
+    if template is None or request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
+        return ()
+    found: list[str] = []
+    for path, wire_type in ((template, schema.POD_TEMPLATE_SPEC), (_CLAIMS, _CLAIM_LIST)):
+        new = _part(request.object, path)
+        if new and new != _part(request.old_object, path):
+            found += unknown_fields(decode(new, object), wire_type, ".".join(path))
+    texts = [f"unknown field {go_quote(place)}" for place in found[:_MOST]]
+    if len(found) > _MOST:
+        texts.append(f"{len(found) - _MOST} more unknown fields in {'.'.join(template)}")
+    return tuple(texts)
+
+
+def _part(document: Raw, path: Path) -> bytes:
+    """The bytes of a part: an API server writes both objects in the same way. Empty where there is none."""
+    found = document
+    try:
+        for name in path:
+            found = decode(found, dict[str, Raw]).get(name, Raw())
+    except DecodeError:
+        return b""  # whoever reads the object says what is wrong with it
+    return bytes(found)

@@ -1,0 +1,136 @@
+"""Misspelt fields of pod templates, for every kind that has one."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from kruise.admission import misspelling
+from kruise.admission.decisions import Allow, Deny, HandlerView, NeedsReads
+from kruise.admission.inventory import MUTATING, VALIDATING
+from kruise.admission.misspelling import warnings_of, with_warnings
+from kruise.admission.registry import ValidatingHandler
+from kruise.admission.review import AdmissionRequest, GroupVersionKind
+from kruise.api.core import schema
+from kruise.api.core.unknown_fields import unknown_fields
+from kruise.faces.face import Face
+from kruise.feature import handlers_of
+from kruise.kinds import faces, features
+from kruise.machinery.codec import evolve
+from kruise.machinery.documents import with_value
+from kruise.manager.options import Options
+from tests.admission.helpers import request_of
+
+VIEW = HandlerView(now=datetime(2030, 1, 1, tzinfo=UTC), seed=1)
+TEMPLATES = {("example.com", "Toy"): ("spec", "template")}
+GOOD = {
+    "metadata": {"labels": {"app": "web", "anything.example.com/goes": "here"}},
+    "spec": {
+        "nodeSelector": {"disk": "fast"},
+        "containers": [
+            {"name": "main", "image": "nginx", "resources": {"limits": {"example.com/gpu": "1"}}},
+            {"name": "side", "image": "redis", "imagePullPolicy": "Always"},
+        ],
+        "volumes": [{"name": "v", "configMap": {"name": "c", "items": [{"key": "k", "path": "p"}]}}],
+    },
+}
+WRONG = 'unknown field "spec.template.spec.containers[1].imagePullPolcy"'
+
+
+def bad() -> dict[str, Any]:
+    template = copy.deepcopy(GOOD)
+    containers: Any = template["spec"]["containers"]
+    containers[1]["imagePullPolcy"] = "Always"
+    return template
+
+
+def toy(template: Any, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Toy",
+        "metadata": {"name": "t"},
+        "spec": {"template": template, **spec},
+    }
+
+
+def asked(obj: Any, old: Any = None, **more: Any) -> AdmissionRequest:
+    operation = "CREATE" if old is None else "UPDATE"
+    return request_of(obj, old=old, **{"kind": "Toy", "group": "example.com", "operation": operation, **more})
+
+
+def test_every_place_of_a_template_is_looked_at() -> None:
+    template = bad()
+    template["spec"]["hostNetwrok"] = True
+    template["metadata"]["lables"] = {}
+    template["spec"]["volumes"][0]["configMap"]["items"][0]["pth"] = "x"
+    assert unknown_fields(template, schema.POD_TEMPLATE_SPEC, "spec.template") == [
+        "spec.template.metadata.lables",
+        "spec.template.spec.containers[1].imagePullPolcy",
+        "spec.template.spec.volumes[0].configMap.items[0].pth",
+        "spec.template.spec.hostNetwrok",
+    ]
+    assert unknown_fields(GOOD, schema.POD_TEMPLATE_SPEC) == []
+    assert unknown_fields({"spec": ["no object"]}, schema.POD_TEMPLATE_SPEC) == []
+
+
+def test_in_the_words_of_an_api_server_and_never_refused() -> None:
+    assert warnings_of(asked(toy(bad())), TEMPLATES) == (WRONG,)
+    assert warnings_of(asked(toy(GOOD)), TEMPLATES) == ()
+    claims = [{"metadata": {"name": "data"}, "spec": {"storageClass": "fast"}}]
+    found = warnings_of(asked(toy(GOOD, volumeClaimTemplates=claims)), TEMPLATES)
+    assert found == ('unknown field "spec.volumeClaimTemplates[0].spec.storageClass"',)
+
+
+def test_only_what_a_request_changes_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert warnings_of(asked(toy(bad()), toy(GOOD)), TEMPLATES) == (WRONG,)
+    monkeypatch.setattr(misspelling, "unknown_fields", None)
+    assert warnings_of(asked(toy(bad(), replicas=2), toy(bad(), replicas=1)), TEMPLATES) == ()
+    assert warnings_of(asked(toy(bad()), kind="Other"), TEMPLATES) == ()
+    assert warnings_of(asked(toy(bad()), subresource="status"), TEMPLATES) == ()
+    assert warnings_of(asked(None, toy(bad()), operation="DELETE"), TEMPLATES) == ()
+    assert warnings_of(asked({"spec": "no object"}), TEMPLATES) == ()
+
+
+def test_many_are_counted() -> None:
+    wrong = {"spec": {f"f{number:02}": 1 for number in range(14)}}
+    found = warnings_of(asked(toy(wrong)), TEMPLATES)
+    assert found[9:] == ('unknown field "spec.template.spec.f09"', "4 more unknown fields in spec.template")
+
+
+def test_whatever_a_handler_says_keeps_its_own_words() -> None:
+    request = asked(toy(bad()))
+
+    def said(answer: Any) -> Any:
+        return with_warnings(ValidatingHandler("/x", lambda request, view: answer), TEMPLATES).decide(request, VIEW)
+
+    assert said(Allow(warnings=("first",))) == Allow(warnings=("first", WRONG))
+    assert said(Deny(message="no")) == Deny(message="no", warnings=(WRONG,))
+    assert said(NeedsReads(targets=())) == NeedsReads(targets=())
+
+
+OURS = [face for face in faces() if face.is_ours and face.template]
+
+
+@pytest.mark.parametrize("face", OURS, ids=str)
+def test_every_kind_with_a_template(face: Face) -> None:
+    """One that comes later is among them by its face alone."""
+    handlers = {handler.path: handler for handler in handlers_of(features(), Options())}
+    assert face.template is not None
+    spoken = face.resource
+    entries = [
+        entry
+        for entry in (*MUTATING, *VALIDATING)
+        if (entry.group, entry.resource) == (spoken.group, spoken.plural) and entry.path in handlers
+    ]
+    for version in face.versions:
+        kind = GroupVersionKind(group=spoken.group, version=version, kind=spoken.kind)
+        body = {"apiVersion": f"{spoken.group}/{version}", "kind": spoken.kind, "metadata": {"name": "x"}, "spec": {}}
+        sent = with_value(body, face.template, bad())
+        review = request_of(sent, kind=spoken.kind, group=spoken.group, resource=spoken.plural)
+        answers = [handlers[entry.path].decide(evolve(review, kind=kind), VIEW) for entry in entries]
+        place = ".".join(face.template)
+        wanted = f'unknown field "{place}.spec.containers[1].imagePullPolcy"'
+        assert any(wanted in getattr(answer, "warnings", ()) for answer in answers)
