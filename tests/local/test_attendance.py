@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -125,8 +126,16 @@ def test_a_kind_of_ours_without_a_manager() -> None:
     run_virtual(main())
 
 
-def test_every_kind_that_needs_a_controller_is_served() -> None:
+def test_every_kind_that_needs_a_controller_is_served_and_the_document_names_those_without() -> None:
     assert {(kind.group, kind.kind) for kind in NATIVE_KINDS} >= NEED_A_CONTROLLER
+    text = (Path(__file__).parents[2] / "docs" / "local-cluster.md").read_text()
+    told = text.partition("Today that is so\nfor ")[2].partition(", and for kinds of ours")[0]
+
+    async def main() -> set[str]:
+        async with running() as cluster:
+            return {f"{kind.kind}s" for kind in NATIVE_KINDS if cluster.attendance.lacks(kind)}
+
+    assert run_virtual(main()) == set(told.replace(" and ", ", ").split(", "))
 
 
 def test_who_follows_a_rollout_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

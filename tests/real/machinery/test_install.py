@@ -11,23 +11,28 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.meta import PartialObject
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.api.resource import Resource
 from kruise.feature import Feature
 from kruise.kinds import features
 from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.clock import RealClock
 from kruise.manager.installation.installer import InstallationError, Installed, Installer
 from kruise.manager.installation.manifests import manifests
+from kruise.manager.installation.removal import Remover
+from tests.support.kruisecluster import ALONE, KruiseCluster
+from tests.support.manifests import cloneset_manifest
 from tests.support.ports import free_port
 from tests.support.realcluster import ControlPlane
 from tests.support.waiting import eventually
@@ -55,6 +60,11 @@ def said() -> list[str]:
 @pytest.fixture
 def installer(client: Client, said: list[str]) -> Installer:
     return Installer(client, clock=RealClock(), report=said.append)
+
+
+@pytest.fixture
+def remover(client: Client, said: list[str]) -> Remover:
+    return Remover(client, clock=RealClock(), report=said.append)
 
 
 def _kruise(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -123,7 +133,7 @@ def _two_versions(storage: str) -> Feature:
 
 
 async def test_an_upgrade_rewrites_what_older_versions_stored(
-    installer: Installer, client: Client, namespace: str, said: list[str]
+    installer: Installer, remover: Remover, client: Client, namespace: str, said: list[str]
 ) -> None:
     definitions = _two_versions("v1").definitions
     await installer.install(definitions)
@@ -141,8 +151,48 @@ async def test_an_upgrade_rewrites_what_older_versions_stored(
 
     assert await installer.install(_two_versions("v2").definitions) == Installed(unchanged=1)
     with pytest.raises(InstallationError, match=r"7 troupes\.toy\.pykruise\.dev.*--with-resources"):
-        await installer.uninstall(definitions)
-    assert await installer.uninstall(definitions, with_resources=True) == 1
+        await remover.uninstall(definitions)
+    assert await remover.uninstall(definitions, with_resources=True) == 1
+
+
+@pytest.fixture
+def managed() -> Iterator[KruiseCluster]:
+    with KruiseCluster(nodes=2, flags=ALONE) as started:
+        yield started
+
+
+async def test_everything_goes_after_the_manager_was_killed(managed: KruiseCluster) -> None:
+    """Its webhooks are still registered, its conversion too: deletes are refused, and v1alpha1 cannot be read."""
+    path, kubeconfig = "/apis/apps.kruise.io/{}/namespaces/default/clonesets/web", str(managed.kubeconfig)
+    async with managed.world("default") as world:
+        await world.create(cloneset_manifest("web"))
+
+        async def running() -> None:
+            assert [pod["status"].get("phase") for pod in await world.pods()] == ["Running"] * 3
+
+        await world.until(running)
+        managed.kill_manager()
+        assert managed.plane.request("DELETE", path.format("v1beta1")).status == 500
+        assert managed.plane.request("GET", path.format("v1alpha1")).status == 500
+        refused = _kruise("uninstall", KUBECONFIG=kubeconfig)
+        assert (refused.returncode, "1 clonesets.apps.kruise.io" in refused.stderr) == (1, True), refused.stderr
+        opened = _kruise("uninstall", "--webhooks-only", KUBECONFIG=kubeconfig)
+        assert opened.returncode == 0, opened.stderr
+
+        async def accepted() -> None:
+            try:
+                await world.client.patch(CLONE_SETS, "web", {"spec": {"replicas": 4}}, "default")
+            except ClientError as error:
+                raise AssertionError("the API server has not heard of it yet") from error
+
+        await world.until(accepted)
+        asked = _kruise("why", "cloneset/web", KUBECONFIG=kubeconfig)
+        assert (asked.returncode, "no manager has ever led in this cluster" in asked.stdout) == (3, True), asked.stdout
+        done = _kruise("uninstall", "--with-resources", KUBECONFIG=kubeconfig)
+        assert done.returncode == 0, done.stderr
+        assert await world.pods() == []
+    definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/clonesets.apps.kruise.io"
+    assert managed.plane.request("GET", definition).status == 404
 
 
 @pytest.mark.smoke
