@@ -145,6 +145,25 @@ def test_everything_goes_without_a_manager(state: Callable[[Scene], Awaitable[No
     on_a_cluster(story)
 
 
+def test_objects_of_an_older_version_go_though_nobody_can_read_them() -> None:
+    """As an installation of long ago stored them: to count them, they would have to be converted."""
+
+    async def story(scene: Scene) -> None:
+        await scene.client.create(CLONE_SETS, clone_set(), "default")
+        storage = scene.cluster.core.storage
+        stored = storage.get(NAME, ("default", "web"))
+        assert stored is not None
+        storage.put(NAME, ("default", "web"), {**stored, "apiVersion": OLDER.api_version})
+        with pytest.raises(ApiError):
+            await scene.client.get(CLONE_SETS, "web", "default")
+        with pytest.raises(InstallationError, match=rf"an unknown number \(they cannot be read: .*\) of {NAME}"):
+            await scene.uninstall()
+        await scene.uninstall(with_resources=True)
+        await scene.nothing_is_left()
+
+    on_a_cluster(story)
+
+
 def test_everything_goes_beside_a_manager_at_work() -> None:
     async def story(scene: Scene) -> None:
         async with managing(scene.cluster, features(), random=Random(1)) as manager:
