@@ -87,7 +87,9 @@ def uninstall(
         remover = Remover(client, clock=RealClock(), report=click.echo, timeout=timeout)
         if webhooks_only:
             cleared = await remover.clear_webhooks(objects)
-            click.echo(f"nothing is intercepted any more: no entry is left ({cleared} taken away); a manager puts them back")
+            click.echo(
+                f"nothing is intercepted any more: no entry is left ({cleared} taken away); a manager puts them back"
+            )
             return
         removed = await remover.uninstall(objects, with_resources=with_resources)
         click.echo(f"uninstalled: {removed} objects deleted" if removed else "nothing to remove")

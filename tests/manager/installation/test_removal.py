@@ -221,3 +221,16 @@ def test_people_can_work_again_while_no_manager_answers() -> None:
         assert [one.webhooks for one in again] == [one.webhooks for one in live]
 
     on_a_cluster(story)
+
+
+def test_pods_go_with_a_definition_that_is_deleted_by_hand() -> None:
+    """Kind and objects go in one moment, and the garbage collector still knows whose pods they were."""
+
+    async def story(scene: Scene) -> None:
+        await scene.managed()
+        await scene.remover.clear_webhooks(manifests(features()))
+        await scene.client.delete(CUSTOM_RESOURCE_DEFINITIONS, NAME)
+        await asyncio.sleep(120)
+        assert not (await scene.client.list(PODS, "default")).items
+
+    on_a_cluster(story)

@@ -156,7 +156,21 @@ class GarbageCollector:
         if new is not None:
             self._follow(self._graph.seen(served, new))
         elif old is not None:
+            self._note_gone(old.metadata.uid)
             self._follow(self._graph.gone(old.metadata.uid))
+
+    def _note_gone(self, uid: str) -> None:
+        """Its dependents need not ask for it, which they could not if its kind goes with it."""
+        for dependent in self._graph.dependents(uid):
+            for reference in references_of(dependent.object):
+                if reference.uid == uid and self._graph.knows(reference, dependent.namespace):
+                    self._note_absent(reference, dependent.namespace)
+
+    def _note_absent(self, reference: Reference, namespace: str) -> None:
+        """A uid does not come back."""
+        self._absent[reference, namespace] = None
+        if len(self._absent) > _REMEMBERED:
+            self._absent.popitem(last=False)
 
     def _follow(self, look: Look) -> None:
         for uid in look.uids:
@@ -236,6 +250,8 @@ class GarbageCollector:
 
     async def _state(self, node: Node, reference: Reference) -> OwnerState | None:
         """How the owner stands, from where the object is; None where a reference can never be right."""
+        if (reference, node.namespace) in self._absent:
+            return OwnerState.ABSENT
         served = self._kinds.get((reference.api_version, reference.kind))
         if served is None:
             raise _UnknownKindError(f"{node}: no kind {reference.kind} is served in {reference.api_version}")
@@ -243,14 +259,9 @@ class GarbageCollector:
             log.warning("cluster-scoped object names a namespaced owner", extra={"object": str(node)})
             return None
         namespace = node.namespace if served.namespaced else ""
-        if (reference, namespace) in self._absent:
-            return OwnerState.ABSENT
         state = judging.state_of(await self._get(served, reference.name, namespace), reference.uid)
         if state is OwnerState.ABSENT:
-            # A uid does not come back.
-            self._absent[reference, namespace] = None
-            if len(self._absent) > _REMEMBERED:
-                self._absent.popitem(last=False)
+            self._note_absent(reference, node.namespace)
         return state
 
     async def _wait_for_dependents(self, node: Node) -> None:
