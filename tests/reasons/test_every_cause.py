@@ -31,6 +31,7 @@ from tests.support.world import Json, LocalWorld, run_local
 HOOK = "example.com/hook"
 MISSING = "nginx:missing"
 KNOB = "sim.kruise.io"
+RESIZING = "InPlaceWorkloadVerticalScaling=true"
 Play = Callable[[Stage, pytest.MonkeyPatch], Awaitable[Answer | None]]
 
 
@@ -38,14 +39,15 @@ Play = Callable[[Stage, pytest.MonkeyPatch], Awaitable[Answer | None]]
 class Scene:
     play: Play
     codes: tuple[str, ...]
+    gates: str = ""
 
 
 SCENES: list[Scene] = []
 
 
-def reaches(*reached: str) -> Callable[[Play], Play]:
+def reaches(*reached: str, gates: str = "") -> Callable[[Play], Play]:
     def enlist(play: Play) -> Play:
-        SCENES.append(Scene(play, reached))
+        SCENES.append(Scene(play, reached, gates))
         return play
 
     return enlist
@@ -54,6 +56,10 @@ def reaches(*reached: str) -> Callable[[Play], Play]:
 def world_of(stage: Stage) -> LocalWorld:
     assert isinstance(stage.world, LocalWorld)
     return stage.world
+
+
+def sized(cpu: str) -> Json:
+    return {"name": "main", "image": "nginx:1.25", "resources": {"requests": {"cpu": cpu}}}
 
 
 # What the spec asks for
@@ -103,6 +109,31 @@ async def an_image_that_nobody_has(stage: Stage, monkeypatch: pytest.MonkeyPatch
         answer = await ask_both(stage, monkeypatch)
         assert ends(answer) == {"image-pull"}
         assert answer.act is Act.SOMEBODY
+    return answer
+
+
+@reaches("resize-refused", "max-unavailable", gates=RESIZING)
+async def resources_that_no_node_has(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    await stage.start(replicas=2, rolling={"maxUnavailable": 1}, containers=[sized("1")])
+    await stage.edit_template({"spec": {"containers": [sized("500")]}})
+    await stage.world.sleep(5)
+    answer = await ask_journal(stage, monkeypatch)
+    assert ends(answer) == {"resize-refused"}
+    assert answer.act is Act.SOMEBODY
+    await stage.edit_template({"spec": {"containers": [sized("2")]}})
+    await stage.complete()  # what is refused never holds up what corrects it
+    return answer
+
+
+@reaches("resize-deferred", "max-unavailable", gates=RESIZING)
+async def resources_that_the_node_has_given_away(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    node = (await stage.client.list(NODES)).items[0].metadata.name
+    both_on_it = {"nodeSelector": {"kubernetes.io/hostname": node}}
+    await stage.start(replicas=2, rolling={"maxUnavailable": 1}, containers=[sized("4")], pod=both_on_it)
+    await stage.edit_template({"spec": {"containers": [sized("7")]}})
+    await stage.world.sleep(90)
+    answer = await ask_journal(stage, monkeypatch)
+    assert ends(answer) == {"resize-deferred"}
     return answer
 
 
@@ -561,7 +592,7 @@ def test_a_cause_is_named(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None
             assert set(scene.codes) <= codes(answer), answer.waiting
             is_helped(answer)
 
-    run_local(play)
+    run_local(play, feature_gates=scene.gates)
 
 
 def test_every_code_has_a_scene() -> None:

@@ -199,6 +199,18 @@ def test_a_pod_that_a_hook_takes_out_of_service_has_not_failed() -> None:
     )
 
 
+def test_a_resize_that_the_node_refuses_is_a_failure_though_the_pod_serves_on() -> None:
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-01T10:00:00Z"}
+    pending = {"type": "PodResizePending", "status": "True", "message": "no room"}
+    refused = pod(moved="2030-01-01T11:55:00Z", conditions=[ready, {**pending, "reason": "Infeasible"}])
+    assert failure(refused) == "the node refuses the new resources (Infeasible: no room)"
+    deferred = pod(moved="2030-01-01T11:55:00Z", conditions=[ready, {**pending, "reason": "Deferred"}])
+    assert look_at(deferred, deadline_seconds=600, now=NOW).due_after == 301  # whole seconds mean their end
+    late = NOW + timedelta(seconds=301)
+    assert failure(deferred, late) == "the node puts the new resources off (Deferred: no room)"
+    assert failure(pod(conditions=[ready, {**pending, "reason": "Infeasible"}])) == ""  # it was made so
+
+
 def test_pods_that_were_sent_away_are_not_lost() -> None:
     assert failure_budget.is_lost(pod(phase="Failed", reason="Evicted"))
     assert not failure_budget.is_lost(pod(phase="Failed", reason="Preempting"))

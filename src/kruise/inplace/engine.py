@@ -22,6 +22,7 @@ from kruise.inplace.availability import readiness_of
 from kruise.inplace.difference import InPlaceOptions
 from kruise.inplace.edits import NO_EDIT, PodEdit, writes
 from kruise.inplace.lifecycle import State
+from kruise.inplace.resizing import RefusedResize, refused_resize
 from kruise.inplace.state import BrokenAnnotation, UpdateSpec, UpdateState
 from kruise.machinery.plan import Chain
 from kruise.machinery.remembered import once_per_object
@@ -83,6 +84,8 @@ class Refreshed:
     """Seconds until the grace period is over."""
     awaiting: str = ""
     """What the update still waits for, in words; empty: nothing."""
+    refused: RefusedResize | None = None
+    """The node has not granted the resources that the update waits for."""
     stepped: bool = False
     """The edit carries the update itself on (end of the grace period, next batch): look at its state afterwards."""
     error: str = ""
@@ -100,7 +103,8 @@ def refresh(pod: Pod, *, options: InPlaceOptions, now: datetime) -> Refreshed:
     if state is not None:
         awaiting = completion.unfinished(pod, state, vertical_scaling=options.vertical_scaling)
         if awaiting:
-            return Refreshed(awaiting=awaiting)
+            refused = refused_resize(pod) if options.vertical_scaling and state.update_resources else None
+            return Refreshed(awaiting=awaiting if refused is None else str(refused), refused=refused)
         if state.has_next:
             return _next_batch(pod, state, now)
     return Refreshed(edit=_ready(pod, now))

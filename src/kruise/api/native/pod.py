@@ -205,6 +205,8 @@ class PodStatus(Struct):
     nominated_node_name: str = ""
     start_time: datetime | None = None
     observed_generation: int = 0
+    resize: str = ""
+    """What became of a resize, before Kubernetes 1.33."""
     conditions: tuple[Condition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()

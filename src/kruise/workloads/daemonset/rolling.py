@@ -24,6 +24,8 @@ class Rolling:
     """Old pods that the partition keeps."""
     not_selected: list[PodFacts] = dataclasses.field(default_factory=list)
     """Old pods on nodes that the update is not for."""
+    succeeded: list[tuple[PodFacts, str]] = dataclasses.field(default_factory=list)
+    """Old pods whose successor is not available yet, and what that one is called."""
     misplaced: list[PodFacts] = dataclasses.field(default_factory=list)
     """Old pods that may stay on their nodes, where a new one could not be started beside them."""
 
@@ -100,6 +102,7 @@ def _surge(nodes: Iterable[DaemonNode], limits: Limits, rolling: Rolling) -> Non
         elif new:
             if not new[0].is_available:
                 rolling.used_by.append(new[0].name)
+                rolling.succeeded.append((old[0], new[0].name))
         elif not node.verdict.should_run:
             rolling.misplaced.append(old[0])
         elif old[0].is_available:

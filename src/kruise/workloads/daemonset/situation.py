@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from datetime import datetime
 
 from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSet, RollingUpdateDaemonSet
@@ -11,6 +12,8 @@ from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
+from kruise.inplace.completion import is_complete
+from kruise.inplace.difference import InPlaceOptions
 from kruise.machinery import ownership
 from kruise.machinery.codec import Struct, evolve, field
 from kruise.machinery.delays import Delay
@@ -108,6 +111,7 @@ def situation_of(snapshot: Snapshot) -> Situation:
             facts=_with_generation(situation.facts, generation),
             observed=_with_generation(situation.observed, generation),
         )
+    situation = dataclasses.replace(situation, facts=_without_arriving(situation.facts, situation.gates))
     nodes = tuple(survey(daemon_set, snapshot.nodes, situation.facts, situation.inactive))
     desired = sum(node.verdict.should_run for node in nodes)
     return dataclasses.replace(situation, nodes=nodes, limits=limits_of(spec, desired))
@@ -117,6 +121,20 @@ def template_generation(daemon_set: DaemonSet) -> str:
     """The count of the template, from times before revisions; empty: there is none."""
     text = daemon_set.metadata.annotations.get(GENERATION_ANNOTATION, "")
     return str(int(text)) if text.isascii() and text.isdecimal() else ""
+
+
+def _without_arriving(facts: tuple[PodFacts, ...], gates: Mapping[str, bool]) -> tuple[PodFacts, ...]:
+    """A pod whose update in place is under way does not count as available, even where it is ready all the time: no
+    state tells so, as it does of other kinds."""
+    scaling = InPlaceOptions.of(gates).vertical_scaling
+    return tuple(
+        evolve(fact, is_available=False)
+        if fact.is_available
+        and keys.UPDATE_STATE_ANNOTATION in fact.pod.metadata.annotations
+        and not is_complete(fact.pod, vertical_scaling=scaling)
+        else fact
+        for fact in facts
+    )
 
 
 def _with_generation(facts: tuple[PodFacts, ...], generation: str) -> tuple[PodFacts, ...]:

@@ -18,7 +18,15 @@ from kruise.machinery.causes import Cause
 from kruise.machinery.plan import Chain, Held, OnError, Phase, Target
 from kruise.machinery.selectors import from_label_selector
 from kruise.machinery.wording import listed
-from kruise.workloads.daemonset.causes import BURST, FAILED_POD, MAX_SURGE, MISPLACED, NO_BURST, NODE_NOT_SELECTED
+from kruise.workloads.daemonset.causes import (
+    BURST,
+    FAILED_POD,
+    MAX_SURGE,
+    MISPLACED,
+    NO_BURST,
+    NODE_NOT_SELECTED,
+    SUCCESSOR,
+)
 from kruise.workloads.daemonset.creation import create_pods, revision_labels
 from kruise.workloads.daemonset.keeping import Deletion, Keeping
 from kruise.workloads.daemonset.rolling import Rolling, roll
@@ -58,6 +66,7 @@ class _Working:
             hooks=self._hooks,
             options=InPlaceOptions.of(situation.gates),
             revision_labels=lambda revision: revision_labels(revision.metadata.name),
+            writes_states=False,
         )
         self._deletes: list[Chain] = []
         self._nodes = list(keeping.nodes)
@@ -177,6 +186,11 @@ class _Working:
             remedy="label the node, or change the selector, when its turn has come",
         )
         hold(chosen.not_selected, elsewhere)
+        for fact, successor in chosen.succeeded:
+            waits = SUCCESSOR.cause(
+                f"it goes when {successor} is available", details={"unavailable": [successor]}, remedy=""
+            )
+            hold((fact,), waits)
         stuck = MISPLACED.cause(
             "a taint of its node keeps new pods away, so none can be started beside it",
             remedy="take the taint off the node, let the template tolerate it, or delete the pod",

@@ -64,6 +64,22 @@ UPDATING = Meaning(
     patience=MINUTE,
     is_own_step=True,
 )
+RESIZE_REFUSED = Meaning(
+    code="resize-refused",
+    says="its node can never grant the resources that it asks for now",
+    act=Act.SOMEBODY,
+    field="spec.template.spec.containers",
+    patience=0,
+    is_own_step=True,
+)
+RESIZE_DEFERRED = Meaning(
+    code="resize-deferred",
+    says="its node has no room for the resources that it asks for now",
+    act=Act.SOMEBODY,
+    field="spec.template.spec.containers",
+    patience=MINUTE,
+    is_own_step=True,
+)
 UNSCHEDULED = Meaning(code="unscheduled", says="no node takes it", act=Act.SOMEBODY, patience=MINUTE)
 IN_PLACE_ONLY = Meaning(
     code="in-place-only",
@@ -106,6 +122,8 @@ SHARED = (
     HOOK,
     GRACE,
     UPDATING,
+    RESIZE_REFUSED,
+    RESIZE_DEFERRED,
     UNSCHEDULED,
     IN_PLACE_ONLY,
     STOPPED,

@@ -24,6 +24,7 @@ from kruise.api.native.container_reasons import NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStateTerminated, ContainerStatus, Pod
 from kruise.inplace import keys
 from kruise.inplace.availability import is_update_ready, latest_meaning
+from kruise.inplace.resizing import RefusedResize, refused_resize
 from kruise.inplace.state import BrokenAnnotation, in_grace, update_state_of
 from kruise.machinery.codec import evolve
 from kruise.machinery.intorpercent import IntOrPercent, scaled_fraction
@@ -122,9 +123,11 @@ NOT_FAILED = Look()
 
 def look_at(pod: Pod, *, deadline_seconds: int, now: datetime) -> Look:
     """Whether an active pod has failed at the revision that it carries."""
+    moved = _moved_in_place(pod)
+    if moved is not None and (refused := refused_resize(pod)) is not None:
+        return _refused(refused, moved, deadline_seconds, now)
     if has_arrived(pod, now):
         return NOT_FAILED
-    moved = _moved_in_place(pod)
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         if trouble := _trouble(pod, status, moved):
             return Look(trouble)
@@ -136,6 +139,14 @@ def look_at(pod: Pod, *, deadline_seconds: int, now: datetime) -> Look:
         return Look(due_after=missing)
     what = f"not ready for {deadline_seconds} s" if pod.spec.node_name else f"without a node for {deadline_seconds} s"
     return Look(what)
+
+
+def _refused(refused: RefusedResize, moved: datetime, deadline_seconds: int, now: datetime) -> Look:
+    """The pod may serve on with what it has, yet it does not get where its revision wants it."""
+    missing = (latest_meaning(moved) + timedelta(seconds=deadline_seconds) - now).total_seconds()
+    if refused.is_final or missing <= 0:
+        return Look(str(refused))
+    return Look(due_after=missing)
 
 
 def has_arrived(pod: Pod, now: datetime) -> bool:

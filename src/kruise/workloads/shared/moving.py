@@ -50,15 +50,18 @@ class PodMover:
         revision_labels: Callable[[ControllerRevision], Mapping[str, str]],
         grace_seconds: int = 0,
         hash_label: bool = False,
+        writes_states: bool = True,
     ) -> None:
         """`revision_labels` are those that tell a pod's revision. `hash_label`: pods of this kind carry the short hash
-        in a label of its own, and one that lacks it gets it."""
+        in a label of its own, and one that lacks it gets it. `writes_states`: an update shows in their lifecycle
+        state."""
         self._situation = situation
         self._hooks = hooks
         self._options = options
         self._revision_labels = revision_labels
         self._grace_seconds = grace_seconds
         self._hash_label = hash_label
+        self._writes_states = writes_states
         self._refreshes: dict[str, Chain] = {}
         self._causes: dict[str, tuple[Cause, ...]] = {}
         self._specs: dict[tuple[str, str], UpdateSpec | Refusal] = {}
@@ -117,6 +120,9 @@ class PodMover:
         if refreshed.wake_after is not None:
             self.wakes.append(Wake(after=refreshed.wake_after, reason="the grace period of an in-place update"))
             self.hold(fact, causes.GRACE, refreshed.awaiting, "it goes on by itself when the grace period is over")
+        elif refreshed.refused is not None:
+            why = causes.RESIZE_REFUSED if refreshed.refused.is_final else causes.RESIZE_DEFERRED
+            self.hold(fact, why, refreshed.awaiting, "ask for less in the template, or make room on the node")
         elif refreshed.awaiting:
             self.hold(fact, causes.UPDATING, refreshed.awaiting, "see the pod's events if this takes long")
         if not edit.is_empty:
@@ -197,7 +203,7 @@ class PodMover:
                     pod,
                     spec,
                     labels=self._revision_labels(target),
-                    state=lifecycle.state_during_update(pod, self._hooks),
+                    state=lifecycle.state_during_update(pod, self._hooks) if self._writes_states else None,
                     options=self._options,
                     now=now,
                     new=target,
