@@ -29,8 +29,8 @@ from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.numbers import Limits
 from kruise.workloads.cloneset.situation import Snapshot
-from kruise.workloads.cloneset.validation import Candidate, problems
-from kruise.workloads.cloneset.wire import read
+from kruise.workloads.cloneset.validation import problems
+from kruise.workloads.cloneset.wire import Reading, read
 from kruise.workloads.shared import failure_budget
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
 from kruise.workloads.shared.failure_budget import (
@@ -43,6 +43,7 @@ from kruise.workloads.shared.failure_budget import (
     judge,
     look_at,
 )
+from kruise.workloads.shared.validation import Candidate
 from tests.support.clonesets import NOW, TEMPLATE, make_cloneset, make_pending
 from tests.support.examples import story_settings
 from tests.support.modelled import BROKEN
@@ -719,7 +720,7 @@ def test_promises_hold_for_random_stories(
 # At the door, and on the command line
 
 
-def candidate(budget: str | None, **spec: Any) -> Candidate:
+def candidate(budget: str | None, **spec: Any) -> Candidate[Reading]:
     body = codec.decode(codec.encode(make_cloneset(**spec)), dict)
     body["metadata"] |= {"annotations": {} if budget is None else {ANNOTATION: budget}}
     return Candidate(body=body, reading=read(codec.encode(body), "v1beta1"))

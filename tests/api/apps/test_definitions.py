@@ -11,14 +11,12 @@ import pytest
 
 from kruise.admission import configurations
 from kruise.admission.review import REVIEW_VERSIONS
-from kruise.api import definitions
-from kruise.api.apps.definitions import CLONE_SET_DEFINITION, DAEMON_SET_DEFINITION, STATEFUL_SET_DEFINITION
+from kruise.api.apps import definitions
+from kruise.api.definitions import Version, definition
 from kruise.manager.installation.manifests import manifests
 
 FACTS = json.loads((Path(__file__).parents[1] / "data" / "crd-fields.json").read_text())
-DEFINITIONS = {
-    item["metadata"]["name"]: item for item in (CLONE_SET_DEFINITION, STATEFUL_SET_DEFINITION, DAEMON_SET_DEFINITION)
-}
+DEFINITIONS = {item["metadata"]["name"]: item for item in definitions.DEFINITIONS}
 _FAILURE_BUDGET: dict[str, Any] = {
     "status.failureBudget": {"type": "object"},
     "status.failureBudget.revision": {"type": "string"},
@@ -160,6 +158,6 @@ def test_conversion_names_the_installed_service(name: str) -> None:
 
 
 def test_one_version_is_stored() -> None:
-    version = definitions.Version(name="v1", type=object)
+    version = Version(name="v1", type=object)
     with pytest.raises(ValueError, match=r"things\.example\.com: exactly one version must be the stored one"):
-        definitions.definition(group="example.com", kind="Thing", plural="things", versions=(version, version))
+        definition(group="example.com", kind="Thing", plural="things", versions=(version, version))

@@ -12,7 +12,8 @@ from kruise.admission.decisions import Allow, Change, Deny
 from kruise.machinery.patches import merge
 from kruise.machinery.revisions import template_data
 from kruise.workloads.cloneset import admission
-from tests.workloads.cloneset.admission_model import Json, Server, cloneset, request, stored
+from tests.support.admission import Json, request, stored
+from tests.workloads.cloneset.admission_model import Server, cloneset
 
 SERVER = Server()
 NO_DEFAULTS = Server(gates={"TemplateNoDefaults": True})

@@ -16,19 +16,9 @@ from kruise.api.native.pod import PODS
 from kruise.machinery.patches import merge
 from kruise.machinery.plan import Target
 from kruise.workloads.cloneset import admission
+from tests.support.admission import NAMESPACE, Json, causes_of, code_of, messages_of, request, stored
 from tests.support.examples import EXAMPLES
-from tests.workloads.cloneset.admission_model import (
-    NAMESPACE,
-    Json,
-    Server,
-    causes_of,
-    cloneset,
-    code_of,
-    messages_of,
-    pod,
-    request,
-    stored,
-)
+from tests.workloads.cloneset.admission_model import Server, cloneset, pod
 
 SERVER = Server()
 INVALID, REQUIRED, FORBIDDEN = "FieldValueInvalid", "FieldValueRequired", "FieldValueForbidden"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kruise.admission.decisions import Allow, Invalid
-from tests.workloads.cloneset.admission_model import Server, cloneset, messages_of
+from tests.support.admission import messages_of
+from tests.workloads.cloneset.admission_model import Server, cloneset
 
 SERVER = Server()
 MATCHED = {"matchLabels": {"tier": "front"}}

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from kruise.api.apps.daemonset import ROLLING_UPDATE_TYPES as LATER_TYPES
-from kruise.api.apps.daemonset import DaemonSetBase, DaemonSetCounts, DaemonSetRollout
-from kruise.api.apps.shared import UpdateType
+from kruise.api.apps.daemonset import STANDARD, DaemonSetBase, DaemonSetCounts, DaemonSetRollout
+from kruise.api.apps.shared import IN_PLACE_IF_POSSIBLE, UpdateType
 from kruise.api.meta import ObjectMeta
 from kruise.api.schema import About
 from kruise.machinery.codec import Struct
 
 SURGING = "Surging"
-ROLLING_UPDATE_TYPES = (*LATER_TYPES, SURGING)
+ROLLING_UPDATE_TYPES = (STANDARD, SURGING, IN_PLACE_IF_POSSIBLE)
 
 
 class RollingUpdateDaemonSet(DaemonSetRollout):

@@ -64,7 +64,7 @@ class StorageClass(Struct):
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
-    allow_volume_expansion: bool = False
+    allow_volume_expansion: bool | None = None
     volume_binding_mode: str = ""
 
 

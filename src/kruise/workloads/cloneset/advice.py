@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kruise.api.apps.shared import PREDOWNLOAD_MIN_READY, PREDOWNLOAD_PARALLELISM, PREDOWNLOAD_TIMEOUT
-from kruise.machinery import codec
 from kruise.machinery.intorpercent import IntOrPercentError, scaled_fraction
-from kruise.workloads.cloneset.wire import STRATEGY, Reading
-from kruise.workloads.shared import failure_budget
+from kruise.workloads.cloneset.wire import Reading
+from kruise.workloads.shared import advice
+from kruise.workloads.shared.validation import Candidate
+from kruise.workloads.shared.wire import STRATEGY
 
-NO_ANNOTATIONS: Mapping[str, str] = {}
 _LOST = (
     "partition",
     "maxUnavailable",
@@ -22,23 +21,13 @@ _LOST = (
 )
 
 
-def warnings_of(reading: Reading, annotations: Mapping[str, str] = NO_ANNOTATIONS) -> tuple[str, ...]:
+def warnings_of(
+    candidate: Candidate[Reading], annotations: Mapping[str, str], gates: Mapping[str, bool]
+) -> tuple[str, ...]:
     """About an object as it was sent, before defaults. `annotations` are those that it had before."""
-    texts = (_scale_limit(reading), _lost_settings(reading), _annotations(reading), _failure_budget(annotations))
-    return tuple(text for text in texts if text)
-
-
-def _failure_budget(annotations: Mapping[str, str]) -> str:
-    """Told about one that was stored before anybody looked at it; a new one is refused."""
-    value = annotations.get(failure_budget.ANNOTATION)
-    if value is None:
-        return ""
-    try:
-        failure_budget.parse(value)
-    except failure_budget.BudgetError as error:
-        shown = codec.encode(value).decode()
-        return f"metadata.annotations[{failure_budget.ANNOTATION}]: {shown} has no effect, it {error}"
-    return ""
+    reading = candidate.reading
+    budget = advice.of_failure_budget(annotations)
+    return (_scale_limit(reading), _lost_settings(reading), _annotations(reading), budget)
 
 
 def _scale_limit(reading: Reading) -> str:
@@ -50,10 +39,9 @@ def _scale_limit(reading: Reading) -> str:
             return ""
     except IntOrPercentError:
         pass
-    shown = codec.encode(value).decode()
     return (
-        f"spec.scaleStrategy.maxUnavailable: {shown} lets no pod be unavailable, so none is created when scaling up: "
-        'use a positive number or percentage, such as 1 or "20%", or leave it out for no limit'
+        f"spec.scaleStrategy.maxUnavailable: {advice.shown(value)} lets no pod be unavailable, so none is created when "
+        'scaling up: use a positive number or percentage, such as 1 or "20%", or leave it out for no limit'
     )
 
 
@@ -78,18 +66,6 @@ def _lost_settings(reading: Reading) -> str:
 
 def _annotations(reading: Reading) -> str:
     rollout = reading.rollout
-    in_place = rollout.in_place_update_strategy if rollout is not None else None
-    if not reading.is_v1alpha1 or in_place is None:
+    if not reading.is_v1alpha1 or rollout is None:
         return ""
-    ignored = {
-        PREDOWNLOAD_PARALLELISM: in_place.image_pre_download_parallelism,
-        PREDOWNLOAD_TIMEOUT: in_place.image_pre_download_timeout_seconds,
-        PREDOWNLOAD_MIN_READY: in_place.image_pre_download_min_updated_ready_pods,
-    }
-    wanted = [key for key, value in ignored.items() if value is not None]
-    if not wanted:
-        return ""
-    return (
-        f"{STRATEGY}.inPlaceUpdateStrategy: v1alpha1 takes image pre-download settings from annotations only: "
-        f"set {', '.join(wanted)}, or use v1beta1"
-    )
+    return advice.of_pre_download(STRATEGY, rollout.in_place_update_strategy, "v1alpha1", ", or use v1beta1")

@@ -7,27 +7,13 @@ they are judged alike.
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Mapping
-from typing import Any
 
 from kruise.api.apps import cloneset, cloneset_v1alpha1
 from kruise.api.apps.cloneset import CloneSetRollout
-from kruise.api.core.field_errors import OMITTED, FieldError, Path, wrong_type
-from kruise.machinery import codec
-from kruise.machinery.codec import Raw, Struct
-
-V1ALPHA1 = "v1alpha1"
-SPEC = Path("spec")
-STRATEGY = SPEC.child("updateStrategy")
-
-
-class _Flat(Struct):
-    spec: cloneset_v1alpha1.CloneSetSpec = cloneset_v1alpha1.CloneSetSpec()
-
-
-class _Nested(Struct):
-    spec: cloneset.CloneSetSpec = cloneset.CloneSetSpec()
+from kruise.api.core.field_errors import Path
+from kruise.api.versions import OLDER
+from kruise.machinery.codec import Raw
+from kruise.workloads.shared.wire import ROLLING, STRATEGY, read_spec
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,31 +33,11 @@ class Reading:
     progress_deadline_seconds: int | None
 
 
-class MisfitError(ValueError):
-    """A field has a type that it cannot hold."""
-
-    def __init__(self, error: FieldError) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
 def read(document: bytes | Raw, version: str) -> Reading:
     """Read an object of this version. Raises MisfitError for a value of the wrong type, templates left aside."""
-    try:
-        if version == V1ALPHA1:
-            return _flat(codec.decode(document, _Flat).spec)
-        return _nested(codec.decode(document, _Nested).spec)
-    except codec.DecodeError as error:
-        raise MisfitError(_misfit(str(error))) from error
-
-
-def annotations_in(body: Mapping[str, Any]) -> Mapping[str, str]:
-    """The annotations of an object as it was sent; those that are no texts are the business of its metadata."""
-    metadata = body.get("metadata")
-    found = metadata.get("annotations") if isinstance(metadata, Mapping) else None
-    if not isinstance(found, Mapping):
-        return {}
-    return {key: value for key, value in found.items() if isinstance(value, str)}
+    if version == OLDER:
+        return _flat(read_spec(document, cloneset_v1alpha1.CloneSetSpec))
+    return _nested(read_spec(document, cloneset.CloneSetSpec))
 
 
 def _flat(spec: cloneset_v1alpha1.CloneSetSpec) -> Reading:
@@ -97,32 +63,8 @@ def _nested(spec: cloneset.CloneSetSpec) -> Reading:
         type=spec.update_strategy.type,
         policy=rolling.pod_update_policy if rolling is not None else "",
         rollout=rolling,
-        rollout_path=STRATEGY.child("rollingUpdate"),
+        rollout_path=ROLLING,
         scale=spec.scale_strategy,
         min_ready_seconds=spec.min_ready_seconds,
         progress_deadline_seconds=spec.progress_deadline_seconds,
     )
-
-
-_COMPLAINT = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<found>[^`]+)`")
-_PLACE = re.compile(r"(?P<text>.*?) - at `\$\.?(?P<path>[^`]*)`", re.DOTALL)
-_WORDS = {
-    "int": "an integer",
-    "float": "a number with a fraction",
-    "str": "a string",
-    "bool": "a boolean",
-    "object": "an object",
-    "array": "a list",
-    "null": "null",
-}
-
-
-def _misfit(text: str) -> FieldError:
-    """The decoder's complaint in the words of the API."""
-    found = _PLACE.fullmatch(text)
-    path, text = (found["path"], found["text"]) if found is not None else ("", text)
-    complaint = _COMPLAINT.fullmatch(text)
-    if complaint is not None:
-        wanted = [_WORDS.get(word, word) for word in complaint["wanted"].split(" | ") if word != "null"]
-        text = f"must be {' or '.join(wanted)}, not {_WORDS.get(complaint['found'], complaint['found'])}"
-    return wrong_type(path, OMITTED, text)

@@ -9,8 +9,8 @@ The versions differ in four places:
 | label `cloneset-scaling-exclude-preparing-delete` | `scaleStrategy.excludePreparingDelete` |
 | annotations `image-predownload-*` | fields of `inPlaceUpdateStrategy` |
 
-An object that cannot be converted cannot be read, so conversion never fails on what it finds: a part of a wrong type
-stays where it is, for validation to name it. Labels and annotations are never taken away, only written.
+A part of a wrong type stays where it is, for validation to name it. Labels and annotations are never taken away, only
+written. `kruise.api.versions` keeps what is lost here on the way to v1alpha1.
 """
 
 from __future__ import annotations
@@ -28,8 +28,7 @@ from kruise.api.apps.shared import (
     RE_CREATE,
 )
 from kruise.api.core.formats import MAX_INT32
-
-Json = dict[str, Any]
+from kruise.api.versions import Json, TwoVersions, mapping, put, with_annotations
 
 EXCLUDE_PREPARING_DELETE_LABEL = "apps.kruise.io/cloneset-scaling-exclude-preparing-delete"
 
@@ -43,34 +42,27 @@ PRE_DOWNLOAD_ANNOTATIONS = {
 _INTEGER = re.compile(r"\+?[0-9]{1,18}", re.ASCII)
 
 
-def convert(obj: Json, version: str) -> Json:
-    """The CloneSet in that version. The argument is left as it is; the result shares parts with it."""
-    _, _, present = str(obj.get("apiVersion", "")).rpartition("/")
-    if version not in ("v1alpha1", "v1beta1"):
-        raise ValueError(f"CloneSet has no version {version}: it is served in v1alpha1 and v1beta1")
-    if present == version:
-        return obj
-    result = {**obj, "apiVersion": f"{GROUP}/{version}"}
+def _to_beta(obj: Json) -> Json:
     spec = obj.get("spec")
     if not isinstance(spec, dict):
-        return result
-    metadata = _mapping(obj.get("metadata"))
-    if version == "v1beta1":
-        labels, annotations = _mapping(metadata.get("labels")), _mapping(metadata.get("annotations"))
-        result["spec"] = _put(
-            spec,
-            scaleStrategy=_scale_to_beta(spec.get("scaleStrategy"), labels),
-            updateStrategy=_update_to_beta(spec.get("updateStrategy"), annotations),
-        )
-        return result
+        return obj
+    metadata = mapping(obj.get("metadata"))
+    labels, annotations = mapping(metadata.get("labels")), mapping(metadata.get("annotations"))
+    converted = put(
+        spec,
+        scaleStrategy=_scale_to_beta(spec.get("scaleStrategy"), labels),
+        updateStrategy=_update_to_beta(spec.get("updateStrategy"), annotations),
+    )
+    return {**obj, "spec": converted}
+
+
+def _to_alpha(obj: Json) -> Json:
+    spec = obj.get("spec")
+    if not isinstance(spec, dict):
+        return obj
     update, annotations = _update_to_alpha(spec.get("updateStrategy"))
-    result["spec"] = _put(spec, scaleStrategy=_scale_to_alpha(spec.get("scaleStrategy")), updateStrategy=update)
-    if annotations:
-        result["metadata"] = {
-            **metadata,
-            "annotations": {**_mapping(metadata.get("annotations")), **annotations},
-        }
-    return result
+    converted = put(spec, scaleStrategy=_scale_to_alpha(spec.get("scaleStrategy")), updateStrategy=update)
+    return {**with_annotations(obj, annotations), "spec": converted}
 
 
 # Scale strategy
@@ -119,7 +111,7 @@ def _update_to_beta(update: Any, annotations: Json) -> Any:
     rolling["podUpdatePolicy"] = policy if policy in POD_UPDATE_POLICIES else RE_CREATE
     in_place = rolling.get("inPlaceUpdateStrategy")
     if in_place is None or isinstance(in_place, dict):
-        rolling = _put(rolling, inPlaceUpdateStrategy=_in_place_to_beta(in_place, annotations))
+        rolling = put(rolling, inPlaceUpdateStrategy=_in_place_to_beta(in_place, annotations))
     return {"type": "RollingUpdate", "rollingUpdate": rolling}
 
 
@@ -150,7 +142,7 @@ def _update_to_alpha(update: Any) -> tuple[Any, dict[str, str]]:
     others = dict(update or {})
     kind = others.pop("type", None)
     rolling = others.pop("rollingUpdate", None)
-    flat = {**others, **rolling} if isinstance(rolling, dict) else _put(others, rollingUpdate=rolling)
+    flat = {**others, **rolling} if isinstance(rolling, dict) else put(others, rollingUpdate=rolling)
     policy = flat.pop("podUpdatePolicy", None)
     flat["type"] = ON_DELETE if kind == ON_DELETE else policy if policy in POD_UPDATE_POLICIES else RE_CREATE
     in_place = flat.get("inPlaceUpdateStrategy")
@@ -158,7 +150,7 @@ def _update_to_alpha(update: Any) -> tuple[Any, dict[str, str]]:
         return flat, {}
     # An empty one stays, too (not CS-22): else every write through v1alpha1 would add it and raise the generation.
     kept, annotations = _in_place_to_alpha(in_place)
-    return _put(flat, inPlaceUpdateStrategy=kept), annotations
+    return put(flat, inPlaceUpdateStrategy=kept), annotations
 
 
 def _in_place_to_alpha(strategy: Json) -> tuple[Json, dict[str, str]]:
@@ -176,17 +168,4 @@ def _in_place_to_alpha(strategy: Json) -> tuple[Json, dict[str, str]]:
     return kept, annotations
 
 
-# Small parts
-
-
-def _mapping(value: Any) -> Json:
-    return value if isinstance(value, dict) else {}
-
-
-def _put(parent: Json, **parts: Any) -> Json:
-    """The object with these parts; None takes a part away."""
-    return {**{name: value for name, value in parent.items() if name not in parts}, **_present(parts)}
-
-
-def _present(parts: Json) -> Json:
-    return {name: value for name, value in parts.items() if value is not None}
+convert = TwoVersions(group=GROUP, kind="CloneSet", up=_to_beta, down=_to_alpha)

@@ -1,0 +1,189 @@
+"""Admission of workloads: defaults on the way in, judgement of what results, protection from deletion.
+
+A kind says how it is read, what it gets by default, what is worth a warning and what is wrong; the rest is the same for
+all. What only the newer version has fields for is kept in an annotation of the older one (`kruise.api.versions`): an
+update that leaves the annotation out, as one does that replaces an object, does not take these fields away.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from kruise.admission.decisions import Allow, Change, Deny, HandlerView, Mutation, NeedsReads, Verdict, verdict_of
+from kruise.admission.inventory import PROTECTION_LABEL
+from kruise.admission.registry import Handler, MutatingHandler, ValidatingHandler
+from kruise.admission.review import AdmissionRequest
+from kruise.api.core.field_errors import FieldError, TemplateTypeError, forbidden, invalid
+from kruise.api.versions import KEPT, NEWER, OLDER, KeptError, TwoVersions, annotation_of, read_kept, with_annotations
+from kruise.feature import Conversion, Settings
+from kruise.machinery import codec
+from kruise.machinery.client.errors import StatusCause
+from kruise.machinery.codec import Raw
+from kruise.machinery.watched import Kinds
+from kruise.workloads.shared.validation import Candidate
+from kruise.workloads.shared.wire import META, MisfitError, annotations_in, read_spec
+
+R = TypeVar("R")
+Json = Mapping[str, Any]
+_KEPT_PATH = META.child("annotations").key(KEPT)
+
+
+def _nothing(gates: Mapping[str, bool]) -> Kinds:
+    return ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement(Generic[R]):
+    """An object that is to be judged, and all that it may depend on."""
+
+    new: Candidate[R]
+    old: Candidate[R] | None
+    view: HandlerView
+    allow_privileged: bool = True
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Admission(Generic[R]):
+    """The admission of a kind."""
+
+    convert: TwoVersions
+    stored_spec: type
+    """The struct of the spec in the version that is stored."""
+    read: Callable[[bytes | Raw, str], R]
+    """An object of a version, as the kind judges it. Raises MisfitError."""
+    defaulted: Callable[..., dict[str, Any]]
+    """`defaulted(object, version=..., old=..., gates=...)`. Raises TemplateTypeError."""
+    warnings: Callable[[Candidate[R], Mapping[str, str], Mapping[str, bool]], Iterable[str]]
+    """About an object as it was sent; the annotations that it had before; gates."""
+    problems: Callable[[Judgement[R]], NeedsReads | tuple[FieldError, ...]]
+    is_judged_as_stored: bool = False
+    """Both versions have the same paths, so the older one is judged as the newer one that it becomes."""
+    is_protected: bool = True
+    """Whether deletion protection covers the kind."""
+    needs: Callable[[Mapping[str, bool]], Kinds] = _nothing
+    """What `problems` looks up in stores, under these gates."""
+
+    @property
+    def conversion(self) -> Conversion:
+        return Conversion(self.convert.group, self.convert.kind, self.convert)
+
+    def webhooks(self, settings: Settings) -> tuple[Handler, ...]:
+        return self.handlers(allow_privileged=settings.allow_privileged, needs=self.needs(settings.gates))
+
+    def handlers(self, *, allow_privileged: bool = True, needs: Kinds = ()) -> tuple[Handler, ...]:
+        """Both handlers. `allow_privileged` is what the API server says about privileged containers."""
+        name = f"{self.convert.group.replace('.', '-')}-{self.convert.kind.lower()}"
+        judge = functools.partial(self.judge, allow_privileged=allow_privileged)
+        return (MutatingHandler(f"/mutate-{name}", self.default), ValidatingHandler(f"/validate-{name}", judge, needs))
+
+    def default(self, request: AdmissionRequest, view: HandlerView) -> Mutation:
+        if request.operation not in ("CREATE", "UPDATE") or request.sub_resource:
+            return Allow()
+        version, old = request.kind.version, request.old_body() if request.has_old_object else None
+        body, lost = _carried_over(request.body(), old, version)
+        try:
+            candidate = self._candidate(body, request.object, request)
+            changed = self.defaulted(body, version=version, old=old, gates=view.gates)
+        except (MisfitError, TemplateTypeError) as error:
+            return unreadable(error.error)
+        warnings = self.warnings(candidate, _unchanged_annotations(body, old), view.gates)
+        return Change(object=changed, warnings=tuple(text for text in (*warnings, lost) if text))
+
+    def judge(self, request: AdmissionRequest, view: HandlerView, *, allow_privileged: bool = True) -> Verdict:
+        if request.sub_resource:
+            return Allow()
+        if request.operation == "DELETE":
+            return _deletion(request, view) if self.is_protected else Allow()
+        if request.operation not in ("CREATE", "UPDATE"):
+            return Allow()
+        body, old_body = request.body(), request.old_body() if request.has_old_object else None
+        if kept := self._kept_problem(body, old_body, request.kind.version):
+            return verdict_of(causes((kept,)))
+        try:
+            new = self._candidate(body, request.object, request)
+        except MisfitError as error:
+            return unreadable(error.error)
+        old = self._stored(old_body, request) if old_body is not None else None
+        found = self.problems(Judgement(new=new, old=old, view=view, allow_privileged=allow_privileged))
+        return found if isinstance(found, NeedsReads) else verdict_of(causes(found))
+
+    def _candidate(self, body: dict[str, Any], raw: Raw, request: AdmissionRequest) -> Candidate[R]:
+        version = request.kind.version
+        if not self.is_judged_as_stored or version == NEWER:
+            reading = self.read(raw, version)
+        else:
+            body = self.convert(body, NEWER)
+            reading = self.read(codec.encode(body), NEWER)
+        return Candidate(body=body, reading=reading, namespace=request.namespace or "", version=version)
+
+    def _stored(self, body: dict[str, Any], request: AdmissionRequest) -> Candidate[R] | None:
+        try:
+            return self._candidate(body, request.old_object, request)
+        except MisfitError:
+            # Stored before anybody looked at it: what replaces it is judged like something new.
+            return None
+
+    def _kept_problem(self, body: dict[str, Any], old: Json | None, version: str) -> FieldError | None:
+        """What is wrong with fields that somebody has written into the annotation by hand."""
+        text = annotation_of(body)
+        if text is None or (old is not None and annotation_of(old) == text):
+            return None
+        if version == NEWER:
+            return forbidden(_KEPT_PATH, f"only an object in {OLDER} has it: write these fields into the object itself")
+        try:
+            read_kept(text)
+            read_spec(codec.encode(self.convert(body, NEWER)), self.stored_spec)
+        except (KeptError, MisfitError) as error:
+            return invalid(_KEPT_PATH, text, str(error))
+        return None
+
+
+def _carried_over(body: dict[str, Any], old: Json | None, version: str) -> tuple[dict[str, Any], str]:
+    """The object with the annotation that an update has left out, and what to say about it."""
+    kept = annotation_of(old) if old is not None else None
+    if version != OLDER or not kept or annotation_of(body) is not None:
+        return body, ""
+    advice = (
+        f'{_KEPT_PATH}: stays, as {OLDER} has no fields for what it holds: use {NEWER}, or set it to "" to drop all'
+    )
+    return with_annotations(body, {KEPT: kept}), advice
+
+
+def _unchanged_annotations(body: Json, old: Json | None) -> dict[str, str]:
+    """Those that are not judged again: only about these is there something to warn of."""
+    if old is None:
+        return {}
+    known = annotations_in(old)
+    return {key: value for key, value in annotations_in(body).items() if known.get(key) == value}
+
+
+def _deletion(request: AdmissionRequest, view: HandlerView) -> Verdict:
+    """CS-52, ST-34, DP-10 to DP-14."""
+    if not view.gates.get("ResourcesDeletionProtection", False) or not request.has_old_object:
+        return Allow()
+    stored = request.old_body()
+    metadata = stored.get("metadata") or {}
+    if metadata.get("deletionTimestamp"):
+        return Allow()
+    protection = (metadata.get("labels") or {}).get(PROTECTION_LABEL)
+    replicas = (stored.get("spec") or {}).get("replicas") or 0
+    if protection == "Always":
+        return _protected("Always")
+    if protection == "Cascading" and replicas > 0:
+        return _protected("Cascading", f" and replicas {replicas}>0")
+    return Allow()
+
+
+def _protected(value: str, because: str = "") -> Deny:
+    return Deny(message=f"forbidden by ResourcesProtectionDeletion for {PROTECTION_LABEL}={value}{because}")
+
+
+def unreadable(error: FieldError) -> Deny:
+    return Deny(message=str(error), code=400, reason="BadRequest", causes=tuple(causes((error,))))
+
+
+def causes(errors: Iterable[FieldError]) -> Iterable[StatusCause]:
+    return (StatusCause(reason=error.type, message=error.message, field=str(error.path)) for error in errors)

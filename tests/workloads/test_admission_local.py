@@ -1,0 +1,46 @@
+"""Admission of workloads on the local cluster: schema, conversion and webhooks together, on virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from kruise import kinds
+from kruise.feature import Feature
+from tests.support.admission_scenarios import Stage
+from tests.support.recorded_admission import KINDS, Recorded
+from tests.support.world import World, run_local
+from tests.workloads.cloneset import admission_scenarios as of_clonesets
+
+pytestmark = pytest.mark.parametrize("kind", KINDS, ids=str)
+
+
+def features(kind: Recorded) -> tuple[Feature, ...]:
+    """Of this kind, and those without a kind, as readiness."""
+    known = {feature.name: feature for feature in kinds.features()}
+    return tuple({**known, kind.feature.name: kind.feature}.values())
+
+
+def test_verdicts_and_subresources(kind: Recorded) -> None:
+    """CS-40 to CS-50, ST-29 to ST-32, DS-17 to DS-19."""
+
+    async def scenario(world: World) -> None:
+        stage = Stage(world, kind)
+        if kind == of_clonesets.KIND:
+            stage = await of_clonesets.with_pods(world)
+        else:
+            await stage.create_bases()
+        await stage.verdicts()
+        await stage.subresources()
+
+    run_local(scenario, features=features(kind))
+
+
+def test_defaults(kind: Recorded) -> None:
+    """CS-30 to CS-33, ST-23 to ST-27, DS-13 to DS-15."""
+    run_local(lambda world: Stage(world, kind).defaults(), features=features(kind))
+
+
+def test_deletion_protection(kind: Recorded) -> None:
+    """CS-52, ST-34."""
+    gate = "ResourcesDeletionProtection=true"
+    run_local(lambda world: Stage(world, kind).protected(), features=features(kind), feature_gates=gate)
