@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kruise.api.apps.shared import IN_PLACE_POLICIES, RE_CREATE, ROLLING_UPDATE
+from kruise.api.apps.shared import IN_PLACE_POLICIES, ON_DELETE, RE_CREATE, ROLLING_UPDATE
 from kruise.api.versions import OLDER, mapping
 from kruise.workloads.shared.defaults import Gates, Json, default_templates, fill, spec_of
 
@@ -29,6 +29,8 @@ def defaulted(cloneset: Json, *, version: str, gates: Gates, old: Json | None = 
 def _flat(strategy: dict[str, Any], old: Json) -> dict[str, Any]:
     if not strategy.get("type"):
         strategy["type"] = RE_CREATE
+    if strategy["type"] == ON_DELETE:
+        return strategy  # no setting of a rollout is stored with it: what is added now, every later write would add
     return _rollout(strategy, strategy["type"], old if old.get("type") == strategy["type"] else {})
 
 
