@@ -119,7 +119,7 @@ class Server:
 
     def send(self, obj: Json, old: Json | None = None, *, version: str = "v1beta1") -> Answer:
         said = self.admission.default(self.request(obj, old, version=version), self.view)
-        if isinstance(said, Deny):
+        if isinstance(said, Deny | Invalid):
             return said
         assert isinstance(said, Change), said
         changed = dict(said.object)

@@ -84,6 +84,8 @@ class Admission(Generic[R]):
             return Allow()
         version, old = request.kind.version, request.old_body() if request.has_old_object else None
         body, lost = _carried_over(request.body(), old, version)
+        if kept := self._kept_problem(body, old, version):
+            return verdict_of(causes((kept,)))
         try:
             candidate = self._candidate(body, request.object, request)
             changed = self.defaulted(body, version=version, old=old, gates=view.gates)
