@@ -23,7 +23,7 @@ from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Action, Outcomes, Plan
 from kruise.machinery.revision_names import short_hash
 from kruise.model.world import Json
-from kruise.workloads.cloneset import advice, face
+from kruise.workloads.cloneset import face
 from kruise.workloads.cloneset.conclude import conclude
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.memo import Memo
@@ -31,7 +31,7 @@ from kruise.workloads.cloneset.numbers import Limits
 from kruise.workloads.cloneset.situation import Snapshot
 from kruise.workloads.cloneset.validation import problems
 from kruise.workloads.cloneset.wire import Reading, read
-from kruise.workloads.shared import failure_budget
+from kruise.workloads.shared import advice, failure_budget
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
 from kruise.workloads.shared.failure_budget import (
     ANNOTATION,
@@ -733,9 +733,8 @@ def test_a_wrong_budget_is_refused_when_it_comes_and_stays_editable_around() -> 
     assert problems(candidate("lots", replicas=4), candidate("lots")) == ()
     assert problems(candidate(None), candidate("lots")) == ()
     assert problems(candidate("2:rollback"), candidate("lots")) == ()
-    [warning] = advice.warnings_of(candidate("lots").reading, {ANNOTATION: "lots"})
-    assert f'{place}: "lots" has no effect' in warning
-    assert advice.warnings_of(candidate("2").reading, {ANNOTATION: "2"}) == ()
+    assert f'{place}: "lots" has no effect' in advice.of_failure_budget({ANNOTATION: "lots"})
+    assert advice.of_failure_budget({ANNOTATION: "2"}) == ""
 
 
 def test_the_status_of_a_rollout_that_stopped_is_a_failure() -> None:

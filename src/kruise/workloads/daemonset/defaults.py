@@ -11,9 +11,8 @@ from kruise.api.apps.daemonset import STANDARD
 from kruise.api.apps.daemonset_v1alpha1 import SURGING
 from kruise.api.apps.shared import ROLLING_UPDATE
 from kruise.api.versions import OLDER
+from kruise.workloads.daemonset.numbers import DEFAULT_BURST
 from kruise.workloads.shared.defaults import Gates, Json, fill, fill_empty, keep_same_template
-
-DEFAULT_BURST = 250
 
 
 def defaulted(daemonset: Json, *, version: str, gates: Gates, old: Json | None = None) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from kruise.admission.decisions import Allow, Change, Deny, HandlerView, Mutation, NeedsReads, Verdict, verdict_of
 from kruise.admission.inventory import PROTECTION_LABEL
@@ -35,6 +35,13 @@ def _nothing(gates: Mapping[str, bool]) -> Kinds:
     return ()
 
 
+class Defaulted(Protocol):
+    def __call__(
+        self, body: Json, /, *, version: str, gates: Mapping[str, bool], old: Json | None = None
+    ) -> dict[str, Any]:
+        """An object with its defaults; `old` is what it replaces. Raises TemplateTypeError."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement(Generic[R]):
     """An object that is to be judged, and all that it may depend on."""
@@ -54,8 +61,7 @@ class Admission(Generic[R]):
     """The struct of the spec in the version that is stored."""
     read: Callable[[bytes | Raw, str], R]
     """An object of a version, as the kind judges it. Raises MisfitError."""
-    defaulted: Callable[..., dict[str, Any]]
-    """`defaulted(object, version=..., old=..., gates=...)`. Raises TemplateTypeError."""
+    defaulted: Defaulted
     warnings: Callable[[Candidate[R], Mapping[str, str], Mapping[str, bool]], Iterable[str]]
     """About an object as it was sent; the annotations that it had before; gates."""
     problems: Callable[[Judgement[R]], NeedsReads | tuple[FieldError, ...]]

@@ -54,13 +54,13 @@ KIND = "StatefulSet"
 MAX_MIN_READY_SECONDS = 300
 _MUTABLE = (
     "replicas",
+    "ordinals",
     "template",
+    "reserveOrdinals",
     "lifecycle",
+    "revisionHistoryLimit",
     "scaleStrategy",
     "updateStrategy",
-    "ordinals",
-    "reserveOrdinals",
-    "revisionHistoryLimit",
     "volumeClaimTemplates",
     "volumeClaimUpdateStrategy",
     "persistentVolumeClaimRetentionPolicy",

@@ -143,12 +143,15 @@ def test_the_label_becomes_the_field_and_stays() -> None:
     assert after["metadata"]["labels"] == labels
     for value in ("false", "True", "1", ""):
         told = to_beta({}, labels={EXCLUDE_PREPARING_DELETE_LABEL: value})["scaleStrategy"]
-        assert "excludePreparingDelete" not in told
+        assert told["excludePreparingDelete"] is False
 
     back = convert(beta({"scaleStrategy": {"excludePreparingDelete": True}}), "v1alpha1")
     assert "excludePreparingDelete" not in back["spec"]["scaleStrategy"]
     assert "labels" not in back["metadata"]
     assert convert(back, "v1beta1")["spec"]["scaleStrategy"]["excludePreparingDelete"] is True
+    # Who sets the label in v1alpha1 decides.
+    back["metadata"]["labels"] = {EXCLUDE_PREPARING_DELETE_LABEL: "false"}
+    assert convert(back, "v1beta1")["spec"]["scaleStrategy"]["excludePreparingDelete"] is False
 
 
 def test_annotations_become_fields() -> None:

@@ -78,8 +78,8 @@ def _scale_to_beta(scale: Any, labels: Json) -> Any:
     else:
         result["enablePVCReuse"] = disabled
     result.pop("excludePreparingDelete", None)
-    if labels.get(EXCLUDE_PREPARING_DELETE_LABEL) == "true":
-        result["excludePreparingDelete"] = True
+    if EXCLUDE_PREPARING_DELETE_LABEL in labels:
+        result["excludePreparingDelete"] = labels[EXCLUDE_PREPARING_DELETE_LABEL] == "true"
     return result
 
 
