@@ -30,7 +30,7 @@ class Work:
     delays: dict[str, Delay] = dataclasses.field(default_factory=dict)
     """New ones, by node."""
     next_try: float | None = None
-    """Seconds until a failed pod may be replaced."""
+    """Seconds until failed pods are looked at again."""
 
     @property
     def is_nothing(self) -> bool:
@@ -68,9 +68,9 @@ def _sort_out_ended(node: DaemonNode, work: Work, delay: Delay | None, now: date
             work.succeeded.append(f"Found succeeded daemon pod {where}, will try to delete it")
             work.pods.append(item)
         elif phase == "Failed":
-            left = seconds_left(delay, now)
-            if left > 0:
-                work.next_try = left if work.next_try is None else min(work.next_try, left)
+            if delay is not None and seconds_left(delay, now) > 0:
+                # The whole delay from now on, not what is left of it: that is when Kubernetes looks again.
+                work.next_try = min(work.next_try or delay.seconds, delay.seconds)
                 continue
             delay = work.delays[node.name] = next_delay(delay, now, first=FIRST_DELAY, most=LONGEST_DELAY)
             work.failed.append(f"Found failed daemon pod {where}, will try to kill it")

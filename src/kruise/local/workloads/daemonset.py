@@ -82,7 +82,7 @@ class Memo(Struct):
     next_check: float | None = None
     """Seconds until the next ready pod has been so for long enough."""
     next_try: float | None = None
-    """Seconds until a failed pod may be replaced."""
+    """Seconds until failed pods are looked at again."""
     failed: tuple[str, ...] = ()
     """What is said about pods that failed, and about those that ended well."""
     succeeded: tuple[str, ...] = ()
