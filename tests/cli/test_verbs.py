@@ -164,20 +164,31 @@ def test_a_deployment(kruise: Kruise) -> None:
     assert data["settings"]["Max Surge"] == "25% (1 pods)"
 
 
-def test_kinds_that_nobody_rolls_out_here(kruise: Kruise) -> None:
-    """The local cluster runs no StatefulSets and DaemonSets, but the verbs write to them all the same."""
-    kruise.create(STATEFUL_SETS, manifest(STATEFUL_SETS, "db", serviceName="db"))
+def test_a_native_statefulset_and_a_daemonset(kruise: Kruise) -> None:
+    kruise.create(STATEFUL_SETS, manifest(STATEFUL_SETS, "db", replicas=1, serviceName="db"))
     kruise.create(DAEMON_SETS, manifest(DAEMON_SETS, "agent"))
+    for word in ("sts/db", "ds/agent"):
+        kruise.ok("rollout", "status", word, "--timeout=60s")
     assert kruise.ok("set", "image", "sts/db", "ds/agent", "*=nginx:1.26") == [
         "statefulset.apps/db image updated",
         "daemonset.apps/agent image updated",
     ]
+    rolled = kruise.ok("rollout", "status", "sts/db", "--timeout=60s")[-1]
+    assert rolled.startswith("statefulset rolling update complete 1 pods at revision db-")
+    assert kruise.ok("rollout", "status", "ds/agent", "--timeout=60s")[-1] == (
+        'daemon set "agent" successfully rolled out'
+    )
+    for word in ("sts/db", "ds/agent"):
+        assert kruise.ok("rollout", "history", word)[1:] == [
+            "REVISION  CHANGE-CAUSE",
+            "1         <none>",
+            "2         <none>",
+        ]
     assert kruise.ok("scale", "sts", "db", "--replicas=0") == ["statefulset.apps/db scaled"]
     assert kruise.refused("scale", "ds", "agent", "--replicas=0") == "a DaemonSet cannot be scaled: it has no replicas"
+    assert kruise.ok("rollout", "undo", "sts/db", "-o", "name") == ["statefulset.apps/db"]
     assert kruise.ok("rollout", "restart", "ds/agent") == ["daemonset.apps/agent restarted"]
     assert kruise.refused("rollout", "pause", "sts/db") == 'statefulsets.apps "db" pausing is not supported'
-    assert kruise("rollout", "status", "sts/db", "--watch=false").code == 3
-    assert kruise.ok("rollout", "history", "sts/db")[1] == "No rollout history found."
 
 
 def test_environment_resources_and_accounts(kruise: Kruise) -> None:
