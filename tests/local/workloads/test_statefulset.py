@@ -347,13 +347,32 @@ def test_claims_go_with_the_set_or_with_the_size() -> None:
         assert owners(await world.get(CLAIMS, "data-web-1")) == [("Pod", "web-1", True)]
         await asyncio.sleep(10)
         assert [claim.metadata.name for claim in await world.list(CLAIMS)] == ["data-web-0"]
-        # Back at once: the pod of before took its claim along, and the new one waits for a claim of its own.
         await change(world, {"replicas": 2})
         await asyncio.sleep(10)
         assert (await world.get(CLAIMS, "data-web-1")).metadata.uid != before["data-web-1"].metadata.uid
         await world.delete(STATEFUL_SETS, "web", propagation="Background")
         await asyncio.sleep(10)
         assert await world.list(CLAIMS) == ()
+
+    play(scenario, collects=True)
+
+
+def test_a_size_that_comes_back_at_once_gets_a_new_claim() -> None:
+    """The claim is lost already when the pod is on its way out, so the next pod waits until it is gone."""
+
+    async def scenario(world: World) -> None:
+        policy = {"whenScaled": "Delete"}
+        claims = [bodies.claim_template()]
+        await make(world, 2, volumeClaimTemplates=claims, persistentVolumeClaimRetentionPolicy=policy)
+        await asyncio.sleep(10)
+        before = (await world.get(CLAIMS, "data-web-1")).metadata.uid
+        await change(world, {"replicas": 1})
+        await asyncio.sleep(0.2)
+        await change(world, {"replicas": 2})
+        await asyncio.sleep(10)
+        assert is_ready((await world.pods())["web-1"])
+        claim = await world.get(CLAIMS, "data-web-1")
+        assert (claim.metadata.uid != before, owners(claim)) == (True, [])
 
     play(scenario, collects=True)
 

@@ -4,19 +4,26 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kruise.api.native.nodes import NODES
-from kruise.api.native.pod import PODS
+from kruise.api.native.pod import PODS, Pod
+from kruise.local import scheduler, storage_binding, workloads
 from kruise.local.storage_binding.objects import CLAIMS
 from kruise.local.workloads.objects import DAEMON_SETS, STATEFUL_SETS
+from kruise.machinery.client import kubeconfig
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.requests import PatchType
+from kruise.machinery.clock import RealClock
 from tests.local.workloads import bodies
-from tests.local.workloads.sides import Side, both, only_first_image, quick, real_plane
-from tests.local.workloads.world import Habits
+from tests.local.workloads.sides import NODE_COUNT, Side, both, only_first_image, quick, real_plane
+from tests.local.workloads.world import Controllers, Habits, Kubelet, node
+from tests.support.background import in_background
 from tests.support.realcluster import ControlPlane
 
 PARALLEL = {"podManagementPolicy": "Parallel"}
@@ -319,3 +326,54 @@ def test_a_daemon_that_fails_at_once(plane: ControlPlane) -> None:
 
     real, local = both(plane, scenario, habits)
     assert local == real
+
+
+def test_kubectl_rolls_out_with_our_controllers_on_a_real_api_server() -> None:
+    """Only etcd and the API server are Kubernetes' own, with the gate on that keeps maxUnavailable of StatefulSets."""
+    gates = {"MaxUnavailableStatefulSet": True}
+    with ControlPlane(controller_manager=False, scheduler=False, feature_gates=gates) as plane:
+        for number in range(NODE_COUNT):
+            plane.request("POST", "/api/v1/nodes", node(f"n{number}")).ok()
+            # Nobody else lifts the taint that a new node gets until it is seen.
+            plane.request("PATCH", f"/api/v1/nodes/n{number}", {"spec": {"taints": None}}).ok()
+        plane.create_namespace("rollouts")
+        asyncio.run(_roll_out(plane))
+
+
+async def _roll_out(plane: ControlPlane) -> None:
+    client = Client(HttpTransport(kubeconfig.load(plane.kubeconfig, env={})))
+    controllers = Controllers(client, RealClock(), (workloads.specs, scheduler.specs, storage_binding.specs), seed=1)
+    most = 0
+
+    def stop(pod: Pod) -> float:
+        nonlocal most
+        most += pod.metadata.labels["app"] == "db"
+        return 3.0
+
+    async def kubectl(*arguments: str) -> str:
+        return await asyncio.to_thread(plane.kubectl, "--namespace=rollouts", *arguments)
+
+    kubelet = Kubelet(client, RealClock(), quick(stop=stop))
+    async with in_background(controllers.run()), in_background(kubelet.run()):
+        strategy = {"rollingUpdate": {"maxUnavailable": 2}}
+        await client.create(
+            STATEFUL_SETS, bodies.stateful_set("db", 3, node="", updateStrategy=strategy, **PARALLEL), "rollouts"
+        )
+        await client.create(DAEMON_SETS, bodies.daemon_set("agent"), "rollouts")
+        for workload in ("statefulset/db", "daemonset/agent"):
+            await kubectl("rollout", "status", workload, "--timeout=30s")
+            await kubectl("set", "image", workload, "main=app:2")
+        await asyncio.sleep(2)
+        assert most == 2
+        for workload in ("statefulset/db", "daemonset/agent"):
+            await kubectl("rollout", "status", workload, "--timeout=60s")
+            assert "rolled back" in await kubectl("rollout", "undo", workload)
+            await kubectl("rollout", "status", workload, "--timeout=60s")
+            history = await kubectl("rollout", "history", workload)
+            assert re.findall(r"^(\d+) ", history, re.MULTILINE) == ["2", "3"]
+        await kubectl("scale", "statefulset/db", "--replicas=1")
+        await kubectl("wait", "statefulset/db", "--for=jsonpath={.status.replicas}=1", "--timeout=30s")
+        pods = (await client.list(PODS, "rollouts")).items
+        assert {pod.spec.containers[0].image for pod in pods} == {"app:1"}
+        assert len(pods) == 1 + NODE_COUNT
+    await client.close()
