@@ -14,6 +14,10 @@ from kruise.api.native.pod import Pod, PodSpec
 from kruise.api.native.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE_TAINT, untolerated
 from kruise.machinery.codec import convert
 
+GENERATION_ANNOTATION: Final = "deprecated.daemonset.template.generation"
+GENERATION_LABEL: Final = "pod-template-generation"
+"""The count of templates, from times before revisions: on the workload, and on its pods."""
+
 _NODE_NAME: Final = "metadata.name"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _TOLERATED: Final = (

@@ -9,11 +9,11 @@ from kruise.api.core import field_errors
 from kruise.api.core.field_errors import Path, forbidden, invalid, not_supported, required
 from kruise.api.core.validation import common, validate_claim_spec
 from kruise.api.core.validation.common import Errors, Struct
+from kruise.api.native.daemon_pods import GENERATION_ANNOTATION
 from kruise.local.apicore.errors import Json
 from kruise.local.kinds import checks
 from kruise.local.kinds.checks import SPEC, STATUS
 
-TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 _NO_MATCH: Final = "`selector` does not match template `labels`"
 
 
@@ -197,12 +197,12 @@ def changed_daemon_set(new: Json, old: Json) -> Json:
 
 
 def _template_generation(obj: Json) -> int:
-    text = (obj["metadata"].get("annotations") or {}).get(TEMPLATE_GENERATION, "")
+    text = (obj["metadata"].get("annotations") or {}).get(GENERATION_ANNOTATION, "")
     return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def _counted(obj: Json, count: int) -> Json:
-    annotations = {**(obj["metadata"].get("annotations") or {}), TEMPLATE_GENERATION: str(count)}
+    annotations = {**(obj["metadata"].get("annotations") or {}), GENERATION_ANNOTATION: str(count)}
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
 

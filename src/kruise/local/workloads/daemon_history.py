@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.pod import PODS, Pod
+from kruise.inplace.keys import REVISION_LABEL
 from kruise.local.workloads import templates
-from kruise.local.workloads.daemon_nodes import REVISION_LABEL
 from kruise.local.workloads.objects import DaemonSet
 from kruise.machinery import plan as plans
 from kruise.machinery import revisions

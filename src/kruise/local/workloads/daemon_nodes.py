@@ -8,17 +8,23 @@ from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from kruise.api.native.daemon_pods import NOT_HERE, Verdict, daemon_pod_spec, target_node, verdict
+from kruise.api.native.daemon_pods import (
+    GENERATION_ANNOTATION,
+    GENERATION_LABEL,
+    NOT_HERE,
+    Verdict,
+    daemon_pod_spec,
+    target_node,
+    verdict,
+)
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod, PodSpec
+from kruise.inplace.keys import REVISION_LABEL
 from kruise.local.workloads.objects import DaemonSet
 from kruise.local.workloads.pods import FINISHED, seconds_until_available
 from kruise.machinery.codec import decode
 from kruise.machinery.intorpercent import scaled
 
-REVISION_LABEL = "controller-revision-hash"
-GENERATION_LABEL = "pod-template-generation"
-GENERATION = "deprecated.daemonset.template.generation"
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
@@ -33,7 +39,7 @@ def verdict_on(daemon_set: DaemonSet, node: Node) -> Verdict:
 
 def template_generation(daemon_set: DaemonSet) -> str:
     """The count of the template, from times before revisions; empty: there is none."""
-    text = daemon_set.metadata.annotations.get(GENERATION, "")
+    text = daemon_set.metadata.annotations.get(GENERATION_ANNOTATION, "")
     return str(int(text)) if text.isascii() and text.isdecimal() else ""
 
 

@@ -10,13 +10,12 @@ from datetime import datetime
 from typing import Any
 
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
-from kruise.api.native.daemon_pods import bound_for, with_tolerations
+from kruise.api.native.daemon_pods import GENERATION_LABEL, bound_for, with_tolerations
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import PODS, Pod
+from kruise.inplace.keys import REVISION_LABEL
 from kruise.local.workloads import daemon_history, daemon_rollout, templates
 from kruise.local.workloads.daemon_nodes import (
-    GENERATION_LABEL,
-    REVISION_LABEL,
     DaemonNode,
     DaemonPod,
     survey,

@@ -89,10 +89,6 @@ def is_stale(stateful_set: StatefulSet, pod: PodOfSet, claims: Claims) -> bool:
     return any(_has_stale(claim, PODS, pod.name, pod.uid) for claim in _of_pod(stateful_set, pod, claims))
 
 
-def is_up_to_date(stateful_set: StatefulSet, pod: PodOfSet, claims: Claims) -> bool:
-    return all(_is_up_to_date(claim, stateful_set, pod) for claim in _of_pod(stateful_set, pod, claims))
-
-
 def corrections(stateful_set: StatefulSet, pod: PodOfSet, claims: Claims) -> list[Action]:
     """Gives the claims of a pod the owners that the policy says."""
     return [

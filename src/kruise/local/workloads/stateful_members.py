@@ -8,11 +8,10 @@ from datetime import datetime
 
 from kruise.api.native.ordinals import ordinal_of, pod_name
 from kruise.api.native.pod import Pod
+from kruise.inplace.keys import REVISION_LABEL
 from kruise.local.workloads.objects import StatefulSet
 from kruise.local.workloads.pods import FINISHED, seconds_until_available
 from kruise.local.workloads.stateful_claims import PodOfSet
-
-REVISION_LABEL = "controller-revision-hash"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

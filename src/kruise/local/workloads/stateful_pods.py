@@ -6,10 +6,11 @@ from typing import Any
 
 from kruise.api.native.ordinals import POD_INDEX_LABEL, POD_NAME_LABEL
 from kruise.api.native.pod import PODS, Pod
+from kruise.inplace.keys import REVISION_LABEL
 from kruise.local.workloads import stateful_claims, templates
 from kruise.local.workloads.objects import STATEFUL_SETS, StatefulSet
 from kruise.local.workloads.stateful_claims import Claims
-from kruise.local.workloads.stateful_members import REVISION_LABEL, Member
+from kruise.local.workloads.stateful_members import Member
 from kruise.machinery import plan as plans
 from kruise.machinery.ownership import Owner
 from kruise.machinery.plan import Action, Chain, Target

@@ -15,6 +15,7 @@ from datetime import datetime
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.ordinals import parent_and_ordinal
 from kruise.api.native.pod import PODS, Pod
+from kruise.inplace.keys import REVISION_LABEL
 from kruise.local.storage_binding.objects import Claim
 from kruise.local.workloads import stateful_claims, stateful_members, stateful_pods, templates
 from kruise.local.workloads.objects import STATEFUL_SETS, StatefulSet, StatefulSetStatus
@@ -115,7 +116,7 @@ def decide(snapshot: Snapshot) -> Plan:
     course = _Course()
     phases += _pods(work, course)
     keep = {current.metadata.name, choice.revision.metadata.name}
-    labels = [pod.metadata.labels.get(stateful_members.REVISION_LABEL, "") for pod in pods]
+    labels = [pod.metadata.labels.get(REVISION_LABEL, "") for pod in pods]
     limit = stateful_set.spec.revision_history_limit
     superfluous = history.truncate(known, keep=keep, pod_labels=labels, limit=limit)
     if superfluous:
