@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kruise.api.native.daemon_pods import target_node
+from kruise.api.native.daemon_pods import target_node, verdict_on
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.inplace import keys
@@ -24,7 +24,6 @@ from kruise.machinery.plan import Action, Outcome, Result
 from kruise.machinery.revision_names import short_hash
 from kruise.model.world import Json
 from kruise.workloads.daemonset import update
-from kruise.workloads.daemonset.nodes import verdict_on
 from kruise.workloads.daemonset.numbers import limits_of
 from kruise.workloads.daemonset.situation import Snapshot
 from tests.support.clonesets import TEMPLATE
@@ -53,7 +52,7 @@ class Checked:
     @property
     def suitable(self) -> list[Node]:
         nodes = self.model.world.store(NODES).list()
-        return [node for node in nodes if verdict_on(self.model.daemon_set, node).should_run]
+        return [node for node in nodes if verdict_on(self.model.daemon_set.spec.template, node).should_run]
 
     def pods_for(self, node: str) -> list[Pod]:
         return [pod for pod in self.model.pods if target_node(pod) == node]

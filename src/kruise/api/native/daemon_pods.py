@@ -1,18 +1,20 @@
 """Pods of which every suitable node has one: on which nodes they run, what they tolerate, how they name their node.
 
-Pure. A template's spec is read once (`daemon_pod_spec`) and then asked about many nodes (`verdict`).
+Pure. A template is read once, and then asked about many nodes.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from kruise.api.meta import ObjectMeta
 from kruise.api.native.node_selection import selected
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod, PodSpec
 from kruise.api.native.taints import NO_EXECUTE, NO_SCHEDULE, UNSCHEDULABLE_TAINT, untolerated
-from kruise.machinery.codec import convert
+from kruise.machinery.codec import Raw, convert, decode
 
 GENERATION_ANNOTATION: Final = "deprecated.daemonset.template.generation"
 GENERATION_LABEL: Final = "pod-template-generation"
@@ -69,6 +71,16 @@ def daemon_pod_spec(spec: Json) -> PodSpec:
     return convert(with_tolerations(spec), PodSpec)
 
 
+@functools.lru_cache(maxsize=256)
+def _spec_of(template: bytes) -> PodSpec:
+    return daemon_pod_spec(decode(template, dict[str, Any]).get("spec") or {})
+
+
+def verdict_on(template: Raw, node: Node) -> Verdict:
+    """What a node is to a daemon with this template."""
+    return verdict(_spec_of(bytes(template)), node)
+
+
 def verdict(spec: PodSpec, node: Node) -> Verdict:
     """Resources, ports and readiness do not count: a pod that does not fit is made nonetheless, and waits."""
     if spec.node_name not in ("", node.metadata.name) or not selected(spec, node):
@@ -85,6 +97,12 @@ def bound_for(spec: Json, node: str) -> dict[str, Any]:
     affinity = spec.get("affinity") or {}
     node_affinity = {**(affinity.get("nodeAffinity") or {}), _REQUIRED: {"nodeSelectorTerms": [term]}}
     return {**spec, "affinity": {**affinity, "nodeAffinity": node_affinity}}
+
+
+def template_generation(metadata: ObjectMeta) -> str:
+    """The count of the template that a workload carries; empty: there is none."""
+    text = metadata.annotations.get(GENERATION_ANNOTATION, "")
+    return str(int(text)) if text.isascii() and text.isdecimal() else ""
 
 
 def target_node(pod: Pod) -> str:

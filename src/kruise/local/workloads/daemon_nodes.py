@@ -3,44 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
-from typing import Any
 
 from kruise.api.native.daemon_pods import (
-    GENERATION_ANNOTATION,
     GENERATION_LABEL,
     NOT_HERE,
     Verdict,
-    daemon_pod_spec,
     target_node,
-    verdict,
+    template_generation,
+    verdict_on,
 )
 from kruise.api.native.nodes import Node
-from kruise.api.native.pod import Pod, PodSpec
+from kruise.api.native.pod import Pod
 from kruise.inplace.keys import REVISION_LABEL
 from kruise.local.workloads.objects import DaemonSet
 from kruise.local.workloads.pods import FINISHED, seconds_until_available
-from kruise.machinery.codec import decode
 from kruise.machinery.intorpercent import scaled
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
-
-
-@functools.lru_cache(maxsize=256)
-def _pod_spec(template: bytes) -> PodSpec:
-    return daemon_pod_spec(decode(template, dict[str, Any]).get("spec") or {})
-
-
-def verdict_on(daemon_set: DaemonSet, node: Node) -> Verdict:
-    return verdict(_pod_spec(bytes(daemon_set.spec.template)), node)
-
-
-def template_generation(daemon_set: DaemonSet) -> str:
-    """The count of the template, from times before revisions; empty: there is none."""
-    text = daemon_set.metadata.annotations.get(GENERATION_ANNOTATION, "")
-    return str(int(text)) if text.isascii() and text.isdecimal() else ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,7 +74,7 @@ def survey(
     now: datetime,
 ) -> list[DaemonNode]:
     """All nodes, and what is left of those that are gone, by name. `revision`: the hash of the current one."""
-    generation = template_generation(daemon_set)
+    generation = template_generation(daemon_set.metadata)
     by_node: dict[str, list[DaemonPod]] = {}
     for pod in pods:
         terminating = pod.metadata.uid in deleted
@@ -101,7 +82,7 @@ def survey(
         if not name or (terminating and pod.status.phase in FINISHED):
             continue
         labels = pod.metadata.labels
-        found = DaemonPod(
+        item = DaemonPod(
             pod,
             is_new=labels.get(REVISION_LABEL) == revision
             or (bool(generation) and labels.get(GENERATION_LABEL) == generation),
@@ -109,11 +90,12 @@ def survey(
             is_ready=seconds_until_available(pod, 0, now) is not None,
             available_in=seconds_until_available(pod, daemon_set.spec.min_ready_seconds, now),
         )
-        by_node.setdefault(name, []).append(found)
+        by_node.setdefault(name, []).append(item)
     result = []
     for node in nodes:
         here = by_node.pop(node.metadata.name, [])
-        result.append(DaemonNode(node.metadata.name, verdict_on(daemon_set, node), True, _oldest_first(here)))
+        found = verdict_on(daemon_set.spec.template, node)
+        result.append(DaemonNode(node.metadata.name, found, True, _oldest_first(here)))
     result += [DaemonNode(name, NOT_HERE, False, _oldest_first(here)) for name, here in by_node.items()]
     return sorted(result, key=lambda node: node.name)
 

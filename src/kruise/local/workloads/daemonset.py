@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
-from kruise.api.native.daemon_pods import GENERATION_LABEL, bound_for, with_tolerations
+from kruise.api.native.daemon_pods import GENERATION_LABEL, bound_for, template_generation, with_tolerations
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import PODS, Pod
 from kruise.inplace.keys import REVISION_LABEL
@@ -19,7 +19,6 @@ from kruise.local.workloads.daemon_nodes import (
     DaemonNode,
     DaemonPod,
     survey,
-    template_generation,
 )
 from kruise.local.workloads.objects import DAEMON_SETS, DaemonSet, DaemonSetStatus
 from kruise.local.workloads.pods import selector_of
@@ -143,7 +142,7 @@ def _creations(snapshot: Snapshot, owner: Owner, nodes: list[str], revision: str
     template = templates.parse(snapshot.daemon_set.spec.template)
     spec = with_tolerations(template.get("spec") or {})
     labels = {REVISION_LABEL: revision}
-    generation = template_generation(snapshot.daemon_set)
+    generation = template_generation(snapshot.daemon_set.metadata)
     if generation:
         labels[GENERATION_LABEL] = generation
     prefix = f"{owner.name}-"

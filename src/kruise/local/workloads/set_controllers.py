@@ -10,12 +10,12 @@ from datetime import datetime
 
 from kruise.api.meta import Key, key_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
+from kruise.api.native.daemon_pods import verdict_on
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.ordinals import ordinal_of, parent_and_ordinal
 from kruise.api.native.pod import PODS, Pod
 from kruise.local.storage_binding.objects import CLAIMS, Claim
 from kruise.local.workloads import daemonset, stateful_claims, stateful_members, statefulset
-from kruise.local.workloads.daemon_nodes import verdict_on
 from kruise.local.workloads.daemon_rollout import LONGEST_DELAY
 from kruise.local.workloads.objects import DAEMON_SETS, STATEFUL_SETS, DaemonSet, StatefulSet
 from kruise.local.workloads.pods import ORPHAN_INDEX, ORPHANS, matcher
@@ -180,8 +180,8 @@ def _node_keys(old: Node | None, new: Node | None, stores: Stores) -> Iterable[K
     if old is not None and new is not None and _traits(old) == _traits(new):
         return
     for found in stores.store(DAEMON_SETS).list():
-        before = verdict_on(found, old) if old is not None else None
-        after = verdict_on(found, new) if new is not None else None
+        before = verdict_on(found.spec.template, old) if old is not None else None
+        after = verdict_on(found.spec.template, new) if new is not None else None
         if before != after:
             yield key_of(found)
 

@@ -10,6 +10,7 @@ from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSet
 from kruise.api.apps.definitions import DAEMON_SET_DEFINITION
 from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.meta import Key, key_of
+from kruise.api.native.daemon_pods import verdict_on
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS
 from kruise.feature import Feature, Settings
@@ -24,7 +25,6 @@ from kruise.workloads.daemonset.decide import decide
 from kruise.workloads.daemonset.events import events
 from kruise.workloads.daemonset.keeping import LONGEST_DELAY
 from kruise.workloads.daemonset.memo import Memo
-from kruise.workloads.daemonset.nodes import verdict_on
 from kruise.workloads.daemonset.predownload import GATE as PRE_DOWNLOAD_GATE
 from kruise.workloads.daemonset.situation import Snapshot
 from kruise.workloads.shared.adoption import ADOPTERS, WATCHED_PODS, orphans_for, pod_keys
@@ -129,7 +129,7 @@ def _meaning(daemon_set: DaemonSet, node: Node | None) -> tuple[object, ...] | N
         is_selected = selector is None or from_label_selector(selector).matches(node.metadata.labels)
     except SelectorError:
         is_selected = False
-    return verdict_on(daemon_set, node), is_selected
+    return verdict_on(daemon_set.spec.template, node), is_selected
 
 
 def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:

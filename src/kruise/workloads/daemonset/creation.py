@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kruise.api.apps.shared import IN_PLACE_IF_POSSIBLE
-from kruise.api.native.daemon_pods import bound_for, with_tolerations
+from kruise.api.native.daemon_pods import GENERATION_LABEL, bound_for, template_generation, with_tolerations
 from kruise.api.native.pod import PODS
 from kruise.inplace import keys
 from kruise.machinery import names
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Action
 from kruise.machinery.revision_names import short_hash
-from kruise.workloads.daemonset.situation import GENERATION_LABEL, Situation, template_generation
+from kruise.workloads.daemonset.situation import Situation
 from kruise.workloads.shared.blueprint import PodBlueprint
 
 NO_SCHEDULER = "kubernetes.io/daemonset-controller"
@@ -32,7 +32,7 @@ def create_pods(situation: Situation, nodes: Iterable[str]) -> list[Action]:
         return []
     owner, update = situation.owner, situation.update.metadata.name
     labels = revision_labels(update)
-    if generation := template_generation(situation.daemon_set):
+    if generation := template_generation(situation.daemon_set.metadata):
         labels[GENERATION_LABEL] = generation
     rolling = situation.rolling
     blueprint = PodBlueprint.of(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from kruise.api.apps.daemonset import DAEMON_SETS, STANDARD, DaemonSet
 from kruise.api.apps.shared import IN_PLACE_IF_POSSIBLE
+from kruise.api.native.daemon_pods import verdict_on
 from kruise.faces.forecast import Amount, Around, ForecastFacts, Limits
 from kruise.inplace import availability
 from kruise.machinery.intorpercent import IntOrPercent
-from kruise.workloads.daemonset.nodes import verdict_on
 from kruise.workloads.daemonset.numbers import limits_of
 
 _ROLLING = "spec.updateStrategy.rollingUpdate"
@@ -45,7 +45,7 @@ def _policy(daemon_set: DaemonSet) -> str:
 
 
 def _wanted(daemon_set: DaemonSet, around: Around) -> int:
-    return sum(verdict_on(daemon_set, node).should_run for node in around.nodes)
+    return sum(verdict_on(daemon_set.spec.template, node).should_run for node in around.nodes)
 
 
 FORECAST = ForecastFacts(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from kruise.api.apps.daemonset import DaemonSet
-from kruise.api.native.daemon_pods import NOT_HERE, Verdict, daemon_pod_spec, target_node, verdict
+from kruise.api.native.daemon_pods import NOT_HERE, Verdict, target_node, verdict_on
 from kruise.api.native.nodes import Node
-from kruise.api.native.pod import Pod, PodSpec
-from kruise.machinery.codec import decode
+from kruise.api.native.pod import Pod
 from kruise.workloads.shared.pod_facts import PodFacts
 
 MOST_PODS = 2
@@ -20,16 +17,6 @@ MOST_PODS = 2
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 _FINISHED = ("Failed", "Succeeded")
 _NO_LABELS: Mapping[str, str] = {}
-
-
-@functools.lru_cache(maxsize=256)
-def _pod_spec(template: bytes) -> PodSpec:
-    return daemon_pod_spec(decode(template, dict[str, Any]).get("spec") or {})
-
-
-def verdict_on(daemon_set: DaemonSet, node: Node) -> Verdict:
-    """Whether the node should have a pod, and whether one may stay there (DS-30 to DS-32)."""
-    return verdict(_pod_spec(bytes(daemon_set.spec.template)), node)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,7 +85,7 @@ def _node(
             terminating.append(pod)
     return DaemonNode(
         name=name,
-        verdict=verdict_on(daemon_set, node) if node is not None else NOT_HERE,
+        verdict=verdict_on(daemon_set.spec.template, node) if node is not None else NOT_HERE,
         exists=node is not None,
         labels=node.metadata.labels if node is not None else _NO_LABELS,
         running=tuple(running),

@@ -9,6 +9,7 @@ from datetime import datetime
 from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSet, RollingUpdateDaemonSet
 from kruise.api.meta import PartialObject
 from kruise.api.native.apps import ControllerRevision
+from kruise.api.native.daemon_pods import GENERATION_LABEL, template_generation
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
@@ -25,9 +26,6 @@ from kruise.workloads.daemonset.numbers import Limits, limits_of
 from kruise.workloads.shared.pod_facts import PodFacts
 from kruise.workloads.shared.rollout_revisions import rollout_revisions
 from kruise.workloads.shared.situation import WorkloadSituation
-
-GENERATION_ANNOTATION = "deprecated.daemonset.template.generation"
-GENERATION_LABEL = "pod-template-generation"
 
 
 class Snapshot(Struct):
@@ -105,7 +103,7 @@ def situation_of(snapshot: Snapshot) -> Situation:
         limits=Limits(),
         adopted=tuple(adopted),
     )
-    if generation := template_generation(daemon_set):
+    if generation := template_generation(daemon_set.metadata):
         situation = dataclasses.replace(
             situation,
             facts=_with_generation(situation.facts, generation),
@@ -115,12 +113,6 @@ def situation_of(snapshot: Snapshot) -> Situation:
     nodes = tuple(survey(daemon_set, snapshot.nodes, situation.facts, situation.inactive))
     desired = sum(node.verdict.should_run for node in nodes)
     return dataclasses.replace(situation, nodes=nodes, limits=limits_of(spec, desired))
-
-
-def template_generation(daemon_set: DaemonSet) -> str:
-    """The count of the template, from times before revisions; empty: there is none."""
-    text = daemon_set.metadata.annotations.get(GENERATION_ANNOTATION, "")
-    return str(int(text)) if text.isascii() and text.isdecimal() else ""
 
 
 def _without_arriving(facts: tuple[PodFacts, ...], gates: Mapping[str, bool]) -> tuple[PodFacts, ...]:
