@@ -88,7 +88,8 @@ def _started(directory: str, *flags: str) -> float:
     environment = {**os.environ, "KRUISE_STATE": directory}
     command = [sys.executable, "-m", "kruise.cli.main"]
     began = time.perf_counter()
-    subprocess.run([*command, "up", "--detach", "--port=0", *flags], env=environment, check=True, capture_output=True)
+    up = [*command, "up", "--detach", "--port=0", "--no-merge", *flags]
+    subprocess.run(up, env=environment, check=True, capture_output=True)
     return time.perf_counter() - began
 
 

@@ -32,7 +32,8 @@ def kubeconfig(tmp_path: Path) -> Iterator[Path]:
     """Of a local cluster that is up for the test."""
     environment = {**os.environ, "KRUISE_STATE": str(tmp_path / "state")}
     command = [sys.executable, "-m", "kruise.cli.main"]
-    subprocess.run([*command, "up", "--bare", "--detach", "--port=0"], env=environment, check=True, capture_output=True)
+    up = [*command, "up", "--bare", "--detach", "--port=0", "--no-merge"]
+    subprocess.run(up, env=environment, check=True, capture_output=True)
     yield State(tmp_path / "state").kubeconfig
     subprocess.run([*command, "down"], env=environment, check=True, capture_output=True)
 

@@ -144,9 +144,8 @@ def plain(drawn: str) -> str:
 def local_cluster(directory: Path, *flags: str) -> Iterator[Path]:
     """`kruise up` for the time of the block; gives its kubeconfig."""
     environment = {**os.environ, "KRUISE_STATE": str(directory)}
-    subprocess.run(
-        [*COMMAND, "up", "--detach", "--port=0", *flags], env=environment, check=True, capture_output=True, timeout=60
-    )
+    up = [*COMMAND, "up", "--detach", "--port=0", "--no-merge", *flags]
+    subprocess.run(up, env=environment, check=True, capture_output=True, timeout=60)
     try:
         yield State(directory).kubeconfig
     finally:

@@ -24,8 +24,9 @@ def search_path(*programs: Path) -> str:
 
 
 def environment(directory: Path, *programs: Path) -> dict[str, str]:
-    state = str(directory / "state")
-    return {**os.environ, "PATH": search_path(*programs), "KRUISE_STATE": state, "HOME": str(directory)}
+    """With a home of its own, so that `kruise up` finds no kubeconfig but its own."""
+    own = {"PATH": search_path(*programs), "KRUISE_STATE": str(directory / "state"), "HOME": str(directory)}
+    return {name: value for name, value in os.environ.items() if name != "KUBECONFIG"} | own
 
 
 def lay_out_documents(directory: Path) -> None:

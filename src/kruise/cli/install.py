@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import click
 import yaml
 
+from kruise.cli.clusters import chosen_cluster
 from kruise.cli.plugins import print_problems
 from kruise.kinds import features
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.http import HttpTransport
-from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.clock import RealClock
 from kruise.manager.installation.installer import InstallationError, Installer
 from kruise.manager.installation.manifests import manifests
@@ -99,7 +99,7 @@ def uninstall(
 
 def _with_client(kubeconfig: str, context: str, run: Callable[[Client], Awaitable[Any]]) -> None:
     async def main() -> None:
-        config = load(kubeconfig or None, context=context)
+        config = chosen_cluster(kubeconfig, context)
         client = Client(HttpTransport(config, user_agent="kruise-install"))
         try:
             await run(client)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 
 import click
 
+from kruise.cli.clusters import chosen_cluster
 from kruise.cli.plugins import print_problems
 from kruise.feature import Feature
 from kruise.flags import FlagError, usage
 from kruise.kinds import features
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.http import HttpTransport
-from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.clock import RealClock
 from kruise.machinery.election import LeadershipLostError
 from kruise.manager import logs, options
@@ -49,7 +49,7 @@ def run(arguments: Sequence[str], features: Sequence[Feature]) -> int:
     """The whole process; returns its exit code. Embedders pass features of their own."""
     try:
         chosen = options.parse(arguments, os.environ, features)
-        config = load(chosen.kubeconfig or None, context=chosen.context)
+        config = chosen_cluster(chosen.kubeconfig, chosen.context)
     except (FlagError, FeatureGateError, ClientError) as error:
         click.echo(f"kruise manager: {error}", err=True)
         return 2

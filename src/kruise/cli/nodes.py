@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import click
 
+from kruise.cli.clusters import chosen_cluster
 from kruise.local.nodes import NodeModel, NodeSpec, make_nodes
 from kruise.local.nodes.spec import SIMULATED
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.http import HttpTransport
-from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.clock import RealClock
 
 
@@ -70,7 +70,7 @@ def _first(error: BaseException) -> BaseException:
 
 async def _run(specs: Sequence[NodeSpec], seed: int, daemon: bool, kubeconfig: str, context: str) -> None:
     clock = RealClock()
-    config = load(kubeconfig or None, context=context)
+    config = chosen_cluster(kubeconfig, context)
     client = Client(HttpTransport(config, user_agent="kruise-nodes"), clock=clock)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()

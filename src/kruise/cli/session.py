@@ -15,6 +15,7 @@ import click
 
 from kruise.api.meta import PartialObject
 from kruise.api.resource import Resource
+from kruise.cli.clusters import chosen_cluster
 from kruise.cli.flags import Connection, Where, Writing
 from kruise.cli.plugins import print_problems
 from kruise.faces.face import Face, History
@@ -30,7 +31,6 @@ from kruise.machinery.client.errors import (
     NotFoundError,
 )
 from kruise.machinery.client.exchanges import DEFAULT_TIMEOUT
-from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.client.light import LightTransport
 from kruise.machinery.client.requests import PatchType, Query, Request, Verb
 from kruise.machinery.client.retry import RetryPolicy
@@ -361,14 +361,14 @@ async def connected(connection: Connection, *, online: bool = True) -> AsyncIter
 
 def _config(connection: Connection) -> ClusterConfig:
     try:
-        config = load(connection.kubeconfig or None, context=connection.context)
+        config = chosen_cluster(connection.kubeconfig, connection.context, server=connection.server)
     except KubeconfigError:
         if not connection.server or connection.kubeconfig or connection.context:
             raise
         config = ClusterConfig(server=connection.server)
     changes: dict[str, Any] = {}
     if connection.server:
-        changes["server"] = connection.server
+        changes |= {"server": connection.server, "is_local_cluster": False}
     if connection.token:
         changes["token"] = connection.token
     if connection.as_user:

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kruise.local.state import Running, State, StateError, directory, process_start
+from kruise.machinery.client.kubeconfig import users_files
+from kruise.machinery.codec import evolve
 from kruise.manager import gates
 
 if TYPE_CHECKING:
@@ -40,8 +42,13 @@ _output = click.option("-o", "--output", type=click.Choice(["text", "json"]), de
 @click.option("--detach", is_flag=True, help="Return when it is ready and leave it running.")
 @click.option("--feature-gates", default="", help="Gates of the manager, such as CloneSetPartitionRollback=true.")
 @click.option("--bare", is_flag=True, help="Kubernetes alone: nothing of PyKruise is installed, and no manager runs.")
-def up(nodes: int, zones: str, port: int, detach: bool, feature_gates: str, bare: bool) -> None:
-    """Start a local Kubernetes with PyKruise in one process: no Docker, no root."""
+@click.option("--no-merge", is_flag=True, help="Leave your kubeconfig alone: the cluster has one of its own.")
+def up(nodes: int, zones: str, port: int, detach: bool, feature_gates: str, bare: bool, no_merge: bool) -> None:
+    """Start a local Kubernetes with PyKruise in one process: no Docker, no root.
+
+    It becomes the current context of your kubeconfig (the first of KUBECONFIG, else ~/.kube/config). kruise down takes
+    it out again.
+    """
     state = State(directory())
     try:
         state.prepare()
@@ -61,17 +68,21 @@ def up(nodes: int, zones: str, port: int, detach: bool, feature_gates: str, bare
         raise click.ClickException(str(error)) from error
     if detach:
         flags = ["--nodes", str(nodes), "--zones", zones, "--port", str(port), "--feature-gates", feature_gates]
-        _detached(state, [*flags, "--bare"] if bare else flags)
+        flags += [flag for flag, is_on in (("--bare", bare), ("--no-merge", no_merge)) if is_on]
+        _detached(state, flags)
         return
+    _forget(state)  # one that died left its context behind
     try:
-        asyncio.run(_serve(state, nodes, names, port, None if bare else feature_gates))
+        asyncio.run(_serve(state, nodes, names, port, None if bare else feature_gates, merge=not no_merge))
     except (StateError, OSError) as error:
         raise click.ClickException(_explained(error, port)) from error
     finally:
-        state.clear()
+        _forget(state)
 
 
-async def _serve(state: State, nodes: int, zones: tuple[str, ...], port: int, feature_gates: str | None) -> None:
+async def _serve(
+    state: State, nodes: int, zones: tuple[str, ...], port: int, feature_gates: str | None, *, merge: bool
+) -> None:
     """`feature_gates` are the manager's; None: there is no manager."""
     began = time.monotonic()
     # The cluster is large, and whoever detaches or only asks for help need not load it.
@@ -94,17 +105,17 @@ async def _serve(state: State, nodes: int, zones: tuple[str, ...], port: int, fe
         await cluster.client("kruise-up").create(STORAGE_CLASSES, dict(DEFAULT_STORAGE_CLASS))
         if feature_gates is not None:
             await ends.enter_async_context(_manager(cluster, feature_gates))
-        state.write(
-            Running(
-                pid=os.getpid(),
-                url=served.url,
-                started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-                process_start=process_start(os.getpid()),
-            ),
-            served.kubeconfig,
+        running = Running(
+            pid=os.getpid(),
+            url=served.url,
+            started=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            process_start=process_start(os.getpid()),
         )
+        if merge:
+            running = await asyncio.to_thread(_merged, state, running, served.kubeconfig)
+        state.write(running, served.kubeconfig)
         click.echo(f"local Kubernetes is up at {served.url} ({time.monotonic() - began:.1f} s)")
-        click.echo(_next_steps(state))
+        click.echo(_next_steps(state, running))
         await _until(stop, cluster)
     click.echo("local Kubernetes is down")
 
@@ -142,8 +153,40 @@ async def _until(stop: asyncio.Event, cluster: LocalCluster) -> None:
                 continue
 
 
-def _next_steps(state: State) -> str:
-    lines = [f"  export KUBECONFIG={state.kubeconfig}", "  kubectl get nodes"]
+def _merged(state: State, running: Running, kubeconfig: str) -> Running:
+    """Make it the current context of the user's kubeconfig. It runs as well where that cannot be done."""
+    from kruise.local.user_kubeconfig import UserKubeconfigError, merge
+
+    files = users_files(os.environ)
+    if state.kubeconfig in files:
+        return running  # its own one is in use
+    try:
+        found = merge(json.loads(kubeconfig), state.path, files)
+    except UserKubeconfigError as error:
+        click.echo(f"Warning: {error}. The context of this cluster was not added to it", err=True)
+        return running
+    return evolve(running, context=found.context, merged_into=str(found.path))
+
+
+def _forget(state: State) -> None:
+    """Take its context out of the user's kubeconfig, then remove its traces."""
+    from kruise.local.user_kubeconfig import UserKubeconfigError, withdraw
+
+    record = state.recorded()
+    files = [*users_files(os.environ), *([Path(record.merged_into)] if record and record.merged_into else [])]
+    try:
+        withdraw(state.path, [file for file in files if file != state.kubeconfig])
+    except UserKubeconfigError as error:
+        click.echo(f"Warning: {error}. The context of the local cluster may still be in it", err=True)
+    state.clear()
+
+
+def _next_steps(state: State, running: Running) -> str:
+    if running.context:
+        lines = [f'  context "{running.context}" is the current one in {running.merged_into}']
+    else:
+        lines = [f"  export KUBECONFIG={state.kubeconfig}"]
+    lines.append("  kubectl get nodes")
     trouble = kubectl_trouble()
     if trouble:
         lines.append(f"  note: {trouble}")
@@ -182,7 +225,7 @@ def _detached(state: State, flags: list[str]) -> None:
         if line.startswith("Warning: "):
             click.echo(line, err=True)
     click.echo(f"local Kubernetes is up at {found.url} (pid {found.pid})")
-    click.echo(_next_steps(state))
+    click.echo(_next_steps(state, found))
 
 
 def _said(state: State, start: int) -> str:
@@ -201,7 +244,9 @@ def _explained(error: OSError | StateError, port: int) -> str:
 def down() -> None:
     """End the local cluster."""
     state = State(directory())
-    click.echo("local Kubernetes is down" if state.stop() else "no local cluster is running")
+    was_running = state.stop()
+    _forget(state)
+    click.echo("local Kubernetes is down" if was_running else "no local cluster is running")
 
 
 @click.command()
@@ -214,11 +259,14 @@ def status(output: str) -> None:
         about: dict[str, Any] = {"running": found is not None}
         if found is not None:
             about |= {"url": found.url, "pid": found.pid, "started": found.started, "kubeconfig": str(state.kubeconfig)}
+            about |= {"context": found.context, "mergedInto": found.merged_into}
         click.echo(json.dumps(about))
     elif found is None:
         click.echo("no local cluster is running: kruise up starts one")
     else:
         click.echo(f"running at {found.url} (pid {found.pid}, since {found.started})\nkubeconfig: {state.kubeconfig}")
+        if found.context:
+            click.echo(f'context "{found.context}" in {found.merged_into}')
     if found is None:
         sys.exit(1)
 

@@ -25,12 +25,16 @@ class Running(Struct):
     started: str
     process_start: str = ""
     """When the kernel started the process, in its own count: a pid alone may have been given to another since."""
+    context: str = ""
+    """What it is called in the user's kubeconfig; empty: it is kept apart from it."""
+    merged_into: str = ""
+    """The user's kubeconfig that holds the context."""
 
 
 def directory(environment: Mapping[str, str] = os.environ) -> Path:
     base = environment.get("KRUISE_STATE") or ""
     if base:
-        return Path(base)
+        return Path(base).absolute()
     state = environment.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(state) / "kruise"
 
@@ -68,21 +72,25 @@ class State:
 
     def running(self) -> Running | None:
         """The cluster that runs right now, if any. Traces of one that died are no answer."""
+        found = self.recorded()
+        return found if found is not None and process_start(found.pid) == found.process_start else None
+
+    def recorded(self) -> Running | None:
+        """The cluster that left its traces here, also one that died without an end."""
         try:
-            found = decode(self._record.read_bytes(), Running)
+            return decode(self._record.read_bytes(), Running)
         except (OSError, DecodeError):
             return None
-        return found if process_start(found.pid) == found.process_start else None
 
     def clear(self) -> None:
         for path in (self._record, self.kubeconfig):
             path.unlink(missing_ok=True)
 
     def stop(self, timeout: float = 10.0) -> bool:
-        """End the running cluster in order, by force where it does not listen. False: none was running."""
+        """End the running cluster in order, by force where it does not listen. False: none was running. Its traces
+        may stay."""
         found = self.running()
         if found is None:
-            self.clear()
             return False
         for number, patience in ((signal.SIGTERM, timeout), (signal.SIGKILL, timeout)):
             try:
@@ -91,7 +99,6 @@ class State:
                 break
             if _gone(found, time.monotonic() + patience):
                 break
-        self.clear()
         return True
 
 

@@ -23,6 +23,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kruise.machinery.client.kubeconfig import LOCAL_CLUSTER_EXTENSION
+
 ADMIN: Final = "kubernetes-admin"
 ADMIN_GROUP: Final = "system:masters"
 CONTEXT: Final = "kruise"
@@ -134,7 +136,7 @@ def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
 
 
 def kubeconfig(identity: Identity, url: str, *, namespace: str = "default") -> str:
-    """A kubeconfig of the admin, with everything inline."""
+    """A kubeconfig of the admin, with everything inline, under one name and with the mark of a local cluster."""
     content = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -147,19 +149,20 @@ def kubeconfig(identity: Identity, url: str, *, namespace: str = "default") -> s
                     "certificate-authority-data": _base64(identity.ca_cert),
                     # It is on this machine, where packing a list takes longer than sending it.
                     "disable-compression": True,
+                    "extensions": [{"name": LOCAL_CLUSTER_EXTENSION, "extension": {}}],
                 },
             }
         ],
         "users": [
             {
-                "name": ADMIN,
+                "name": CONTEXT,
                 "user": {
                     "client-certificate-data": _base64(identity.admin_cert),
                     "client-key-data": _base64(identity.admin_key),
                 },
             }
         ],
-        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": ADMIN, "namespace": namespace}}],
+        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": CONTEXT, "namespace": namespace}}],
     }
     # JSON is YAML; no other writer is needed.
     return json.dumps(content, indent=2) + "\n"

@@ -19,6 +19,10 @@ class KubeconfigError(ClientError, ValueError):
     """The configuration cannot be used; the text names the file, the entry and what to do about it."""
 
 
+class NothingConfiguredError(KubeconfigError):
+    """Nobody has chosen a cluster: there is no kubeconfig, or it names no current context."""
+
+
 class CertificateError(TransportError):
     """A certificate of ours or of the server is expired or not trusted. The server did not act on the request."""
 
@@ -100,6 +104,8 @@ class ClusterConfig:
     context: str = ""
     origin: str = ""
     """Where it came from, for error texts: `user "admin" in /home/a/.kube/config`."""
+    is_local_cluster: bool = False
+    """Made by `kruise up`: where nobody listens any more, that is the remedy."""
 
     @property
     def url(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import errno
 import functools
 import re
 import ssl
@@ -137,6 +138,9 @@ class Exchanges(abc.ABC):
         if isinstance(error, TimeoutError):
             text = "no answer came in time" if sent else "no connection could be made in time"
             raise RequestTimeoutError(f"{where}: {text}", sent=sent) from error
+        if self.config.is_local_cluster and _nobody_listens(error):
+            text = "connection refused. The local cluster there does not run any more: kruise up starts one"
+            raise TransportError(f"{where}: {text}", sent=sent) from error
         # TLS 1.3 may drop a client whose certificate has expired without a word that reaches us.
         raise TransportError(f"{where}: {text_of(error)} {self._expired(identity)}".rstrip(), sent=sent) from error
 
@@ -179,6 +183,10 @@ def _distrust(error: BaseException | None) -> str:
             return f"the server refused the client certificate: {reason}."
         error = error.__cause__ or error.__context__
     return ""
+
+
+def _nobody_listens(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.ECONNREFUSED  # aiohttp's own error has the number, too
 
 
 def text_of(error: BaseException) -> str:

@@ -22,6 +22,7 @@ from kruise.machinery.client.config import (
     Impersonation,
     InteractiveMode,
     KubeconfigError,
+    NothingConfiguredError,
     Pem,
     proxy_from_environment,
 )
@@ -29,6 +30,8 @@ from kruise.machinery.codec import DecodeError, decode
 
 SERVICE_ACCOUNT_DIRECTORY = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+LOCAL_CLUSTER_EXTENSION = "local-cluster.kruise.io"
+"""Marks entries that belong to a cluster of `kruise up`."""
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 
 
@@ -43,15 +46,16 @@ def load(
     """The cluster to talk to: `path` alone if given, else the files of KUBECONFIG, else `~/.kube/config`; where none
     of them exists, the identity of the pod that we run in."""
     env = os.environ if env is None else env
-    files = _files(path, env, home or Path.home())
+    files = [Path(path).expanduser().absolute()] if path is not None else users_files(env, home)
     documents = [_read(file) for file in files if path is not None or file.exists()]
     if documents:
         return _resolve(_merge(documents), context, env)
     if env.get("KUBERNETES_SERVICE_HOST"):
         return in_cluster(env=env, directory=service_account)
     looked_at = ", ".join(str(file) for file in files)
-    raise KubeconfigError(
-        f"no cluster is configured: {looked_at} does not exist and this is no pod. Set KUBECONFIG or name a file."
+    raise NothingConfiguredError(
+        f"no cluster is configured: {looked_at} does not exist and this is no pod. Set KUBECONFIG or name a file; "
+        "kruise up starts a local cluster."
     )
 
 
@@ -79,11 +83,10 @@ def in_cluster(*, env: Mapping[str, str] | None = None, directory: Path = SERVIC
     )
 
 
-def _files(path: str | Path | None, env: Mapping[str, str], home: Path) -> list[Path]:
-    if path is not None:
-        return [Path(path).expanduser().absolute()]
+def users_files(env: Mapping[str, str], home: Path | None = None) -> list[Path]:
+    """The user's kubeconfigs, there or not: those of KUBECONFIG, else `~/.kube/config`."""
     listed = [Path(part).absolute() for part in env.get("KUBECONFIG", "").split(os.pathsep) if part]
-    return list(dict.fromkeys(listed)) or [home / ".kube" / "config"]
+    return list(dict.fromkeys(listed)) or [(home or Path.home()) / ".kube" / "config"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,7 +226,9 @@ def _resolve(merged: _Merged, context_name: str, env: Mapping[str, str]) -> Clus
     name = context_name or merged.current_context
     known = ", ".join(sorted(merged.contexts)) or "none"
     if not name:
-        raise KubeconfigError(f"{files}: current-context is not set. Choose one of the contexts: {known}.")
+        raise NothingConfiguredError(
+            f"{files}: current-context is not set. Choose one of the contexts: {known}. kruise up starts a local cluster."
+        )
     context = merged.contexts.get(name)
     if context is None:
         raise KubeconfigError(f'{files}: there is no context "{name}". Choose one of: {known}.')
@@ -277,6 +282,7 @@ def _config(context: _Entry, cluster: _Entry, user: _Entry, env: Mapping[str, st
         impersonation=_impersonation(user),
         context=context.name,
         origin=str(user) if user.name else str(context),
+        is_local_cluster=_extension(cluster, LOCAL_CLUSTER_EXTENSION) is not None,
     )
     if not config.unix_socket and not _is_address(config.url):
         raise cluster.error(f"server {server} is no address. Write it as https://host:port.")
@@ -333,7 +339,7 @@ def _exec_plugin(cluster: _Entry, user: _Entry) -> ExecPlugin | None:
         install_hint=entry.text("installHint"),
         provide_cluster_info=entry.flag("provideClusterInfo"),
         interactive_mode=_interactive_mode(entry, required=version.endswith("/v1")),
-        cluster_extension=_extension(cluster),
+        cluster_extension=_extension(cluster, _EXEC_EXTENSION),
     )
 
 
@@ -360,8 +366,8 @@ def _interactive_mode(entry: _Entry, *, required: bool) -> InteractiveMode:
         raise entry.error(f"exec.interactiveMode is {text or 'missing'}. Write one of: {known}.") from None
 
 
-def _extension(cluster: _Entry) -> Any:
+def _extension(cluster: _Entry, name: str) -> Any:
     for item in cluster.fields.get("extensions") or []:
-        if isinstance(item, dict) and item.get("name") == _EXEC_EXTENSION:
+        if isinstance(item, dict) and item.get("name") == name:
             return item.get("extension")
     return None

@@ -1,0 +1,14 @@
+"""No test meets the kubeconfig of the person who runs it: `kruise up` would write into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_kubeconfig_of_others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(tmp_path_factory.mktemp("nobody") / "kubeconfig"))
+        yield
