@@ -34,7 +34,6 @@ from kruise.manager.options import Options
 from kruise.manager.process import AdmissionParts, Manager
 from kruise.manager.webhooks import converters_of, registry_of
 
-FIELD_MANAGER = "kruise-manager"
 REPORTS_SERVICE = "kruise-manager"
 REPORTS_PORT = "8080"
 

@@ -47,6 +47,7 @@ contexts:
     user: production
 current-context: production
 """
+SECTIONS = ("clusters", "users", "contexts")
 STATE = Path("/home/a/.local/state/kruise")
 
 
@@ -62,12 +63,12 @@ def read(path: Path) -> Any:
 
 
 def names(path: Path) -> dict[str, list[str]]:
-    return {section: [entry["name"] for entry in read(path)[section]] for section in ("clusters", "users", "contexts")}
+    return {section: [entry["name"] for entry in read(path)[section]] for section in SECTIONS}
 
 
 def test_it_becomes_the_current_context_beside_the_others(config: Path) -> None:
     assert merge(OURS, STATE, [config]) == Merged(config, "kruise")
-    assert names(config) == dict.fromkeys(("clusters", "users", "contexts"), ["production", "kruise"])
+    assert names(config) == {section: ["production", "kruise"] for section in SECTIONS}
     found = kubeconfig.load(config)
     assert (found.server, found.token, found.context) == ("https://127.0.0.1:7443", "t", "kruise")
     assert found.is_local_cluster
@@ -117,7 +118,7 @@ def test_a_link_stays_a_link(config: Path, tmp_path: Path) -> None:
 def test_an_empty_file_will_do(config: Path, empty: str) -> None:
     config.write_text(empty)
     merge(OURS, STATE, [config])
-    assert names(config) == dict.fromkeys(("clusters", "users", "contexts"), ["kruise"])
+    assert names(config) == {section: ["kruise"] for section in SECTIONS}
 
 
 def test_the_same_cluster_again_is_not_there_twice(config: Path) -> None:

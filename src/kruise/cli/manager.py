@@ -23,14 +23,13 @@ from kruise.machinery.election import LeadershipLostError
 from kruise.manager import logs, options
 from kruise.manager.gates import FeatureGateError
 from kruise.manager.process import (
+    FIELD_MANAGER,
     HistoryLostError,
     Manager,
     open_protection_log,
     reconcile_fields,
     tune_collection,
 )
-
-USER_AGENT = "kruise-manager"
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []})
@@ -61,7 +60,7 @@ def run(arguments: Sequence[str], features: Sequence[Feature]) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _stopper(stop))
         clock = RealClock()
-        transport = HttpTransport(config, clock=clock, user_agent=USER_AGENT)
+        transport = HttpTransport(config, clock=clock, user_agent=FIELD_MANAGER)
         open_protection_log(chosen.protection_log_path)
         tune_collection()
         await Manager(chosen, features, transport, clock=clock, random=random.SystemRandom()).run(stop)

@@ -45,6 +45,8 @@ from kruise.manager.webhooks import Webhooks
 
 log = logging.getLogger(__name__)
 
+FIELD_MANAGER = "kruise-manager"
+"""What the owner of the fields that the manager writes is called, also where no User-Agent tells it."""
 _VERSION_RETRY_SECONDS = 2.0
 _EVENT_FLUSH_SECONDS = 5.0
 _HISTORY_CHECK_SECONDS = 10.0
@@ -122,7 +124,7 @@ class Manager:
         self._metrics = Metrics(self._registry)
         self.journal = Journal()
         self.reports = Reports(self._registry, self.journal, self._waiting)
-        self._client = Client(transport, clock=clock)
+        self._client = Client(transport, clock=clock, field_manager=FIELD_MANAGER)
         self._cache = Cache(self._client, clock=clock, namespace=options.namespace, seed=random.getrandbits(32))
         self._server_version: Any = None
         self._endpoints = Endpoints()
@@ -133,7 +135,7 @@ class Manager:
         self._elector = self._make_elector() if options.elect else None
         # Whatever a controller writes, events included, passes the fence; webhooks answer on every replica.
         fenced = FencedTransport(transport, self._elector.fence) if self._elector else transport
-        self._leader_client = Client(fenced, clock=clock)
+        self._leader_client = Client(fenced, clock=clock, field_manager=FIELD_MANAGER)
         self._applier = Applier(
             self._leader_client, self._cache, clock=clock, limiter=self._make_limiter(), metrics=self._metrics
         )

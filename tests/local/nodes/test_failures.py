@@ -37,6 +37,24 @@ def test_a_missing_image_backs_off() -> None:
     virtually(scenario)
 
 
+def test_a_name_that_cannot_be_read_is_not_pulled() -> None:
+    async def scenario(world: World) -> None:
+        await world.create(containers=[container(image="Nginx:1:2")])
+        found = await world.until(lambda found: waiting(found) == "InvalidImageName")
+        text = (
+            'Failed to apply default image tag "Nginx:1:2": couldn\'t parse image name "Nginx:1:2": '
+            "invalid reference format: repository name (library/Nginx) must be lowercase"
+        )
+        assert status(found)["state"]["waiting"]["message"] == text
+        assert status(found)["image"] == "Nginx:1:2"
+        assert found["status"]["phase"] == "Pending"
+        assert await world.said() == [("InspectFailed", text), ("Failed", "Error: InvalidImageName")]
+        await world.patch({"spec": {"containers": [{"name": "app", "image": "nginx:1.25"}]}})
+        await world.until_ready()
+
+    virtually(scenario)
+
+
 def test_a_pull_error_by_annotation_ends_when_the_annotation_goes() -> None:
     async def scenario(world: World) -> None:
         await world.create(annotations={"sim.kruise.io/pull-error": "registry is on fire"})

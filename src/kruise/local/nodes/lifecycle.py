@@ -16,8 +16,8 @@ import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from kruise.local.nodes import references, takeover
 from kruise.local.nodes import status as reporting
-from kruise.local.nodes import takeover
 from kruise.local.nodes.actions import Actions, Stop, actions_for
 from kruise.local.nodes.commands import FOREVER, handler_ending, hook_output, program, variables
 from kruise.local.nodes.containers import Instance, Record, Trouble, container_id, fraction, should_restart
@@ -35,6 +35,8 @@ Work = Generator[float, None, None]
 
 SETTLE_SECONDS = 1.0
 """How soon a kubelet looks again at a pod whose container could not be started."""
+UNREADABLE_SECONDS = 10.0
+"""How soon it looks again at an image whose name it cannot read."""
 DEFERRED_SECONDS = 30.0
 """How often it looks whether a resize has become possible."""
 MINIMUM_GRACE = 2.0
@@ -499,6 +501,11 @@ class PodMachine:
 
     def _image(self, container: Container, record: Record) -> Generator[float, None, Image | None]:
         image, policy = container.image, container.image_pull_policy
+        text = references.problem(image)
+        if text:
+            self._note("Warning", "InspectFailed", text, container)
+            self._no_image(container, record, "InvalidImageName", text, self._now + UNREADABLE_SECONDS)
+            return None
         here = self.node.images.get(image)
         if here is not None and policy != "Always":
             self._note("Normal", "Pulled", f'Container image "{image}" already present on machine', container)

@@ -227,7 +227,8 @@ def _resolve(merged: _Merged, context_name: str, env: Mapping[str, str]) -> Clus
     known = ", ".join(sorted(merged.contexts)) or "none"
     if not name:
         raise NothingConfiguredError(
-            f"{files}: current-context is not set. Choose one of the contexts: {known}. kruise up starts a local cluster."
+            f"{files}: current-context is not set. Choose one of the contexts: {known}. "
+            "kruise up starts a local cluster."
         )
     context = merged.contexts.get(name)
     if context is None:

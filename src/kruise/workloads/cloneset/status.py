@@ -131,7 +131,6 @@ def _conditions(
 
 
 _OPTIONAL = {
-    "updatedAvailableReplicas": "updated_available_replicas",
     "expectedUpdatedReplicas": "expected_updated_replicas",
     "updateRevision": "update_revision",
     "currentRevision": "current_revision",
@@ -141,13 +140,15 @@ _OPTIONAL = {
 
 
 def wire_form(status: CloneSetStatus) -> dict[str, Any]:
-    """The counters that the schema requires are there even when 0, and so is `collisionCount`; others are left out."""
+    """The counters that the schema requires and those that `kubectl get` shows are there even when 0, and so is
+    `collisionCount`; others are left out."""
     document: dict[str, Any] = {
         "replicas": status.replicas,
         "readyReplicas": status.ready_replicas,
         "availableReplicas": status.available_replicas,
         "updatedReplicas": status.updated_replicas,
         "updatedReadyReplicas": status.updated_ready_replicas,
+        "updatedAvailableReplicas": status.updated_available_replicas,
         "collisionCount": status.collision_count or 0,
     }
     for name, attribute in _OPTIONAL.items():
