@@ -83,6 +83,11 @@ def test_the_life_of_a_cloneset(kruise: Kruise) -> None:
     [old] = yaml.safe_load_all("\n".join(kruise.ok("rollout", "history", "clone/web", "--revision=1", "-o", "yaml")))
     assert old["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:1.25"
 
+    names = kruise.ok("rollout", "history", "clone/web", "-o", "name")
+    assert without_names(names) == ["controllerrevision.apps/web-HASH"] * 2
+    assert len(set(names)) == 2
+    assert kruise.ok("rollout", "history", "clone/web", "-o", "name", "--revision=2") == names[1:]
+
     described = without_names(kruise.ok("describe", "rollout", "cloneset/web"))
     assert "Strategy:         RollingUpdate, InPlaceIfPossible" in described
     assert "2          web-HASH   update   2      2       main=nginx:1.26, side=redis:7" in [
@@ -240,9 +245,12 @@ def test_migrate_and_scaledown(kruise: Kruise) -> None:  # KK-4
     pods = json.loads("\n".join(kruise.ok("describe", "rollout", "clone/new", "-o", "json")))["pods"]
     first, kept = pods[0]["name"], pods[1]["name"]
     assert "has no pod nope" in kruise.refused("scaledown", "clone/new", "--pods=nope")
-    lines = kruise.ok("scaledown", "clone/new", f"--pods={first}")
-    assert lines[0] == f"# new delete pods [{first}] successfully"
-    assert yaml.safe_load("\n".join(lines))["spec"]["scaleStrategy"]["podsToDelete"] == [first]
+    told = f"# new delete pods [{first}] successfully"
+    scaledown = ("scaledown", "clone/new", f"--pods={first}")
+    assert kruise.ok(*scaledown, "--dry-run=server") == [f"{told} (server dry run)"]
+    shown = yaml.safe_load("\n".join(kruise.ok(*scaledown, "--dry-run=client", "-o", "yaml")))
+    assert shown["spec"]["scaleStrategy"]["podsToDelete"] == [first]
+    assert kruise.ok(*scaledown) == [told]
     kruise.ok("rollout", "status", "clone/new", "--timeout=60s")
     left = json.loads("\n".join(kruise.ok("describe", "rollout", "clone/new", "-o", "json")))["pods"]
     assert [pod["name"] for pod in left if pod["state"] != "Terminating"] == [kept]

@@ -12,7 +12,7 @@ from kruise.cli.flags import Writing
 from kruise.faces.face import Face
 from kruise.machinery.documents import Json, name_of
 
-_DRY_RUNS = {"client": " (dry run)", "server": " (server dry run)"}
+DRY_RUNS = {"client": " (dry run)", "server": " (server dry run)"}
 
 
 def report(kind: Face, document: Json, operation: str, writing: Writing, *, follows: bool = False) -> None:
@@ -22,7 +22,7 @@ def report(kind: Face, document: Json, operation: str, writing: Writing, *, foll
             click.echo("---")
         show(kind, document, writing)
     else:
-        click.echo(f"{kind.named(name_of(document))} {operation}{_DRY_RUNS.get(writing.dry_run, '')}")
+        click.echo(f"{kind.named(name_of(document))} {operation}{DRY_RUNS.get(writing.dry_run, '')}")
 
 
 def show(kind: Face, document: Json, writing: Writing) -> None:

@@ -92,6 +92,10 @@ def history(words: tuple[str, ...], where: Where, revision: int, output: str | N
         target, document = await session.one(words, where, "rollout history")
         known = await session.revisions(target, document)
         chosen = [histories.find(known, revision)] if revision else known
+        if output == "name":
+            # The object would have the same name for all of them.
+            click.echo("".join(f"{one.object_name}\n" for one in chosen), nl=False)
+            return
         if output:
             for index, one in enumerate(chosen):
                 shown = with_value(document, template_path(target.kind), one.template)

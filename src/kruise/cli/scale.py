@@ -85,9 +85,8 @@ def scaledown(words: tuple[str, ...], pods: str, where: Where, writing: Writing,
         elif after is None:
             click.echo(f"{target} unchanged")
         else:
-            mark = {"client": " (dry run)", "server": " (server dry run)"}.get(writing.dry_run, "")
-            click.echo(f"# {name_of(document)} delete pods [{' '.join(names)}] successfully{mark}")
-            printing.show(target.kind, after, Writing(output="yaml"))
+            done = f"# {name_of(document)} delete pods [{' '.join(names)}] successfully"
+            click.echo(f"{done}{printing.DRY_RUNS.get(writing.dry_run, '')}")
         if writing.wait and writing.dry_run == "none":
             await changing.wait(session, [(target, after or document)], writing)
 

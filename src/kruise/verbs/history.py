@@ -26,6 +26,11 @@ class Revision:
     source: Json
     """The object that holds it."""
 
+    @property
+    def object_name(self) -> str:
+        """As `-o name` prints it: `controllerrevision.apps/web-6fb5dc7d9b`."""
+        return f"{self.source['kind'].lower()}.apps/{self.name}"
+
 
 def revisions_of(kind: Face, document: Json, held: Iterable[Json]) -> list[Revision]:
     """The revisions among the objects that are `held` for the kind, oldest first. Where two have the same number, the
