@@ -24,7 +24,9 @@ from kruise.machinery.client.kubeconfig import load
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[dict[str, str]]:
-    environment = {**os.environ, "KRUISE_STATE": str(tmp_path / "state")}
+    """With a kubeconfig of its own, which is not there yet."""
+    environment = {name: value for name, value in os.environ.items() if name != "KUBECONFIG"}
+    environment |= {"KRUISE_STATE": str(tmp_path / "state"), "HOME": str(tmp_path)}
     yield environment
     subprocess.run([sys.executable, "-m", "kruise.cli.main", "down"], env=environment, capture_output=True, check=False)
 
@@ -40,9 +42,10 @@ async def test_up_status_kubeconfig_and_down(home: dict[str, str]) -> None:
 
     up = kruise(home, "up", "--detach", "--port=0", "--nodes=2", "--zones=x,y")
     assert up.returncode == 0, up.stderr
-    state = State(Path(home["KRUISE_STATE"]))
-    assert up.stdout.splitlines()[1] == f"  export KUBECONFIG={state.kubeconfig}"
+    state, config = State(Path(home["KRUISE_STATE"])), Path(home["HOME"]) / ".kube" / "config"
+    assert up.stdout.splitlines()[1:3] == [f'  context "kruise" is the current one in {config}', "  kubectl get nodes"]
     assert state.kubeconfig.stat().st_mode & 0o077 == 0
+    assert config.stat().st_mode & 0o077 == 0
 
     again = kruise(home, "up", "--port=0")
     assert again.returncode == 1
@@ -50,6 +53,8 @@ async def test_up_status_kubeconfig_and_down(home: dict[str, str]) -> None:
 
     about = json.loads(kruise(home, "status", "-o", "json").stdout)
     assert about["running"]
+    assert (about["context"], about["mergedInto"]) == ("kruise", str(config))
+    assert load(config).server == about["url"]
     assert kruise(home, "kubeconfig", "--path").stdout.strip() == about["kubeconfig"]
     assert "certificate-authority-data" in kruise(home, "kubeconfig").stdout
 
@@ -63,8 +68,92 @@ async def test_up_status_kubeconfig_and_down(home: dict[str, str]) -> None:
 
     assert kruise(home, "down").stdout == "local Kubernetes is down\n"
     assert process_start(about["pid"]) == ""
+    assert "127.0.0.1" not in config.read_text()
     assert kruise(home, "down").stdout == "no local cluster is running\n"
     assert kruise(home, "kubeconfig").returncode == 1
+
+
+def test_a_cluster_that_was_killed_is_named_and_forgotten(home: dict[str, str], tmp_path: Path) -> None:
+    """Its context stays behind, in a file that is not the usual one, and says what to do."""
+    config = tmp_path / "mine"
+    config.write_text("contexts: [{name: other, context: {cluster: other}}]\ncurrent-context: other\n")
+    assert kruise(home | {"KUBECONFIG": str(config)}, "up", "--detach", "--port=0", "--nodes=0").returncode == 0
+    about = json.loads(kruise(home, "status", "-o", "json").stdout)
+    os.kill(about["pid"], signal.SIGKILL)
+    for kubeconfig in (config, about["kubeconfig"]):
+        for command in (("rollout", "status", "cloneset/web"), ("uninstall",)):
+            refused = kruise(home | {"KUBECONFIG": str(kubeconfig)}, *command)
+            assert refused.returncode == 1
+            assert refused.stderr.endswith(
+                f"{about['url']}: connection refused. The local cluster there does not run any more: "
+                "kruise up starts one\n"
+            )
+    elsewhere = kruise(
+        home | {"KUBECONFIG": str(config)}, "rollout", "status", "cloneset/web", "--server", about["url"]
+    )
+    assert "Connection refused" in elsewhere.stderr
+    assert "kruise up" not in elsewhere.stderr, "whose address it is was not said"
+
+    assert kruise(home, "down").stdout == "no local cluster is running\n"
+    assert "kruise" not in config.read_text()
+    assert "name: other" in config.read_text()
+
+
+def test_a_cluster_apart_is_found_where_nothing_else_is_configured(home: dict[str, str], tmp_path: Path) -> None:
+    up = kruise(home, "up", "--detach", "--port=0", "--nodes=0", "--no-merge")
+    state = State(Path(home["KRUISE_STATE"]))
+    assert up.stdout.splitlines()[1] == f"  export KUBECONFIG={state.kubeconfig}"
+    assert not (tmp_path / ".kube").exists()
+    running = state.running()
+    assert running is not None
+
+    asked = ("rollout", "status", "cloneset/web")
+    note = f"note: no other cluster is configured: this is the local one at {running.url}\n"
+    not_there = 'Error: clonesets.apps.kruise.io "web" not found in namespace "default"\n'
+    assert kruise(home, *asked).stderr == note + not_there
+    assert kruise(home | {"KUBECONFIG": str(state.kubeconfig)}, *asked).stderr == not_there
+    with_address = kruise(home, *asked, "--server", running.url)
+    assert "note" not in with_address.stderr, "the keys of the local cluster are for its own address"
+    assert with_address.returncode == 1
+    chosen = tmp_path / "chosen"
+    chosen.write_text(json.dumps({"current-context": "gone"}))
+    assert 'there is no context "gone"' in kruise(home | {"KUBECONFIG": str(chosen)}, *asked).stderr
+
+    assert kruise(home, "down").stdout == "local Kubernetes is down\n"
+    assert kruise(home, *asked).stderr == (
+        f"Error: no cluster is configured: {tmp_path / '.kube' / 'config'} does not exist and this is no pod. "
+        "Set KUBECONFIG or name a file; kruise up starts a local cluster.\n"
+    )
+
+
+def test_two_clusters_do_not_get_in_each_others_way(home: dict[str, str], tmp_path: Path) -> None:
+    other = home | {"KRUISE_STATE": str(tmp_path / "other")}
+    config = tmp_path / ".kube" / "config"
+    try:
+        for environment in (home, other):
+            assert kruise(environment, "up", "--detach", "--port=0", "--nodes=0", "--bare").returncode == 0
+        urls = [State(Path(environment["KRUISE_STATE"])).running() for environment in (home, other)]
+        assert [load(config, context=name).server for name in ("kruise", "kruise-2")] == [
+            running.url for running in urls if running is not None
+        ]
+        kruise(home, "down")
+        assert load(config).context == "kruise-2"
+    finally:
+        kruise(other, "down")
+    assert "127.0.0.1" not in config.read_text()
+
+
+def test_a_kubeconfig_that_cannot_be_changed_is_left_alone(home: dict[str, str], tmp_path: Path) -> None:
+    """The cluster comes up all the same, and it is said how to reach it."""
+    config = tmp_path / ".kube" / "config"
+    config.parent.mkdir()
+    config.write_text("- no kubeconfig\n")
+    up = kruise(home, "up", "--detach", "--port=0", "--nodes=0", "--bare")
+    assert up.stderr == f"Warning: {config} is no kubeconfig. The context of this cluster was not added to it\n"
+    assert up.stdout.splitlines()[1].startswith("  export KUBECONFIG=")
+    down = kruise(home, "down")
+    assert (down.returncode, down.stdout) == (0, "local Kubernetes is down\n")
+    assert config.read_text() == "- no kubeconfig\n"
 
 
 def test_interrupt_ends_it_cleanly(home: dict[str, str]) -> None:
@@ -78,6 +167,7 @@ def test_interrupt_ends_it_cleanly(home: dict[str, str]) -> None:
     assert said.endswith("local Kubernetes is down\n")
     assert complaint == ""
     assert State(Path(home["KRUISE_STATE"])).running() is None
+    assert "127.0.0.1" not in (Path(home["HOME"]) / ".kube" / "config").read_text()
 
 
 def test_a_taken_port_is_named(home: dict[str, str]) -> None:
@@ -122,7 +212,9 @@ def test_traces_of_a_dead_cluster_are_no_cluster(tmp_path: Path) -> None:
     state = State(tmp_path)
     state.write(Running(pid=os.getpid(), url="https://x", started="now", process_start="1"), "config")
     assert state.running() is None
+    assert state.recorded() is not None
     assert not state.stop()
+    state.clear()
     assert not state.kubeconfig.exists()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kruise.cli import flags
+from kruise.cli import flags, terminal
 from kruise.cli.flags import Connection, Where
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def rollout(words: tuple[str, ...], where: Where, output: str | None, connection
         elif output == "yaml":
             click.echo(yaml_text(json.loads(json.dumps(as_data(view, now)))), nl=False)
         else:
-            click.echo("\n".join(described(view, now)))
+            click.echo("\n".join(described(view, now, width=terminal.width())))
 
     run(connection, work)
 

@@ -307,17 +307,18 @@ def _print(found: Sequence[Mapping[str, Any]], *, with_object: bool) -> None:
         click.echo("\n".join(decisions.lines(found, kinds=kinds, with_object=with_object)))
         return
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in decisions.header(with_object=with_object):
-        # Only what can be long is folded; times and ids stay in one piece.
-        table.add_column(name, no_wrap=name not in ("ACTIONS", "HELD", "OUTCOME"), overflow="fold")
+    from kruise.cli.drawn_tables import fitted
+
+    rows = []
     for entry in found:
-        cells = decisions.row(entry, kinds=kinds, with_object=with_object)
-        table.add_row(*map(Text, cells), style="red" if decisions.is_trouble(entry) else "")
-    Console().print(table)
+        style = "red" if decisions.is_trouble(entry) else ""
+        rows.append([Text(cell, style) for cell in decisions.row(entry, kinds=kinds, with_object=with_object)])
+    console = Console()
+    # Only what can be long is broken; times and ids stay in one piece.
+    breaking = ("ACTIONS", "HELD", "OUTCOME")
+    console.print(fitted(decisions.header(with_object=with_object), rows, console, breaking=breaking))
 
 
 async def _follow(session: Session, asked: _Asked, limit: int, output: str | None, manager_url: str) -> None:

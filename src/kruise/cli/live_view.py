@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from kruise.cli.drawn_tables import fitting_columns
 from kruise.cli.following import Seen
-from kruise.faces.progress import Phase
+from kruise.faces.progress import Phase, Progress
+from kruise.foresight.rendering.words import bar
 from kruise.machinery.ages import age
 from kruise.machinery.clock import Clock
 from kruise.verbs import waves
@@ -19,6 +20,9 @@ from kruise.verbs.podstates import PodState, Side
 _MARKS = {Side.DONE: ("●", "green"), Side.MOVING: ("◐", "yellow"), Side.OLD: ("○", "dim")}
 _ORDER = (Side.MOVING, Side.DONE, Side.OLD)
 _STATES = {"Ready": "green", "Terminating": "dim", "NotReady": "yellow"}
+_TITLES = ("", "POD", "REVISION", "STATE", "READY", "RESTARTS", "WAVE", "AGE", "NODE")
+_FIRST = ("POD", "", "STATE", "READY")
+_WIDE = 80
 _FRAME_LINES = 9
 """What is on the screen beside pods."""
 
@@ -69,21 +73,7 @@ class LiveView:
             (progress.phase.value, style),
             f"  {seconds}s",
         )
-        bar = Table.grid(padding=(0, 1))
-        total = max(progress.expected, 1)
-        bar.add_row(
-            "updated",
-            ProgressBar(
-                total=total,
-                completed=min(progress.updated, total),
-                width=30,
-                complete_style="cyan",
-                finished_style="green",
-            ),
-            f"{progress.updated}/{progress.expected}",
-            f"ready {progress.ready}/{progress.wanted}   available {progress.available}   total {progress.total}",
-        )
-        parts: list[RenderableType] = [head, bar, Text(progress.message, style)]
+        parts: list[RenderableType] = [head, *self._bar(progress), Text(progress.message, style)]
         kept = progress.wanted - progress.expected
         if kept > 0:
             parts.append(Text(f"{kept} pods stay at an older revision: the partition keeps them", "dim"))
@@ -94,21 +84,36 @@ class LiveView:
         parts.append(self._pods(view))
         return Group(*parts)
 
+    def _bar(self, progress: Progress) -> list[RenderableType]:
+        drawn = bar(
+            min(progress.updated, progress.expected), progress.expected, None, min(30, self._console.width // 3)
+        )
+        style = "green" if progress.updated >= progress.expected else "cyan"
+        line = Text("━" * drawn.filled, style).append("┄" * (drawn.width - drawn.filled), "dim")
+        figures = f"ready {progress.ready}/{progress.wanted}   available {progress.available}   total {progress.total}"
+        drawn_line = Text.assemble("updated ", line, f" {progress.updated}/{progress.expected}")
+        if self._console.width < _WIDE:
+            return [drawn_line, Text(figures)]
+        return [drawn_line.append(f" {figures}")]
+
     def _wave_line(self) -> str:
         moving = [name for name in self._waves.members(self._waves.count) if name in self._waves.moving]
         done = len(self._waves.members(self._waves.count)) - len(moving)
         return f"wave {self._waves.count}: {len(moving)} moving, {done} done"
 
     def _pods(self, view: Overview) -> Table:
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-        for title in ("", "POD", "REVISION", "STATE", "READY", "RESTARTS", "WAVE", "AGE", "NODE"):
-            table.add_column(title)
         room = max(self._console.size.height - _FRAME_LINES, 3)
         ordered = sorted(
             view.pods, key=lambda pod: (_ORDER.index(pod.side), -self._waves.of.get(pod.name, 0), pod.name)
         )
-        for pod in ordered[:room]:
-            table.add_row(*self._row(pod))
+        rows = [self._row(pod) for pod in ordered[:room]]
+        # A line for each pod, whatever the width: what does not fit is left out.
+        columns = fitting_columns(_TITLES, rows, self._console, first=_FIRST)
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+        for index in columns:
+            table.add_column(_TITLES[index], no_wrap=True)
+        for row in rows:
+            table.add_row(*(row[index] for index in columns))
         if len(ordered) > room:
             table.add_row("", Text(f"and {len(ordered) - room} more", "dim"))
         return table

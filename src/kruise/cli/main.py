@@ -9,7 +9,7 @@ import sys
 import click
 
 from kruise import __version__
-from kruise.cli import flags
+from kruise.cli import flags, terminal
 
 _COMMANDS = {
     "completion": ("kruise.cli.completion", "completion", "Print what a shell needs to complete commands and names."),
@@ -60,6 +60,7 @@ def cli() -> None:
 
 
 def main() -> None:
+    terminal.prepare()
     try:
         sys.exit(cli.main(prog_name="kruise", standalone_mode=False))  # None, or the code of `Context.exit`
     except click.Abort:

@@ -6,6 +6,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from kruise.cli.drawn_tables import fitted
 from kruise.foresight.rendering import tables
 from kruise.foresight.rendering.report import Report
 from kruise.foresight.rendering.tables import Message, WaveRow
@@ -30,6 +31,8 @@ _TITLES = {
 }
 _HOWS = {"in-place": "green", "recreate": "yellow", "create": "cyan", "delete": "magenta"}
 _WIDE_BAR, _BAR = 30, 10
+_LONG = ("PODS", "WHY", "HOW")
+"""Names and reasons may be long, and are the only ones that may break."""
 _AVAILABLE = tables.WAVE_TITLES.index("AVAILABLE")
 
 
@@ -42,17 +45,17 @@ def draw(report: Report, *, everything: bool = False, console: Console | None = 
         head.append("  to be created", "dim")
     console.print(head)
     console.print(Text(headline(report), _STYLES[verdict]))
-    console.print(_facts(report, everything))
+    console.print(_facts(report, everything, console))
     if forecast.moves:
         console.print()
-        console.print(_waves(report, everything))
+        console.print(_waves(report, everything, console))
         console.print()
-        console.print(_table(tables.REASON_TITLES, tables.reason_rows(report), how=0))
+        console.print(_table(tables.REASON_TITLES, tables.reason_rows(report), console, how=0))
         if everything or len(forecast.moves) <= tables.MOVES_LISTED:
             pods = tables.pod_rows(report, everything=everything)
             if pods:
                 console.print()
-                console.print(_table(tables.POD_TITLES, pods, how=2))
+                console.print(_table(tables.POD_TITLES, pods, console, how=2))
         else:
             console.print(Text(f"{len(forecast.moves)} pods change; -v lists them", "dim"))
     said = [
@@ -67,16 +70,16 @@ def draw(report: Report, *, everything: bool = False, console: Console | None = 
         console.print(_said(said))
 
 
-def _facts(report: Report, everything: bool) -> Table:
+def _facts(report: Report, everything: bool, console: Console) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
-    grid.add_column()
+    grid.add_column(overflow="fold")
     for text in tables.change_texts(report, everything=everything):
         grid.add_row("Change", Text(text))
     for title, text in tables.facts(report):
         grid.add_row(title, Text(text))
         if title == "Available":
-            grid.add_row("", _bar(report, report.forecast.fewest_available, _WIDE_BAR))
+            grid.add_row("", _bar(report, report.forecast.fewest_available, min(_WIDE_BAR, console.width // 3)))
     return grid
 
 
@@ -93,11 +96,9 @@ def _bar(report: Report, available: int, width: int) -> Text:
     return text.append(f" {available}/{total}", style)
 
 
-def _waves(report: Report, everything: bool) -> Table:
-    table = _empty(tables.WAVE_TITLES)
-    for row in tables.wave_rows(report, everything=everything):
-        table.add_row(*_wave_cells(report, row))
-    return table
+def _waves(report: Report, everything: bool, console: Console) -> RenderableType:
+    rows = [_wave_cells(report, row) for row in tables.wave_rows(report, everything=everything)]
+    return fitted(tables.WAVE_TITLES, rows, console, breaking=_LONG)
 
 
 def _wave_cells(report: Report, row: WaveRow) -> list[RenderableType]:
@@ -107,25 +108,19 @@ def _wave_cells(report: Report, row: WaveRow) -> list[RenderableType]:
     return cells
 
 
-def _table(titles: tuple[str, ...], rows: list[tuple[str, ...]] | list[tuple[str, str, str]], *, how: int) -> Table:
-    table = _empty(titles)
-    for row in rows:
-        table.add_row(*(Text(cell, _HOWS.get(cell, "") if index == how else "") for index, cell in enumerate(row)))
-    return table
-
-
-def _empty(titles: tuple[str, ...]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in titles:
-        # Names and reasons may be long, and are the only ones that may break.
-        table.add_column(title, no_wrap=title not in ("PODS", "WHY", "HOW"), overflow="fold")
-    return table
+def _table(
+    titles: tuple[str, ...], rows: list[tuple[str, ...]] | list[tuple[str, str, str]], console: Console, *, how: int
+) -> RenderableType:
+    styled = [[Text(cell) for cell in row] for row in rows]
+    for row in styled:
+        row[how].stylize(_HOWS.get(row[how].plain, ""))
+    return fitted(titles, styled, console, breaking=_LONG)
 
 
 def _said(said: list[Message]) -> Table:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
-    grid.add_column()
+    grid.add_column(overflow="fold")
     for one in said:
         text = Text(one.text)
         if one.code:

@@ -8,6 +8,7 @@ import sys
 import click
 import yaml
 
+from kruise.cli import terminal
 from kruise.cli.flags import Writing
 from kruise.faces.face import Face
 from kruise.machinery.documents import Json, name_of
@@ -37,7 +38,11 @@ def show(kind: Face, document: Json, writing: Writing) -> None:
 
 
 def yaml_text(document: Json) -> str:
-    return yaml.dump(document, sort_keys=True, default_flow_style=False, allow_unicode=True)
+    text = yaml.dump(document, sort_keys=True, default_flow_style=False, allow_unicode=True)
+    if terminal.shows(text):
+        return text
+    # Plain characters would be other data: what cannot be shown is escaped.
+    return yaml.dump(document, sort_keys=True, default_flow_style=False, allow_unicode=False)
 
 
 def _without_managed_fields(document: Json) -> Json:

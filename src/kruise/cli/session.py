@@ -290,20 +290,28 @@ def _not_served(kind: Face) -> str:
 
 def _texts(path: str, recursive: bool) -> Iterator[tuple[str, str]]:
     if path == "-":
-        yield "standard input", sys.stdin.read()
+        # As files, whatever the characters of the terminal are: manifests are UTF-8.
+        yield "standard input", _text(path, sys.stdin.buffer.read())
         return
     if "://" in path:
         raise UsageError(f"{path}: addresses are not read; fetch it first: curl -fsSL {path} | kruise ... -f -")
     place = Path(path)
     try:
         if not place.is_dir():
-            yield path, place.read_text()
+            yield path, _text(path, place.read_bytes())
             return
         inside = place.rglob("*") if recursive else place.glob("*")
         for file in sorted(one for one in inside if one.suffix in _CONFIG_SUFFIXES):
-            yield str(file), file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+            yield str(file), _text(str(file), file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _text(origin: str, content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{origin} cannot be read: {error}. Write it in UTF-8.") from error
 
 
 def _documents(origin: str, text: str) -> Iterable[Json]:

@@ -93,7 +93,7 @@ async def _serve(
     from kruise.machinery.clock import RealClock
     from kruise.manager import logs
 
-    logs.set_up(as_json=False, verbosity=0, current=dict, stream=state.log.open("a", buffering=1))
+    logs.set_up(as_json=False, verbosity=0, current=dict, stream=state.log.open("a", buffering=1, encoding="utf-8"))
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -278,4 +278,4 @@ def kubeconfig(path: bool) -> None:
     state = State(directory())
     if state.running() is None:
         raise click.ClickException("no local cluster is running: kruise up starts one")
-    click.echo(str(state.kubeconfig) if path else Path(state.kubeconfig).read_text(), nl=path)
+    click.echo(str(state.kubeconfig) if path else state.kubeconfig.read_text(encoding="utf-8"), nl=path)

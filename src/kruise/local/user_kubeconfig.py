@@ -69,14 +69,15 @@ def withdraw(state: Path, files: Iterable[Path]) -> None:
     he did not choose.
     """
     existing = [file for file in dict.fromkeys(files) if file.exists()]
-    contexts = {name for file in existing for name in _ours(_read(file), "contexts", str(state))}
+    marked = [file for file in existing if _is_marked(file)]
+    contexts = {name for file in marked for name in _ours(_read(file), "contexts", str(state))}
 
     def edit(tree: MappingNode) -> None:
         _remove(tree, str(state))
         if _scalar(_get(tree, "current-context")) in contexts:
             _set(tree, "current-context", _node(""))
 
-    for file in existing:
+    for file in existing if contexts else marked:
         tree = _read(file)
         is_concerned = any(_ours(tree, section, str(state)) for section in _SECTIONS)
         if is_concerned or _scalar(_get(tree, "current-context")) in contexts:
@@ -170,6 +171,14 @@ def _node(data: Any) -> Any:
 
 
 # The file
+
+
+def _is_marked(file: Path) -> bool:
+    """Whether a local cluster is in it at all: most files need not be understood."""
+    try:
+        return LOCAL_CLUSTER_EXTENSION.encode() in file.read_bytes()
+    except OSError:
+        return False
 
 
 def _read(file: Path) -> MappingNode:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+_GAP = 3
+_READABLE = 16
+"""A last column may run over the edge of a terminal, but not from its first letters on."""
+
 
 def listed(names: Sequence[str], most: int = 5) -> str:
     """`a, b, c and 7 more`."""
@@ -20,8 +24,21 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Columns as wide as their widest cell, three spaces apart."""
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, width: int = 0) -> list[str]:
+    """Columns as wide as their widest cell, three spaces apart.
+
+    `width`: where the last column cannot even begin within so many columns, each row is a list of its cells instead;
+    0: there is no such bound.
+    """
     cells = [tuple(header), *(tuple(row) for row in rows)]
     widths = [max(len(row[index]) for row in cells) for index in range(len(header))]
-    return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
+    if width and sum(room + _GAP for room in widths[:-1]) + min(widths[-1], _READABLE) > width:
+        return _blocks(header, cells[1:])
+    gap = " " * _GAP
+    return [gap.join(cell.ljust(room) for cell, room in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def _blocks(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    room = max(map(len, header)) + 2
+    blocks = [[f"{name + ':':<{room}}{cell}" for name, cell in zip(header, row, strict=True)] for row in rows]
+    return [line for index, block in enumerate(blocks) for line in (["", *block] if index else block)]

@@ -109,8 +109,8 @@ def _settings(kind: Face, document: Json) -> tuple[Setting, ...]:
 # Text
 
 
-def described(view: Overview, now: datetime) -> list[str]:
-    """The lines of `kruise describe rollout`."""
+def described(view: Overview, now: datetime, *, width: int = 0) -> list[str]:
+    """The lines of `kruise describe rollout`. `width`: of the terminal; 0: there is none."""
     progress = view.progress
     head = [
         ("Name", view.name),
@@ -129,14 +129,11 @@ def described(view: Overview, now: datetime) -> list[str]:
     width = max(len(title) for title, _ in head) + 3
     lines = [f"{title + ':':<{width}}{text}" for title, text in head]
     if view.revisions:
-        lines += [
-            "",
-            *table(("REVISION", "NAME", "ROLE", "PODS", "READY", "IMAGES"), map(_revision_row, view.revisions)),
-        ]
-    lines += ["", *table(POD_COLUMNS, (pod_row(pod, now) for pod in view.pods))]
+        lines += ["", *table(REVISION_COLUMNS, map(_revision_row, view.revisions), width=width)]
+    lines += ["", *table(POD_COLUMNS, (pod_row(pod, now) for pod in view.pods), width=width)]
     held = dict(view.causes)
     if held:
-        lines += ["", *table(("HELD", "BECAUSE"), held.items())]
+        lines += ["", *table(("HELD", "BECAUSE"), held.items(), width=width)]
     return lines
 
 
@@ -145,6 +142,7 @@ def _revision_row(revision: RevisionState) -> tuple[str, ...]:
     return (str(revision.number), revision.name, revision.role or "-", *figures, ", ".join(revision.images))
 
 
+REVISION_COLUMNS = ("REVISION", "NAME", "ROLE", "PODS", "READY", "IMAGES")
 POD_COLUMNS = ("POD", "REVISION", "STATE", "READY", "RESTARTS", "AGE", "NODE")
 
 
