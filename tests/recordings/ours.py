@@ -83,6 +83,8 @@ def cloneset_picture(cloneset: Json, names: Names) -> Json:
     status: Json = {}
     for key, value in cloneset.get("status", {}).items():
         status[key] = names.plain(value) if isinstance(value, str) else value
+    if status.get("updatedAvailableReplicas") == 0:
+        del status["updatedAvailableReplicas"]  # the original leaves a zero out
     conditions = {
         condition["type"]: tuple(condition.get(key, "") for key in ("status", "reason", "message"))
         for condition in status.pop("conditions", ())

@@ -322,6 +322,11 @@ async def pull_error(stage: Stage) -> None:
     await stage.until(waits_for("ImagePullBackOff"))
 
 
+async def unreadable_image(stage: Stage) -> None:
+    await stage.create(container("model.test/Web:1:2"))
+    await stage.until(waits_for("InvalidImageName"))
+
+
 async def probe_fails_silently(stage: Stage) -> None:
     await fail_readiness(stage, "model.test/silent:v1", "false")
 
@@ -411,6 +416,7 @@ STORIES: Mapping[Story, Callable[[Json], bool] | None] = {
     deadline: is_stopping,
     crash_loop: None,
     pull_error: None,
+    unreadable_image: None,
     probe_fails_silently: None,
     probe_fails_with_output: None,
     probe_times_out: None,
