@@ -12,12 +12,17 @@ from kruise.admission.chain import PodStep, StepContext
 from kruise.admission.decisions import Change, Deny
 from kruise.admission.validating_chain import PodQuestion, PodValidationStep
 from kruise.api.meta import LabelSelector
-from kruise.api.native.config import CONFIG_MAPS, ConfigMap
+from kruise.api.native.config import CONFIG_MAPS, SERVICES, ConfigMap
+from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS, Pod, is_ready
 from kruise.embedded import install, managing
 from kruise.feature import Feature, PodMutation, PodValidation
 from kruise.local.cluster import ClusterOptions, LocalCluster
+from kruise.local.inprocess import InProcessTransport
+from kruise.machinery import codec
+from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ForbiddenError, InvalidError
+from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.selector_index import Selects
 from kruise.machinery.watched import Watched
@@ -56,6 +61,41 @@ def test_a_kind_is_defaulted_refused_created_and_updated_without_sockets() -> No
             assert (after.metadata.uid, after.status.container_statuses[0].restart_count) == (before.metadata.uid, 1)
             assert manager.journal.entries("troupe-controller")
         running.cancel()
+
+    run_virtual(main())
+
+
+def test_the_manager_has_a_name_in_managed_fields() -> None:
+    """In process nobody tells a User-Agent. Nothing in the cluster was written by `unknown`."""
+
+    async def main() -> None:
+        cluster = LocalCluster(ClusterOptions(seed=1), clock=VirtualClock(asyncio.get_running_loop()))
+        running = asyncio.create_task(cluster.run())
+        await cluster.ready.wait()
+        await install(cluster, [TOY])
+        async with managing(cluster, [TOY], random=Random(1)):
+            await asyncio.sleep(1)
+            band = {"metadata": {"name": "band"}, "spec": {"image": "nginx:1.25"}}
+            whole = {"apiVersion": TROUPES.api_version, "kind": "Troupe", **band}
+            await cluster.client("test").create(TROUPES, whole, "default")
+            await asyncio.sleep(30)
+        reader = Client(InProcessTransport(cluster.core, managed_fields=True), clock=cluster.clock)
+        writers: dict[str, set[tuple[str, str]]] = {}
+        for resource in (TROUPES, PODS, NAMESPACES, SERVICES):
+            answer = await reader.send(Request(Verb.LIST, resource))
+            entries = [
+                entry
+                for item in codec.decode(answer.body, dict)["items"]
+                for entry in item["metadata"]["managedFields"]
+            ]
+            writers[resource.plural] = {(entry["manager"], entry.get("subresource", "")) for entry in entries}
+        running.cancel()
+        assert writers == {
+            "troupes": {("test", ""), ("kruise-manager", "status")},
+            "pods": {("kruise-manager", ""), ("kruise-manager", "status"), ("kubelet", "status")},
+            "namespaces": {("kube-apiserver", ""), ("kruise-install", "")},
+            "services": {("kube-apiserver", ""), ("kruise-install", "")},
+        }
 
     run_virtual(main())
 

@@ -35,7 +35,7 @@ def written(subject: CloneSet, *pods: Pod, now: Any = START, revisions: Any = ()
 
 
 def test_first_status_as_recorded() -> None:
-    """Required counters and collisionCount are there with 0, other zeros are not."""
+    """Required counters and collisionCount are there with 0, other zeros are not; but `kubectl get` shows no blank."""
     subject = cloneset(replicas=5)
     name = update_revision(subject)
     assert written(subject) == {
@@ -48,6 +48,7 @@ def test_first_status_as_recorded() -> None:
         "readyReplicas": 0,
         "replicas": 0,
         "updateRevision": name,
+        "updatedAvailableReplicas": 0,
         "updatedReadyReplicas": 0,
         "updatedReplicas": 0,
     }

@@ -28,7 +28,7 @@ async def create_system_objects(core: ApiCore, *, port: int = 6443) -> None:
         if kind is None:
             continue
         try:
-            await core.create(Call(kind=kind, version="v1", namespace=namespace), obj)
+            await core.create(Call(kind=kind, version="v1", namespace=namespace, manager="kube-apiserver"), obj)
         except errors.StatusError as error:
             if error.reason != "AlreadyExists":
                 raise
