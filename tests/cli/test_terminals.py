@@ -163,7 +163,7 @@ def test_a_journal_in_40_columns(kruise: Kruise) -> None:
 
 def test_describe_in_40_columns(kruise: Kruise) -> None:
     shown = columns(kruise, "describe", "rollout", "cloneset/web")
-    assert "STATE:    ImagePullBackOff" in shown or "STATE:    ErrImagePull" in shown
+    assert [line for line in shown if line.startswith("STATE:")].count("STATE:    Ready") == 2
     assert "NODE:     node-1" in shown
 
 
@@ -171,13 +171,13 @@ def test_a_rollout_in_40_columns_has_a_line_for_each_pod(kruise: Kruise) -> None
     kruise.create(CLONE_SETS, cloneset_manifest("narrow"))
     drawn = plain(kruise.drawn("rollout", "status", "cloneset/narrow", "--timeout=60s", COLUMNS="40", LANG="C.UTF-8"))
     last = drawn[drawn.rindex("cloneset.apps.kruise.io/narrow") :].replace("\r", "").splitlines()
-    assert len([line for line in last if re.match(r"●  narrow-\w{5}  .* Ready", line)]) == 3
+    assert len([line for line in last if re.match(r"●  narrow-\w{5}  Ready", line)]) == 3, last
     assert f"updated {'━' * 13} 3/3" in last
     assert max(map(len, last)) <= 40
 
 
 def console(width: int) -> Console:
-    return Console(width=width, color_system=None)
+    return Console(width=width, height=25, color_system=None)
 
 
 def drawn(width: int, *rows: tuple[str, ...]) -> str:
@@ -190,7 +190,7 @@ def drawn(width: int, *rows: tuple[str, ...]) -> str:
 def test_a_table_becomes_a_list_where_it_does_not_fit() -> None:
     row = ("a" * 20, "b " * 20)
     assert drawn(40, row).splitlines()[0] == "NAME                  WHY"
-    assert drawn(39, row, row).splitlines()[:2] == [f"NAME: {'a' * 20}", f"WHY:  {'b ' * 16}".rstrip()]
+    assert drawn(39, row, row).splitlines()[:2] == [f"NAME: {'a' * 20}", f"WHY:  {'b ' * 17}".rstrip()]
     assert drawn(5, ("a" * 20, "b")).count("\n") > 3, "nothing is cut off"
 
 

@@ -18,11 +18,9 @@ def fitted(
     titles: Sequence[str], rows: Sequence[Sequence[RenderableType]], console: Console, *, breaking: Sequence[str] = ()
 ) -> RenderableType:
     """Rows as a table if that fits the console, else each as a list. Only columns in `breaking` break their cells."""
-    widths = _widths(titles, rows, console)
-    needed = [
-        min(width, _READABLE) if title in breaking else width for title, width in zip(titles, widths, strict=True)
-    ]
-    if sum(needed) + _GAP * (len(needed) - 1) > console.width:
+    widths = zip(titles, _widths(titles, rows, console), strict=True)
+    needed = [_GAP + (min(width, _READABLE) if title in breaking else width) for title, width in widths]
+    if sum(needed) > console.width:
         return _list(titles, rows)
     table = Table(box=None, padding=(0, _GAP, 0, 0), header_style="bold")
     for title in titles:
