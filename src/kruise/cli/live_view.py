@@ -86,7 +86,10 @@ class LiveView:
 
     def _bar(self, progress: Progress) -> list[RenderableType]:
         drawn = bar(
-            min(progress.updated, progress.expected), progress.expected, None, min(30, self._console.width // 3)
+            min(progress.updated, progress.expected),
+            progress.expected,
+            None,
+            min(30, max(10, self._console.width - 30)),
         )
         style = "green" if progress.updated >= progress.expected else "cyan"
         line = Text("━" * drawn.filled, style).append("┄" * (drawn.width - drawn.filled), "dim")

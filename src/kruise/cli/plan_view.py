@@ -79,7 +79,9 @@ def _facts(report: Report, everything: bool, console: Console) -> Table:
     for title, text in tables.facts(report):
         grid.add_row(title, Text(text))
         if title == "Available":
-            grid.add_row("", _bar(report, report.forecast.fewest_available, min(_WIDE_BAR, console.width // 3)))
+            grid.add_row(
+                "", _bar(report, report.forecast.fewest_available, min(_WIDE_BAR, max(_BAR, console.width - 30)))
+            )
     return grid
 
 
