@@ -191,7 +191,7 @@ def test_a_table_becomes_a_list_where_it_does_not_fit() -> None:
     row = ("a" * 20, "b " * 20)
     assert drawn(40, row).splitlines()[0] == "NAME                  WHY"
     assert drawn(39, row, row).splitlines()[:2] == [f"NAME: {'a' * 20}", f"WHY:  {'b ' * 17}".rstrip()]
-    assert drawn(5, ("a" * 20, "b")).count("\n") > 3, "nothing is cut off"
+    assert "".join(drawn(20, row).split()).count("a") == 20, "nothing is cut off"
 
 
 def test_columns_that_fit_by_importance() -> None:

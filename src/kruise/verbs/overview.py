@@ -126,8 +126,8 @@ def described(view: Overview, now: datetime, *, width: int = 0) -> list[str]:
             f"{progress.ready} ready, {progress.available} available",
         ),
     ]
-    width = max(len(title) for title, _ in head) + 3
-    lines = [f"{title + ':':<{width}}{text}" for title, text in head]
+    room = max(len(title) for title, _ in head) + 3
+    lines = [f"{title + ':':<{room}}{text}" for title, text in head]
     if view.revisions:
         lines += ["", *table(REVISION_COLUMNS, map(_revision_row, view.revisions), width=width)]
     lines += ["", *table(POD_COLUMNS, (pod_row(pod, now) for pod in view.pods), width=width)]
