@@ -19,6 +19,7 @@ from kruise.cli.session import NotFinishedError, Session, selector_text
 from kruise.faces.face import Face, History
 from kruise.faces.progress import Phase, Progress
 from kruise.machinery import codec
+from kruise.machinery.client.errors import ClientError
 from kruise.machinery.documents import Json, namespace_of, uid_of, value_at
 from kruise.machinery.store import Store
 from kruise.machinery.watch import Scope, Watcher
@@ -88,11 +89,11 @@ class Follower:
         }
         self._pods: Store[Pod] | None = None
         self._revisions: Store[Whole] | None = None
-        labels = selector_text(target.kind, document)
+        self._labels = selector_text(target.kind, document)
         if with_pods and target.kind.history is not None:
             self._pods = self._store(PODS)
             self._revisions = self._store(_history(target.kind.history))
-            self._scopes |= {store: Scope(self._namespace, labels) for store in (self._pods, self._revisions)}
+            self._scopes |= {store: Scope(self._namespace, self._labels) for store in (self._pods, self._revisions)}
         self._watchers = [
             Watcher(session.client, store, clock=session.clock, random=random.Random(), scope=scope)
             for store, scope in self._scopes.items()
@@ -131,6 +132,17 @@ class Follower:
         if self._pods is not None:
             view = overview(self._kind, document, self._pods.list(self._namespace), self._known_revisions(document))
         return Seen(document, self._kind.progress(document), view)
+
+    async def with_pods_of_now(self, seen: Seen) -> Seen:
+        """The last look: its pods must not be older than what the object says of them, as those of a watch may be."""
+        if self._pods is None:
+            return seen
+        try:
+            pods = (await self._session.client.list(PODS, self._namespace, labels=self._labels)).items
+        except ClientError:
+            return seen
+        view = overview(self._kind, seen.document, pods, self._known_revisions(seen.document))
+        return dataclasses.replace(seen, view=view)
 
     def _known_revisions(self, document: Json) -> list[Revision]:
         assert self._revisions is not None
@@ -185,6 +197,8 @@ async def follow(
                     if check is not None:
                         check(seen.document)
                     last = seen.progress.message
+                    if seen.progress.is_over:
+                        seen = await follower.with_pods_of_now(seen)
                     reporter.show(seen)
                     if seen.progress.phase is Phase.FAILED:
                         raise VerbError(last)
