@@ -120,9 +120,19 @@ class Where:
 
     filenames: tuple[str, ...] = ()
     recursive: bool = False
+    kustomize: str = ""
     selector: str = ""
     everything: bool = False
     local: bool = False
+
+    @property
+    def has_files(self) -> bool:
+        return bool(self.filenames or self.kustomize)
+
+    @property
+    def files_text(self) -> str:
+        """The files, as a sentence names them."""
+        return " and ".join((*self.filenames, *([self.kustomize] if self.kustomize else [])))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +177,7 @@ def connection(function: F) -> F:
     )
 
 
-def where(*, several: bool = True, local: bool = False) -> Callable[[F], F]:
+def where(*, several: bool = True, local: bool = False, kustomize: bool = False) -> Callable[[F], F]:
     """The flags that choose objects beside their names, as one argument `where`."""
     options = [
         click.option(
@@ -180,6 +190,10 @@ def where(*, several: bool = True, local: bool = False) -> Callable[[F], F]:
             click.option("-l", "--selector", default="", help="Objects with these labels."),
             click.option("--all", "everything", is_flag=True, help="All objects of the kind in the namespace."),
         ]
+    if kustomize:
+        options.append(
+            click.option("-k", "--kustomize", default="", metavar="DIR", help="What `kubectl kustomize DIR` prints.")
+        )
     if local:
         options.append(click.option("--local", is_flag=True, help="Change what -f holds and print it; ask no server."))
 

@@ -11,28 +11,30 @@ from kruise.cli import flags
 from kruise.cli.flags import Connection, Where
 
 if TYPE_CHECKING:
+    from kruise.cli.plan_edits import Assignment
     from kruise.cli.plan_fields import Fields
     from kruise.cli.plan_reading import Edit
     from kruise.cli.session import Session
     from kruise.foresight.rendering.report import Report
+    from kruise.foresight.rendering.several import Plans
     from kruise.machinery.documents import Json
     from kruise.manager.options import Options
     from kruise.verbs.targets import Target
 
-WOULD_NOT_FINISH, WOULD_GET_STUCK, WOULD_CHANGE = 3, 4, 5
-_OBJECTS_SHOWN = 8
+REFUSED, WOULD_NOT_FINISH, WOULD_GET_STUCK, WOULD_CHANGE = 1, 3, 4, 5
+_BY_BADNESS = (REFUSED, WOULD_GET_STUCK, WOULD_NOT_FINISH, WOULD_CHANGE, 0)
 
 
 @click.command(cls=flags.Command)
 @flags.words
-@flags.where(several=False)
+@flags.where(several=False, kustomize=True)
 @click.option(
     "--image", "images", multiple=True, metavar="CONTAINER=IMAGE", help="Another image; * for all containers."
 )
 @click.option("--replicas", type=click.IntRange(min=0), default=None, help="Another number of replicas.")
 @click.option("--set", "assignments", multiple=True, metavar="PATH=VALUE", help="Another value of any field, as JSON.")
 @click.option(
-    "-o", "--output", type=click.Choice(["json", "markdown"]), default=None, help="For programs, for comments."
+    "-o", "--output", type=click.Choice(["json", "yaml", "markdown"]), default=None, help="For programs, for comments."
 )
 @click.option("-v", "--all-pods", "everything", is_flag=True, help="List every wave and every pod.")
 @click.option("--plain", is_flag=True, help="Lines instead of a drawing on a terminal.")
@@ -63,8 +65,12 @@ def plan(
     The change is what a file (-f) says, or what --image, --replicas and --set say of an object that is there, or both.
     Without any change: how the rollout that is under way goes on. Nothing is changed in the cluster.
 
+    Every workload of the files is planned, or with KIND/NAME the one of that name; other kinds are not looked at.
+
     \b
     kruise plan -f web.yaml
+    kruise plan -f deploy/ -R
+    kruise plan cloneset/web -k overlays/production
     kruise plan cloneset/web --image main=nginx:1.27
     kruise plan cloneset/web --replicas 20 --set spec.updateStrategy.rollingUpdate.maxUnavailable=25%
     """
@@ -72,22 +78,25 @@ def plan(
 
     options = _options(feature_gates)
 
-    async def work(session: Session) -> Report:
+    async def work(session: Session) -> tuple[Plans, bool]:
+        from kruise.cli.plan_edits import parse_assignment
+        from kruise.cli.plan_looking import Look
+        from kruise.cli.plan_objects import choose
         from kruise.verbs import images as image_words
 
-        chosen = image_words.parse(images) if images else {}
-        target, manifest = _named(session, words, where)
+        chosen = choose(session, words, where)
+        parsed = image_words.parse(images) if images else {}
+        wanted = [parse_assignment(text) for text in assignments]
 
-        def edit(fields: Fields, document: Json) -> Json:
-            return _edited(target, document, chosen, replicas, assignments, fields)
+        def edit_of(target: Target) -> Edit:
+            return lambda fields, document: _edited(target, document, parsed, replicas, wanted, fields)
 
-        return await _report(
-            session, target, manifest, edit, options, answer_hooks=not stop_at_hooks, thorough=thorough
-        )
+        look = Look(session, options, answer_hooks=not stop_at_hooks, thorough=thorough)
+        return await look.at_all(chosen, edit_of), chosen.is_one
 
-    report = run(connection, work)
-    _show(report, output, everything=everything, plain=plain)
-    sys.exit(_exit_code(report, says_change=exit_code))
+    plans, is_one = run(connection, work)
+    _show(plans, output, is_one=is_one, everything=everything, plain=plain)
+    sys.exit(_exit_code(plans, says_change=exit_code))
 
 
 def _options(feature_gates: str) -> Options:
@@ -100,38 +109,15 @@ def _options(feature_gates: str) -> Options:
         raise click.UsageError(f"--feature-gates: {error}") from error
 
 
-def _named(session: Session, words: tuple[str, ...], where: Where) -> tuple[Target, Json | None]:
-    """The object that the command line is about, and its manifest if it comes from a file."""
-    from kruise.foresight.rendering.words import names_text
-    from kruise.machinery.documents import name_of
-    from kruise.verbs import targets
-    from kruise.verbs.errors import UsageError
-
-    if not where.filenames:
-        return targets.only(targets.parse(words).targets, "plan"), None
-    if words:
-        raise UsageError("name an object or give a file with -f, not both")
-    found = list(session.manifests(where))
-    if len(found) != 1:
-        held = [f"{document.get('kind', '?')} {name_of(document) or '?'}" for _, document in found]
-        raise UsageError(
-            f"a plan is about one object, but {' and '.join(where.filenames)} holds {len(found)}: "
-            f"{names_text(held, shown=_OBJECTS_SHOWN) or 'none'}. "
-            "Put the one that you want to plan into a file of its own, or give it as -f -"
-        )
-    [(origin, document)] = found
-    return session.target_of(origin, document), document
-
-
 def _edited(
     target: Target,
     document: Json,
     images: dict[str, str],
     replicas: int | None,
-    assignments: tuple[str, ...],
+    assignments: list[Assignment],
     fields: Fields,
 ) -> Json:
-    from kruise.cli.plan_edits import parse_assignment, with_assignment
+    from kruise.cli.plan_edits import with_assignment
     from kruise.verbs import images as image_words
     from kruise.verbs.scaling import scaled
 
@@ -139,80 +125,45 @@ def _edited(
         document = image_words.change(target.kind, document, images)
     if replicas is not None:
         document = scaled(target.kind, document, replicas)
-    for text in assignments:
-        document = with_assignment(document, fields.read(parse_assignment(text)))
+    for assignment in assignments:
+        document = with_assignment(document, fields.read(assignment))
     return document
 
 
-async def _report(
-    session: Session,
-    target: Target,
-    manifest: Json | None,
-    edit: Edit,
-    options: Options,
-    *,
-    answer_hooks: bool,
-    thorough: bool,
-) -> Report:
-    from kruise.admission.inventory import MUTATING
-    from kruise.cli import plan_reading
-    from kruise.foresight import Bounds, foresee
-    from kruise.foresight.errors import ForesightError
-    from kruise.foresight.rendering.report import Report
-    from kruise.kinds import features
-    from kruise.verbs.errors import VerbError
+def _show(plans: Plans, output: str | None, *, is_one: bool, everything: bool, plain: bool) -> None:
+    from kruise.cli.printing import is_terminal, yaml_text
+    from kruise.foresight.rendering import data, lines, markdown, several
 
-    question = plan_reading.question_of(session, target, manifest, edit, features())
-    situation = await plan_reading.read(session, question, features=features(), settings=options)
-    refused = question.fields.refusal(target.name, situation.changed, situation.live)
-    try:
-        forecast = foresee(
-            question.subject,
-            situation.key,
-            situation.changed,
-            situation.objects,
-            features=features(),
-            settings=options,
-            now=session.clock.now(),
-            answer_hooks=answer_hooks,
-            server_version=situation.server_version,
-            bounds=Bounds(looks=sys.maxsize, passes=sys.maxsize) if thorough else Bounds(),
-        )
-    except ForesightError as error:
-        # An API server asks the webhooks that change objects, then checks the object itself, then asks the others.
-        is_first = any(f'"{entry.name}"' in str(error) for entry in MUTATING)
-        raise VerbError(str(error) if is_first or not refused else refused) from error
-    if refused:
-        raise VerbError(refused)
-    return Report(
-        subject=str(target),
-        forecast=forecast,
-        pods=frozenset(pod.metadata.name for pod in situation.pods),
-        is_new=situation.live is None,
-        notes=situation.notes,
-        drifted=await plan_reading.drifted(session, situation),
-    )
-
-
-def _show(report: Report, output: str | None, *, everything: bool, plain: bool) -> None:
-    from kruise.cli.printing import is_terminal
-    from kruise.foresight.rendering import data, lines, markdown
-
-    if output == "json":
+    one = plans.reports[0] if is_one else None
+    if output in ("json", "yaml"):
         import json
 
-        click.echo(json.dumps(data.as_data(report), indent=2))
+        text = json.dumps(several.as_data(plans) if one is None else data.as_data(one), indent=2)
+        click.echo(text if output == "json" else yaml_text(json.loads(text)).rstrip())
     elif output == "markdown":
-        click.echo(markdown.markdown(report, everything=everything), nl=False)
+        if one is not None:
+            click.echo(markdown.markdown(one, everything=everything), nl=False)
+        else:
+            click.echo(several.as_markdown(plans, everything=everything), nl=False)
     elif is_terminal() and not plain:
-        from kruise.cli.plan_view import draw
+        from kruise.cli.plan_view import draw, draw_several
 
-        draw(report, everything=everything)
+        if one is not None:
+            draw(one, everything=everything)
+        else:
+            draw_several(plans, everything=everything)
     else:
-        click.echo("\n".join(lines.lines(report, everything=everything)))
+        found = several.texts(plans, everything=everything) if one is None else lines.lines(one, everything=everything)
+        click.echo("\n".join(found))
 
 
-def _exit_code(report: Report, *, says_change: bool) -> int:
+def _exit_code(plans: Plans, *, says_change: bool) -> int:
+    """The worst of them."""
+    codes = [_code_of(report, says_change=says_change) for report in plans.reports]
+    return min([*codes, *([REFUSED] if plans.is_refused else [])], key=_BY_BADNESS.index, default=0)
+
+
+def _code_of(report: Report, *, says_change: bool) -> int:
     from kruise.foresight.rendering.verdict import Verdict, verdict_of
 
     match verdict_of(report.forecast):

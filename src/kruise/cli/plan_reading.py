@@ -12,10 +12,12 @@ from typing import Any
 
 from kruise.admission.conversion import Converters
 from kruise.api.meta import Key, PartialObject
-from kruise.api.native.pod import PODS
+from kruise.api.native.nodes import NODES
+from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
 from kruise.cli.plan_edits import applied
 from kruise.cli.plan_fields import Fields
+from kruise.cli.plan_objects import plannable
 from kruise.cli.session import Session
 from kruise.faces.face import Face
 from kruise.feature import Feature, Settings
@@ -23,7 +25,6 @@ from kruise.foresight import needed
 from kruise.foresight.needs import Need
 from kruise.foresight.rendering.report import Drift, Drifted
 from kruise.foresight.subjects import facts_of
-from kruise.kinds import faces
 from kruise.machinery import codec
 from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
 from kruise.machinery.client.requests import Request, Verb
@@ -34,6 +35,8 @@ from kruise.verbs.targets import Target
 
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, PartialObject)
 _SLIM_PODS = Resource(PODS.group, PODS.version, PODS.plural, PODS.kind, True, PartialObject)
+
+_ON_NODES = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 Edit = Callable[[Fields, Json], Json]
 Versions = dict[str, str]
@@ -77,9 +80,8 @@ def question_of(
     """Refuses kinds that nobody can plan for, and versions that they do not have."""
     kind = named.kind
     if not kind.forecast:
-        known = ", ".join(sorted(str(face) for face in faces() if face.forecast))
         why = f"nobody can foresee a {kind}" if kind.is_ours else f"Kubernetes itself decides about a {kind}"
-        raise UsageError(f"{named} cannot be planned: {why}. Plans are for {known}")
+        raise UsageError(f"{named} cannot be planned: {why}. Plans are for {plannable()}")
     subject = facts_of(kind.resource).resource
     version = subject.version if manifest is None else str(manifest["apiVersion"]).rpartition("/")[2]
     fields = Fields(_definition(features, subject), version)
@@ -166,7 +168,8 @@ async def _read_one(session: Session, need: Need) -> Sequence[Any] | str | Clien
         if need.resource.namespaced:
             return error
         plural = need.resource.plural
-        return f"no right to list {plural}: the plan does without them, and takes for granted that new pods find room"
+        room = "room on nodes was not looked at, and every new pod is taken to find a node"
+        return f"no right to list {plural}: {room if need.resource == NODES else 'the plan does without them'}"
     except ClientError as error:
         return error
 
@@ -185,6 +188,38 @@ def _stored(live: Json, subject: Resource[Any], features: Sequence[Feature]) -> 
             converters.register(*conversion)
     raw = converters.convert(Raw(codec.encode(live)), subject.api_version)
     return codec.decode(raw, subject.type)
+
+
+# Who else is on the nodes?
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What takes room on the nodes."""
+
+    pods: tuple[Pod, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Others:
+    """The pods of the whole cluster: read once, and only when somebody asks."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._taken: Taken | None = None
+
+    async def read(self) -> Taken:
+        if self._taken is None:
+            self._taken = await self._read()
+        return self._taken
+
+    async def _read(self) -> Taken:
+        try:
+            found = await self._session.client.list(PODS, fields=_ON_NODES)
+        except ForbiddenError:
+            note = "no right to list the pods of all namespaces: the room that others take on nodes was not counted"
+            return Taken(notes=(note,))
+        return Taken(pods=found.items)
 
 
 # Has anything changed since?

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from rich.console import Console, RenderableType
+from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
 from kruise.cli.drawn_tables import fitted
-from kruise.foresight.rendering import tables
+from kruise.foresight.rendering import several, tables
 from kruise.foresight.rendering.report import Report
+from kruise.foresight.rendering.several import Plans
 from kruise.foresight.rendering.tables import Message, WaveRow
-from kruise.foresight.rendering.verdict import Verdict, headline, verdict_of
+from kruise.foresight.rendering.verdict import RESULTS, Verdict, headline, verdict_of
 from kruise.foresight.rendering.words import bar
 
 _STYLES = {
@@ -28,6 +30,8 @@ _TITLES = {
     "Assumed": "dim",
     "Note": "yellow",
     "Meanwhile": "bold yellow",
+    "Error": "bold red",
+    "Not looked at": "yellow",
 }
 _HOWS = {"in-place": "green", "recreate": "yellow", "create": "cyan", "delete": "magenta"}
 _WIDE_BAR, _BAR = 30, 10
@@ -40,7 +44,7 @@ def draw(report: Report, *, everything: bool = False, console: Console | None = 
     console = console or Console(highlight=False)
     forecast = report.forecast
     verdict = verdict_of(forecast)
-    head = Text.assemble((report.subject, "bold"), f"  {forecast.namespace}  ", (verdict.value, _STYLES[verdict]))
+    head = Text.assemble((report.subject, "bold"), f"  {forecast.namespace}  ", (RESULTS[verdict], _STYLES[verdict]))
     if report.is_new:
         head.append("  to be created", "dim")
     console.print(head)
@@ -68,6 +72,18 @@ def draw(report: Report, *, everything: bool = False, console: Console | None = 
     if said:
         console.print()
         console.print(_said(said))
+
+
+def draw_several(plans: Plans, *, everything: bool = False, console: Console | None = None) -> None:
+    console = console or Console(highlight=False)
+    for place, result in enumerate(plans.results):
+        console.print(Rule(several.heading(plans, place), style="dim", align="left"))
+        if isinstance(result, Report):
+            draw(result, everything=everything, console=console)
+        else:
+            console.print(_said([several.error(result)]))
+        console.print()
+    console.print(_said(several.remarks(plans)))
 
 
 def _facts(report: Report, everything: bool, console: Console) -> Table:

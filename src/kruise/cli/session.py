@@ -116,7 +116,7 @@ class Session:
         if where.filenames:
             named = [target for target, _ in self._from_files(where)]
         else:
-            named = list(targets.parse(words).targets)
+            named = list(targets.parse(words, can_select=False).targets)
         target = targets.only(named, verb)
         return target, await self.get(target)
 
@@ -155,6 +155,13 @@ class Session:
 
     def manifests(self, where: Where) -> Iterator[tuple[str, Json]]:
         """The objects of files as they are written, of whatever kind, each with where it stands."""
+        if where.kustomize:
+            if where.filenames:
+                raise UsageError("give files with -f or a directory with -k, not both")
+            from kruise.cli.kustomize import built
+
+            for document in _documents(where.kustomize, built(where.kustomize)):
+                yield where.kustomize, document
         for path in where.filenames:
             for origin, text in _texts(path, where.recursive):
                 for document in _documents(origin, text):

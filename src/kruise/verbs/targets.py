@@ -35,8 +35,11 @@ class Selection:
     selector: str = ""
 
 
-def parse(words: Sequence[str], *, selector: str = "", everything: bool = False) -> Selection:
-    """`KIND/NAME...`, `KIND NAME...`, or `KIND[,KIND...]` with a selector or `--all`; the kind `all`: workloads."""
+def parse(words: Sequence[str], *, selector: str = "", everything: bool = False, can_select: bool = True) -> Selection:
+    """`KIND/NAME...`, `KIND NAME...`, or `KIND[,KIND...]` with a selector or `--all`; the kind `all`: workloads.
+
+    `can_select` False: the verb has no such flags, and must not speak of them.
+    """
     if selector and everything:
         raise UsageError("cannot set --all and --selector at the same time")
     if not words:
@@ -53,7 +56,8 @@ def parse(words: Sequence[str], *, selector: str = "", everything: bool = False)
             raise UsageError("names cannot be given together with --all or --selector")
         return Selection(targets=tuple(Target(kind, name) for kind in chosen for name in names))
     if not selector and not everything:
-        raise UsageError(f"which {chosen[0]}? Name it as {chosen[0].singular}/NAME, or use --all or -l SELECTOR")
+        flags = ", or use --all or -l SELECTOR" if can_select else ""
+        raise UsageError(f"which {chosen[0]}? Name it as {chosen[0].singular}/NAME{flags}")
     return Selection(kinds=chosen, selector=selector)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kruise.foresight.rendering import tables
 from kruise.foresight.rendering.report import Report
-from kruise.foresight.rendering.verdict import headline, verdict_of
+from kruise.foresight.rendering.verdict import RESULTS, headline, verdict_of
 from kruise.machinery.wording import table
 
 _WIDTH = 13
@@ -15,7 +15,7 @@ def lines(report: Report, *, everything: bool = False) -> list[str]:
     forecast = report.forecast
     head = [
         ("Plan", f"{report.subject} in namespace {forecast.namespace}" + (" (to be created)" if report.is_new else "")),
-        ("Result", verdict_of(forecast).value),
+        ("Result", RESULTS[verdict_of(forecast)]),
         ("Summary", headline(report)),
         *(("Change", text) for text in tables.change_texts(report, everything=everything)),
         *tables.facts(report),

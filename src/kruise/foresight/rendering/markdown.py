@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from kruise.foresight.rendering import tables
-from kruise.foresight.rendering.report import Report
+from kruise.foresight.rendering.report import Refused, Report
 from kruise.foresight.rendering.tables import Message
 from kruise.foresight.rendering.verdict import Verdict, headline, verdict_of
 
@@ -58,6 +58,15 @@ def markdown(report: Report, *, everything: bool = False) -> str:
     if remarks:
         parts.append(_folded("What this rests on", _list(remarks)))
     return "\n\n".join(parts) + "\n"
+
+
+def refused(one: Refused) -> str:
+    """An object without a forecast."""
+    return f"### Plan for `{one.subject}` in `{one.namespace}`\n\n**Refused.** {_text(_sentence(one.error))}\n"
+
+
+def remarks(said: Iterable[Message]) -> str:
+    return "\n".join(_list(said)) + "\n"
 
 
 def _moves(report: Report, everything: bool) -> list[str]:

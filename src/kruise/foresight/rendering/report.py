@@ -40,3 +40,14 @@ class Report:
 
     def exists(self, move: Move) -> bool:
         return move.pod in self.pods
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """An object for which there is no forecast, since the change would be refused or something cannot be read."""
+
+    subject: str
+    kind: str
+    namespace: str
+    name: str
+    error: str

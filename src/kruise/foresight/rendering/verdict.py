@@ -26,6 +26,15 @@ class Verdict(enum.StrEnum):
     """It was still under way when the time that the forecast looks at was over."""
 
 
+RESULTS = {
+    Verdict.UNCHANGED: "unchanged",
+    Verdict.COMPLETE: "complete",
+    Verdict.STOPS: "stops as asked",
+    Verdict.STUCK: "stuck",
+    Verdict.UNFINISHED: "unfinished",
+}
+"""For people."""
+
 _DEADLOCK = "deadlock"
 _REASON_LENGTH = 120
 _DONE = {

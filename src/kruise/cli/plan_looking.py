@@ -1,0 +1,103 @@
+"""Looking ahead for a command: read, foresee, look again whether the cluster is still the same."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from kruise.admission.inventory import MUTATING
+from kruise.api.native.pod import Pod
+from kruise.cli import plan_reading
+from kruise.cli.plan_objects import Chosen
+from kruise.cli.plan_reading import Edit, Others, Situation
+from kruise.cli.session import Session, explained
+from kruise.foresight import foreseeing
+from kruise.foresight.errors import ForesightError
+from kruise.foresight.forecast import Forecast
+from kruise.foresight.playing import Bounds
+from kruise.foresight.rendering.report import Refused, Report
+from kruise.foresight.rendering.several import Plans
+from kruise.kinds import features
+from kruise.machinery.client.errors import ApiError
+from kruise.machinery.documents import Json
+from kruise.manager.options import Options
+from kruise.model.room import RoomNotReadError
+from kruise.verbs.errors import UsageError, VerbError
+from kruise.verbs.targets import Target
+
+
+class Look:
+    """How to look ahead: the same for every object that the command is about."""
+
+    def __init__(self, session: Session, options: Options, *, answer_hooks: bool, thorough: bool) -> None:
+        self._session = session
+        self._options = options
+        self._answer_hooks = answer_hooks
+        self._thorough = thorough
+        self._others = Others(session)
+
+    async def at_all(self, chosen: Chosen, edit_of: Callable[[Target], Edit]) -> Plans:
+        """An object that is refused does not keep the others from being planned."""
+        results: list[Report | Refused] = []
+        for target, manifest in chosen.planned:
+            try:
+                results.append(await self._at(target, manifest, edit_of(target)))
+            except (VerbError, ApiError) as error:
+                if chosen.is_one or isinstance(error, UsageError):
+                    raise
+                namespace = target.namespace or self._session.namespace
+                results.append(
+                    Refused(
+                        subject=str(target),
+                        kind=str(target.kind),
+                        namespace=namespace,
+                        name=target.name,
+                        error=explained(error),
+                    )
+                )
+        return Plans(results=tuple(results), skipped=chosen.skipped)
+
+    async def _at(self, target: Target, manifest: Json | None, edit: Edit) -> Report:
+        session = self._session
+        question = plan_reading.question_of(session, target, manifest, edit, features())
+        situation = await plan_reading.read(session, question, features=features(), settings=self._options)
+        refused = question.fields.refusal(target.name, situation.changed, situation.live)
+        try:
+            forecast, notes = await self._forecast(situation)
+        except ForesightError as error:
+            # An API server asks the webhooks that change objects, then checks the object itself, then asks the others.
+            is_first = any(f'"{entry.name}"' in str(error) for entry in MUTATING)
+            raise VerbError(str(error) if is_first or not refused else refused) from error
+        if refused:
+            raise VerbError(refused)
+        return Report(
+            subject=str(target),
+            forecast=forecast,
+            pods=frozenset(pod.metadata.name for pod in situation.pods),
+            is_new=situation.live is None,
+            notes=(*situation.notes, *notes),
+            drifted=await plan_reading.drifted(session, situation),
+        )
+
+    async def _forecast(self, situation: Situation) -> tuple[Forecast, tuple[str, ...]]:
+        """Only where a pod needs a node are all pods of the cluster read, for the room that they take."""
+        try:
+            return self._foreseen(situation, None), ()
+        except RoomNotReadError:
+            others = await self._others.read()
+            return self._foreseen(situation, others.pods), others.notes
+
+    def _foreseen(self, situation: Situation, elsewhere: Sequence[Pod] | None) -> Forecast:
+        return foreseeing.foresee(
+            situation.question.subject,
+            situation.key,
+            situation.changed,
+            situation.objects,
+            elsewhere=elsewhere,
+            features=features(),
+            settings=self._options,
+            now=self._session.clock.now(),
+            answer_hooks=self._answer_hooks,
+            server_version=situation.server_version,
+            bounds=Bounds(looks=sys.maxsize, passes=sys.maxsize) if self._thorough else Bounds(),
+        )

@@ -1,0 +1,90 @@
+"""Which objects a plan is about: one that is named, or those of files."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from kruise.cli.flags import Where
+from kruise.cli.session import Session
+from kruise.faces.face import Face
+from kruise.kinds import face_of, faces
+from kruise.machinery.documents import Json, name_of
+from kruise.machinery.wording import listed
+from kruise.verbs import targets
+from kruise.verbs.errors import UsageError
+from kruise.verbs.targets import Target
+
+_OBJECTS_SHOWN = 8
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    planned: tuple[tuple[Target, Json | None], ...]
+    """Objects, each with its manifest if it comes from a file."""
+    skipped: tuple[str, ...] = ()
+    """What else the files hold, as kubectl names it."""
+
+    @property
+    def is_one(self) -> bool:
+        """One object was asked for, and the answer is about it alone."""
+        return len(self.planned) == 1 and not self.skipped
+
+
+def choose(session: Session, words: tuple[str, ...], where: Where) -> Chosen:
+    """Names without files name the object; with files, they pick from what these hold."""
+    named = targets.parse(words, can_select=False).targets if words or not where.has_files else ()
+    if not where.has_files:
+        return Chosen(planned=((targets.only(named, "plan"), None),))
+    found = list(session.manifests(where))
+    if named:
+        return _picked(session, found, named, where)
+    if len(found) == 1:
+        [(origin, document)] = found
+        return Chosen(planned=((session.target_of(origin, document), document),))
+    planned = [(session.target_of(origin, one), one) for origin, one in found if _can_be_planned(origin, one)]
+    skipped = tuple(_named(one) for origin, one in found if not _can_be_planned(origin, one))
+    if not planned:
+        held = f"nothing but {listed(skipped, _OBJECTS_SHOWN)}" if skipped else "no object"
+        raise UsageError(f"{where.files_text} holds {held}. Plans are for {plannable()}")
+    return Chosen(planned=tuple(planned), skipped=skipped)
+
+
+def plannable() -> str:
+    """The kinds that can be foreseen."""
+    return ", ".join(sorted(str(face) for face in faces() if face.forecast))
+
+
+def _picked(session: Session, found: list[tuple[str, Json]], named: tuple[Target, ...], where: Where) -> Chosen:
+    known = {
+        (one.kind.resource.group_resource, one.name): (one, document)
+        for one, document in (
+            (session.target_of(origin, document), document) for origin, document in found if _face(document) is not None
+        )
+    }
+    missing = [one for one in named if (one.kind.resource.group_resource, one.name) not in known]
+    if missing:
+        held = listed([_named(document) for _, document in found], _OBJECTS_SHOWN) or "no object"
+        raise UsageError(f"{missing[0]} is not in {where.files_text}, which holds {held}")
+    return Chosen(planned=tuple(known[one.kind.resource.group_resource, one.name] for one in named))
+
+
+def _can_be_planned(origin: str, document: Json) -> bool:
+    if not document.get("kind") or not document.get("apiVersion"):
+        raise UsageError(f"{origin} holds an object without kind or apiVersion")
+    face = _face(document)
+    return face is not None and bool(face.forecast)
+
+
+def _face(document: Json) -> Face | None:
+    return face_of(_group(document), str(document.get("kind")))
+
+
+def _group(document: Json) -> str:
+    return str(document.get("apiVersion", "")).rpartition("/")[0]
+
+
+def _named(document: Json) -> str:
+    """As kubectl names it: `service/web`, `ingress.networking.k8s.io/web`."""
+    group = _group(document)
+    kind = str(document.get("kind", "?")).lower()
+    return f"{kind}{'.' if group else ''}{group}/{name_of(document) or '?'}"

@@ -1,0 +1,91 @@
+"""Several plans at once, as files hold several workloads: one after the other, and what is to be said of all."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from kruise.foresight.rendering import data, lines, markdown
+from kruise.foresight.rendering.report import Refused, Report
+from kruise.foresight.rendering.tables import Message
+from kruise.foresight.rendering.verdict import RESULTS, Verdict, verdict_of
+
+SCHEMA = "kruise.plans/v1"
+REFUSED = "refused"
+_BY_BADNESS = (Verdict.STUCK, Verdict.UNFINISHED, Verdict.STOPS, Verdict.COMPLETE, Verdict.UNCHANGED)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Plans:
+    results: tuple[Report | Refused, ...]
+    skipped: tuple[str, ...] = ()
+    """Objects of other kinds that the files hold, as kubectl names them."""
+
+    @property
+    def reports(self) -> tuple[Report, ...]:
+        return tuple(one for one in self.results if isinstance(one, Report))
+
+    @property
+    def is_refused(self) -> bool:
+        return len(self.reports) < len(self.results)
+
+    @property
+    def worst(self) -> Verdict:
+        """Of the plans that there are."""
+        return min((verdict_of(one.forecast) for one in self.reports), key=_BY_BADNESS.index, default=Verdict.UNCHANGED)
+
+
+def heading(plans: Plans, place: int) -> str:
+    return f"{place + 1} of {len(plans.results)}: {plans.results[place].subject}"
+
+
+def error(refused: Refused) -> Message:
+    return Message(title="Error", code="", text=refused.error)
+
+
+def remarks(plans: Plans) -> list[Message]:
+    """What is to be said of all of them."""
+    found = [Message(title="Not looked at", code="", text=", ".join(plans.skipped))] if plans.skipped else []
+    if len(plans.reports) > 1:
+        text = "each plan is made for itself: room on nodes that another one takes is not counted"
+        found.append(Message(title="Note", code="", text=text))
+    return found
+
+
+def texts(plans: Plans, *, everything: bool = False) -> list[str]:
+    found: list[str] = []
+    for place, result in enumerate(plans.results):
+        found.append(f"== {heading(plans, place)} ==")
+        found += lines.lines(result, everything=everything) if isinstance(result, Report) else [str(error(result))]
+        found.append("")
+    found += map(str, remarks(plans))
+    if len(plans.results) > 1:
+        found.append(f"Result of all: {REFUSED if plans.is_refused else RESULTS[plans.worst]}")
+    return found
+
+
+def as_markdown(plans: Plans, *, everything: bool = False) -> str:
+    parts = [
+        markdown.markdown(one, everything=everything) if isinstance(one, Report) else markdown.refused(one)
+        for one in plans.results
+    ]
+    said = remarks(plans)
+    return "\n".join([*parts, markdown.remarks(said)] if said else parts)
+
+
+def as_data(plans: Plans) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "verdict": REFUSED if plans.is_refused else plans.worst.value,
+        "items": [data.as_data(one) if isinstance(one, Report) else _refused(one) for one in plans.results],
+        "notLookedAt": list(plans.skipped),
+    }
+
+
+def _refused(one: Refused) -> dict[str, Any]:
+    return {
+        "schema": data.SCHEMA,
+        "object": {"kind": one.kind, "namespace": one.namespace, "name": one.name},
+        "verdict": REFUSED,
+        "error": one.error,
+    }
