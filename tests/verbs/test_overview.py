@@ -1,4 +1,4 @@
-"""Pods by revision and state, waves, and what `describe rollout` shows."""
+"""Pods by revision and state, and what `describe rollout` shows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kruise.faces.native import DAEMON_SET, DEPLOYMENT, SERVICE, STATEFUL_SET
-from kruise.verbs import history, overview, podstates, waves
+from kruise.verbs import history, overview, podstates
 from kruise.verbs.errors import VerbError
 from kruise.verbs.podstates import PodState, Side
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
@@ -64,19 +64,6 @@ def test_pods_of_a_deployment_belong_to_its_replicasets() -> None:
     pods = [pod("a", owner="rs-1"), pod("b", owner="rs-2"), pod("c", owner="rs-9")]
     found = podstates.states(DEPLOYMENT, document, pods, revisions)
     assert [(one.name, one.is_new) for one in found] == [("b", True), ("a", False)]
-
-
-def test_waves_are_pods_that_begin_together() -> None:
-    """Two pods at once, then a third: two waves. A pod that moves again belongs to the later wave."""
-    moving = {name: states(pod(name, ready=False))[0] for name in ("a", "b", "c")}
-    done = {name: states(pod(name))[0] for name in ("a", "b", "c")}
-    seen = waves.observe(waves.Waves(), [moving["a"]], 10.0)
-    seen = waves.observe(seen, [moving["a"], moving["b"]], 10.5)
-    seen = waves.observe(seen, [done["a"], moving["b"]], 13.0)
-    seen = waves.observe(seen, [done["a"], done["b"], moving["c"]], 14.0)
-    assert (seen.count, seen.members(1), seen.members(2), seen.moving) == (2, ("a", "b"), ("c",), frozenset({"c"}))
-    again = waves.observe(seen, [moving["a"], moving["c"]], 20.0)
-    assert (again.count, again.of["a"]) == (3, 3)
 
 
 def test_describing_a_cloneset() -> None:

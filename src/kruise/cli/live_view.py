@@ -9,13 +9,13 @@ from rich.text import Text
 
 from kruise.cli.drawn_tables import fitting_columns
 from kruise.cli.following import Seen
-from kruise.faces.progress import Phase, Progress
+from kruise.faces.progress import Phase, Progress, number
 from kruise.foresight.rendering.words import bar
 from kruise.machinery.ages import age
 from kruise.machinery.clock import Clock
-from kruise.verbs import waves
 from kruise.verbs.overview import Overview
 from kruise.verbs.podstates import PodState, Side
+from kruise.verbs.waves import Waves
 
 _MARKS = {Side.DONE: ("●", "green"), Side.MOVING: ("◐", "yellow"), Side.OLD: ("○", "dim")}
 _ORDER = (Side.MOVING, Side.DONE, Side.OLD)
@@ -35,7 +35,7 @@ class LiveView:
     def __init__(self, clock: Clock, console: Console | None = None) -> None:
         self._clock = clock
         self._began = clock.monotonic()
-        self._waves = waves.Waves()
+        self._waves = Waves()
         self._seen: Seen | None = None
         self._trouble = ""
         self._console = console or Console()
@@ -46,7 +46,12 @@ class LiveView:
     def show(self, seen: Seen) -> None:
         self._seen = seen
         if seen.view is not None:
-            self._waves = waves.observe(self._waves, seen.view.pods, self._clock.monotonic())
+            self._waves.observe(
+                seen.view.pods,
+                self._clock.now(),
+                wanted=seen.progress.wanted,
+                min_ready_seconds=number(seen.document, "spec", "minReadySeconds"),
+            )
         self._draw()
 
     def tick(self) -> None:
@@ -76,9 +81,12 @@ class LiveView:
         parts: list[RenderableType] = [head, *self._bar(progress), Text(progress.message, style)]
         kept = progress.wanted - progress.expected
         if kept > 0:
-            parts.append(Text(f"{kept} pods stay at an older revision: the partition keeps them", "dim"))
+            stay = "1 pod stays at an older revision: the partition keeps it"
+            if kept > 1:
+                stay = f"{kept} pods stay at an older revision: the partition keeps them"
+            parts.append(Text(stay, "dim"))
         if self._waves.count:
-            parts.append(Text(self._wave_line()))
+            parts.append(Text(self._wave_line(view)))
         if self._trouble:
             parts.append(Text(self._trouble, "red"))
         parts.append(self._pods(view))
@@ -99,10 +107,10 @@ class LiveView:
             return [drawn_line, Text(figures)]
         return [drawn_line.append(f" {figures}")]
 
-    def _wave_line(self) -> str:
-        moving = [name for name in self._waves.members(self._waves.count) if name in self._waves.moving]
-        done = len(self._waves.members(self._waves.count)) - len(moving)
-        return f"wave {self._waves.count}: {len(moving)} moving, {done} done"
+    def _wave_line(self, view: Overview) -> str:
+        members = self._waves.members(self._waves.count)
+        moving = sum(pod.side is Side.MOVING for pod in view.pods if pod.name in members)
+        return f"wave {self._waves.count}: {moving} moving, {len(members) - moving} done"
 
     def _pods(self, view: Overview) -> Table:
         room = max(self._console.size.height - _FRAME_LINES, 3)

@@ -8,9 +8,7 @@ in order, knows nothing of plans, and counts:
 * A pod *comes* when it is created. It is the successor of the pod that went first and has none yet. One above the
   wanted number of pods is there for a pod that goes later (surge). Any other is *created* for its own sake.
 
-A wave is what begins without waiting for each other: a move opens the next wave if a pod that moved or came in the
-present one has become available since. So a wave does not depend on small differences between pods, as long as they
-are shorter than a pod's update takes.
+Moves are counted in waves, see `kruise.faces.waves`.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ from typing import Any
 
 from kruise.api.native.pod import Pod, is_active
 from kruise.faces.forecast import ForecastFacts
+from kruise.faces.waves import WaveCount
 from kruise.foresight.forecast import How, Move
 from kruise.inplace import keys
 from kruise.machinery.revision_names import short_hash
@@ -85,15 +84,11 @@ class Watcher:
         self._happenings: list[_Happening] = []
         self._vacancies: deque[_Happening] = deque()
         self._extras: deque[_Happening] = deque()
-        self._wave = 0
-        self._in_wave: set[str] = set()
-        """Uids of pods that moved or came in the present wave."""
+        self._waves = WaveCount()
         self._places: list[int] = []
         """For each wave, where in the counts it begins."""
-        self._is_over = False
-        """A pod of the present wave has become available."""
         self._over_at = 0
-        """The place in the counts at which it did."""
+        """The place in the counts at which a pod of the present wave has become available."""
         self._there = 0
         self._available = 0
         self._counts = [0]
@@ -173,8 +168,8 @@ class Watcher:
         self.last_change = self._seconds(now)
         if serves:
             found.ups.append(self.last_change)
-            if not self._is_over and uid in self._in_wave:
-                self._is_over, self._over_at = True, len(self._counts) - 1
+            if self._waves.serves(uid):
+                self._over_at = len(self._counts) - 1
         else:
             found.fell = len(self._counts) - 1
 
@@ -182,16 +177,13 @@ class Watcher:
         self, how: How, found: _Seen, now: datetime, reason: str, *, before: str = "", was_available: bool | None = None
     ) -> None:
         self.last_change = at = self._seconds(now)
-        if self._is_over or not self._places:
+        if self._waves.begins():
             # A pod may have ceased to serve just before it moved: that belongs to this wave, not to the one before.
             lately = not found.is_available and found.fell > self._over_at
             self._places.append(found.fell if lately else max(len(self._counts) - 1, 0))
-            self._wave += 1
-            self._in_wave.clear()
-            self._is_over = False
         uid = found.pod.metadata.uid
         if how is not How.DELETE:
-            self._in_wave.add(uid)
+            self._waves.joins(uid)
         happening = _Happening(
             how=how,
             at=at,
@@ -200,7 +192,7 @@ class Watcher:
             revision=_revision(found.pod),
             before=before or _revision(found.pod),
             reason=reason,
-            wave=self._wave,
+            wave=self._waves.times,
             was_available=found.is_available if was_available is None else was_available,
         )
         self._happenings.append(happening)

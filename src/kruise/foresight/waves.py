@@ -1,8 +1,4 @@
-"""Waves of a rollout: moves that begin together, none of which waits for another to become available.
-
-`kruise.foresight.watching` says which happenings belong together; here they are numbered. Times in which pods only
-come as successors, such as the first pods of a surge, are no wave of their own.
-"""
+"""The waves of a rollout (`kruise.faces.waves`): what `kruise.foresight.watching` saw, numbered."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from kruise.api.meta import controller_of
 from kruise.api.native.container_reasons import GOING_WELL, NO_IMAGE, NO_START
-from kruise.api.native.pod import ContainerStatus, Pod, condition, is_ready
+from kruise.api.native.pod import ContainerStatus, Pod, condition, is_ready, ready_since
 from kruise.faces.face import Face, History
 from kruise.inplace import keys
 from kruise.machinery.documents import Json, uid_of, value_at
@@ -47,12 +47,13 @@ class PodState:
     restarts: int
     node: str
     created: datetime | None
+    ready_since: datetime | None = None
     message: str = ""
 
     def as_data(self) -> dict[str, Any]:
         """For programs."""
         data = dataclasses.asdict(self)
-        del data["created"]
+        del data["created"], data["ready_since"]
         return data | {"updated": data.pop("is_new"), "ready": data.pop("is_ready")}
 
     @property
@@ -111,17 +112,19 @@ def _label(pod: Pod) -> str:
 
 def _state(pod: Pod, revision: int, is_new: bool) -> PodState:
     word, message = _word(pod)
+    ready, since = ready_since(pod)
     statuses = pod.status.container_statuses
     return PodState(
         name=pod.metadata.name,
         revision=revision,
         is_new=is_new,
-        is_ready=is_ready(pod),
+        is_ready=ready,
         state=word,
         containers=f"{sum(one.ready for one in statuses)}/{len(pod.spec.containers)}",
         restarts=sum(one.restart_count for one in statuses),
         node=pod.spec.node_name,
         created=pod.metadata.creation_timestamp,
+        ready_since=since,
         message=message,
     )
 
