@@ -158,7 +158,7 @@ def test_an_image_change_of_a_live_object(kruise: Kruise) -> None:
         "Plan:  cloneset.apps.kruise.io/web in namespace default",
         "Result:  stops as asked",
         "Summary:  4 pods in 2 waves: 4 updated in place; then it stops, after about T: "
-        "partition keeps 1 pods at their old revision",
+        "partition keeps 1 pod at its old revision",
         'Change:  spec.template.spec.containers[main].image: "nginx:1.25" -> "nginx:1.26"',
         "Revision:  web-HASH -> web-HASH",
         "Available:  5 before, 3 at worst (at least 3 promised), 5 after",
@@ -179,7 +179,7 @@ def test_an_image_change_of_a_live_object(kruise: Kruise) -> None:
         "web-ID  2  in-place  T  T  image of main changes",
         "web-ID  2  in-place  T  T  image of main changes",
         "",
-        "Stops (partition): after T: partition keeps 1 pods at their old revision [web-ID] "
+        "Stops (partition): after T: partition keeps 1 pod at its old revision [web-ID] "
         "-> lower updateStrategy.rollingUpdate.partition",
     ]
 

@@ -166,7 +166,7 @@ def test_a_deployment(kruise: Kruise) -> None:
     assert read(kruise, "deploy", "api")["spec"]["template"]["spec"]["containers"][0]["name"] == "main"
     assert kruise.ok("rollout", "restart", "deploy/api") == ["deployment.apps/api restarted"]
     data = json.loads("\n".join(kruise.ok("describe", "rollout", "deploy/api", "-o", "json")))
-    assert data["settings"]["Max Surge"] == "25% (1 pods)"
+    assert data["settings"]["Max Surge"] == "25% (1 pod)"
 
 
 def test_a_native_statefulset_and_a_daemonset(kruise: Kruise) -> None:

@@ -60,7 +60,7 @@ def test_a_rollout_that_hangs(kruise: Kruise) -> None:
     assert re.sub(r", \d+s ago", "", lines[1]) == "from the last decision of the manager of the local cluster"
     assert lines[3:] == [
         "2 pods are stuck: web-ID, web-ID",
-        "  maxUnavailable 1 allows 1 unavailable pods; used up by web-ID [max-unavailable]",
+        "  maxUnavailable 1 allows 1 unavailable pod; used up by web-ID [max-unavailable]",
         "  └ web-ID:",
         "      container main still runs docker.io/library/nginx:1.25 [updating]",
         "      container main cannot get its image nginx:missing: docker.io/library/nginx:missing: not found "

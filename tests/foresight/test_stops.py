@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from kruise.api.native.pod import Pod
 from kruise.foresight.forecast import Forecast, How
 from kruise.foresight.playing import Bounds
-from tests.foresight.scenes import Scene, broken, codes, manifest, sizes
+from kruise.machinery.times import format_time
+from tests.foresight.scenes import Scene, broken, codes, manifest, sizes, with_status
 
 HOOK = {"example.com/hooked": "true"}
 
@@ -114,6 +117,30 @@ def test_broken_pods_use_up_the_limit() -> None:
     assert "broken" in codes(forecast.warnings)
     down = f"pods that are down now stay down until they are changed: {scene.names[0]}, {scene.names[3]}"
     assert down in forecast.assumptions
+
+
+def test_one_broken_pod_is_spoken_of_as_one() -> None:
+    scene = Scene.of(manifest(5, rolling={"maxUnavailable": 2}))
+    scene = scene.with_pods(lambda pod, place: broken(pod) if place == 0 else pod)
+    assert _message(scene.foresee(image="nginx:2"), "broken") == (
+        f"1 pod does not serve already and uses up 1 of the 2 that maxUnavailable allows: {scene.names[0]}"
+    )
+
+
+def test_a_pod_that_waits_for_min_ready_seconds_is_not_broken() -> None:
+    scene = Scene.of(manifest(3, minReadySeconds=60))
+
+    def fresh(pod: Pod, place: int) -> Pod:
+        lately = format_time(scene.now - timedelta(seconds=10))
+        conditions = [
+            {"type": item.type, "status": item.status, "lastTransitionTime": lately} for item in pod.status.conditions
+        ]
+        return with_status(pod, {"conditions": conditions})
+
+    forecast = scene.with_pods(fresh).foresee(image="nginx:2")
+    assert forecast.available_before == 0
+    assert forecast.is_complete
+    assert "broken" not in codes(forecast.warnings)
 
 
 def test_broken_pods_that_the_partition_keeps_block_the_others() -> None:

@@ -94,7 +94,7 @@ def test_describing_a_cloneset() -> None:
         "(the CloneSet is paused: kruise rollout resume lets it go on)",
         "Strategy:         RollingUpdate, InPlaceIfPossible",
         "Partition:        40% (2 pods)",
-        "Max Unavailable:  20% (1 pods)",
+        "Max Unavailable:  20% (1 pod)",
         "Max Surge:        0",
         "In-Place Grace:   5s",
         "Hooks:            inPlaceUpdate, preDelete",
@@ -131,7 +131,7 @@ def test_describing_a_cloneset() -> None:
             {
                 "Strategy": "RollingUpdate",
                 "Max Unavailable": "25% (0 pods)",
-                "Max Surge": "25% (1 pods)",
+                "Max Surge": "25% (1 pod)",
                 "Progress Deadline": "600s",
             },
         ),

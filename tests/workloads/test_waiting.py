@@ -141,7 +141,7 @@ def test_a_condition_comes_when_a_pod_is_stuck_and_goes_with_it() -> None:
     assert status is not None
     [condition] = status["conditions"]
     assert (condition["type"], condition["status"], condition["reason"]) == ("Waiting", "True", "MaxUnavailable")
-    assert "web-b: maxUnavailable 1 allows 1 unavailable pods; used up by web-a" in condition["message"]
+    assert "web-b: maxUnavailable 1 allows 1 unavailable pod; used up by web-a" in condition["message"]
     # From now on nothing is written, and nobody has to look again.
     plan, again = concluded(later(second, 60, status))
     assert (plan.wakes, again) == ((), None)

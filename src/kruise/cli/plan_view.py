@@ -14,6 +14,7 @@ from kruise.foresight.rendering.several import Plans
 from kruise.foresight.rendering.tables import Message, WaveRow
 from kruise.foresight.rendering.verdict import RESULTS, Verdict, headline, verdict_of
 from kruise.foresight.rendering.words import bar
+from kruise.machinery.wording import plural
 
 _STYLES = {
     Verdict.UNCHANGED: "dim",
@@ -61,7 +62,7 @@ def draw(report: Report, *, everything: bool = False, console: Console | None = 
                 console.print()
                 console.print(_table(tables.POD_TITLES, pods, console, how=2))
         else:
-            console.print(Text(f"{len(forecast.moves)} pods change; -v lists them", "dim"))
+            console.print(Text(f"{plural(len(forecast.moves), 'pod', 'changes', 'change')}; -v lists them", "dim"))
     said = [
         *tables.stops(report),
         *tables.staying(report, everything=everything),

@@ -7,6 +7,7 @@ from typing import Any
 from kruise.faces.face import Setting
 from kruise.machinery.documents import Json, value_at
 from kruise.machinery.intorpercent import IntOrPercentError, scaled
+from kruise.machinery.wording import plural
 
 
 def deployment(document: Json) -> list[Setting]:
@@ -48,4 +49,4 @@ def _share(value: Any, total: int, *, round_up: bool) -> str:
         count = scaled(value, total, round_up=round_up)
     except IntOrPercentError:
         return str(value)
-    return str(value) if str(value) == str(count) else f"{value} ({count} pods)"
+    return str(value) if str(value) == str(count) else f"{value} ({plural(count, 'pod')})"

@@ -115,7 +115,7 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
             before=live,
             after=scene.wanted,
             replicas=replicas,
-            down=scene.down_before,
+            broken=scene.broken_before,
             refusals=frozenset(words.refusals),
             dropped=tuple(playing.dropped),
             admission=scene.admission_warnings,

@@ -21,6 +21,7 @@ from kruise.foresight.playing import Bounds, Playing
 from kruise.foresight.subjects import facts_of
 from kruise.foresight.watching import Watcher
 from kruise.machinery import codec
+from kruise.model import podstates
 from kruise.model.agent import has_agent
 from kruise.model.nodes import Nodes
 from kruise.model.room import EndlessRoom, NodeRoom, Room, RoomNotRead
@@ -57,7 +58,8 @@ class Stage:
     """Pods that are wanted."""
     replicas_before: int
     pods_before: tuple[Pod, ...]
-    down_before: tuple[str, ...]
+    broken_before: tuple[str, ...]
+    """Names of those that did not serve, and of which nothing says that they are about to."""
     available_before: int
     has_looked_for_room: bool
     """False: every pod is taken to find a node."""
@@ -136,7 +138,7 @@ def stage(
         replicas=replicas,
         replicas_before=kind.wanted(live, around) if live is not None else 0,
         pods_before=tuple(pods),
-        down_before=_down(kind, wanted, pods, now),
+        broken_before=_broken(kind, pods, now),
         available_before=watcher.available,
         has_looked_for_room=NODES in objects,
         admission_warnings=tuple(gatekeeper.warnings),
@@ -159,6 +161,15 @@ def _key(obj: Any) -> Key:
 def _down(kind: ForecastFacts, subject: Any, pods: Sequence[Pod], now: datetime) -> tuple[str, ...]:
     seconds = kind.min_ready_seconds(subject)
     return tuple(pod.metadata.name for pod in pods if is_active(pod) and not kind.serves(pod, seconds, now))
+
+
+def _broken(kind: ForecastFacts, pods: Sequence[Pod], now: datetime) -> tuple[str, ...]:
+    """Who is ready and waits for minReadySeconds is well, and who began lately may be."""
+    return tuple(
+        pod.metadata.name
+        for pod in pods
+        if is_active(pod) and not kind.serves(pod, 0, now) and not podstates.is_hopeful(pod, now)
+    )
 
 
 def _wanted(

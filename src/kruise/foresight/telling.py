@@ -140,11 +140,10 @@ def _without_node(homeless: Mapping[str, str], at: float) -> Iterator[Stop]:
     for name, why in homeless.items():
         groups.setdefault(why, []).append(name)
     for why, names in groups.items():
-        find = "finds" if len(names) == 1 else "find"
         yield Stop(
             meaning=UNSCHEDULED,
             at=at,
-            message=f"{plural(len(names), 'pod')} {find} no node: {why}",
+            message=f"{plural(len(names), 'pod', 'finds', 'find')} no node: {why}",
             remedy=_MAKE_ROOM,
             pods=tuple(names),
         )

@@ -16,7 +16,7 @@ from kruise.foresight.forecast import Forecast, How, Warning
 from kruise.machinery import codec
 from kruise.machinery.intorpercent import IntOrPercentError, is_percent, percentage
 from kruise.machinery.revisions import DEFAULT_HISTORY_LIMIT
-from kruise.machinery.wording import listed
+from kruise.machinery.wording import listed, plural
 from kruise.workloads.shared import causes
 
 _SURPRISE = Fraction(1, 10)
@@ -34,8 +34,8 @@ class Facts:
     """The subject as it would be."""
     replicas: int
     """Pods that are wanted."""
-    down: tuple[str, ...]
-    """Names of its pods that do not serve now."""
+    broken: tuple[str, ...]
+    """Names of its pods that do not serve now, and are not about to."""
     refusals: frozenset[str]
     """Why pods cannot be changed in place."""
     dropped: tuple[str, ...]
@@ -77,7 +77,7 @@ def _deadlock(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
     held = [stop for stop in forecast.stops if stop.is_last and limit is not None and stop.meaning.field == limit.path]
     if not held or limit is None:
         return
-    waiting = f"{sum(len(stop.pods) for stop in held)} pods never get their turn"
+    waiting = f"{plural(sum(len(stop.pods) for stop in held), 'pod', 'never gets its', 'never get their')} turn"
     surge = facts.limits.surge
     if limit.pods == 0:
         extra = "" if surge is None or surge.pods == 0 else f", and maxSurge adds {surge.pods}"
@@ -108,7 +108,7 @@ def _rounding(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
         if abs(amount.pods - exact) > exact * _SURPRISE:
             yield Warning(
                 code="rounding",
-                message=f"{_name(amount)} {amount.given} of {replicas} pods is {float(exact):g}, taken as"
+                message=f"{_name(amount)} {amount.given} of {plural(replicas, 'pod')} is {float(exact):g}, taken as"
                 f" {amount.pods}",
                 remedy=f"write {amount.path} as a number if you mean another one",
             )
@@ -134,10 +134,9 @@ def _recreated(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
         return
     reasons = Counter(move.why for move in forecast.moves if move.how is How.RECREATE and move.why in facts.refusals)
     for why, count in reasons.items():
-        pods = "1 pod is" if count == 1 else f"{count} pods are"
         yield Warning(
             code="recreate",
-            message=f"{pods} rebuilt although the policy is {policy}: {why}",
+            message=f"{plural(count, 'pod', 'is', 'are')} rebuilt although the policy is {policy}: {why}",
             remedy="leave that field as it is to have the pods changed in place",
         )
 
@@ -149,8 +148,9 @@ def _surge(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
         extra = forecast.most_pods - forecast.replicas
         yield Warning(
             code="surge",
-            message=f"maxSurge makes {extra} more pods for a while, although {in_place} are changed in place; which of"
-            " the old pods go instead depends on who becomes available first",
+            message=f"maxSurge makes {plural(extra, 'more pod')} for a while,"
+            f" although {plural(in_place, 'pod', 'is', 'are')}"
+            " changed in place; which of the old pods go instead depends on who becomes available first",
             remedy="set maxSurge to 0 if pods that restart in place need no stand-in",
         )
 
@@ -158,14 +158,15 @@ def _surge(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
 def _broken(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
     limit = facts.limits.unavailable
     waits = forecast.waves or any(stop.meaning == causes.MAX_UNAVAILABLE for stop in forecast.stops)
-    if not facts.down or limit is None or not limit.pods or not waits or _template_is_same(forecast):
+    if not facts.broken or limit is None or not limit.pods or not waits or _template_is_same(forecast):
         return
-    used = min(len(facts.down), limit.pods)
+    count = len(facts.broken)
+    use = plural(count, "pod", "does not serve already and uses", "do not serve already and use")
     yield Warning(
         code="broken",
-        message=f"{len(facts.down)} pods do not serve already and use up {used} of the {limit.pods} that"
-        f" {_name(limit)} allows: {listed(facts.down)}",
-        remedy="the rollout goes faster once they are repaired",
+        message=f"{use} up {min(count, limit.pods)} of the {limit.pods} that {_name(limit)} allows:"
+        f" {listed(facts.broken)}",
+        remedy=f"the rollout goes faster once {'it is' if count == 1 else 'they are'} repaired",
     )
 
 
@@ -189,7 +190,8 @@ def _standing_still(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
     elif limits.partition is not None and limits.partition.pods >= replicas > 0:
         yield Warning(
             code=causes.PARTITION.code,
-            message=f"partition {limits.partition.given} keeps all {replicas} pods at their revision",
+            message=f"partition {limits.partition.given} keeps"
+            f" {'the only pod at its' if replicas == 1 else f'all {replicas} pods at their'} revision",
             remedy=f"lower {limits.partition.path} to let pods go on",
         )
 
@@ -211,7 +213,8 @@ def _availability(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
     if allowed is not None and forecast.fewest_available < min(allowed, forecast.available_before):
         yield Warning(
             code="availability",
-            message=f"only {forecast.fewest_available} pods serve at the lowest point, {allowed} are promised",
+            message=f"only {plural(forecast.fewest_available, 'pod', 'serves', 'serve')} at the lowest point,"
+            f" {allowed} {'is' if allowed == 1 else 'are'} promised",
             remedy="see the waves",
         )
 

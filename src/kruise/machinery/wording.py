@@ -15,9 +15,10 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(names[:most]) + rest
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 pod`, `2 pods`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def plural(count: int, noun: str, one: str = "", many: str = "") -> str:
+    """`1 pod`, `2 pods`; with a verb for each: `1 pod is`, `2 pods are`."""
+    text, verb = (f"{count} {noun}", one) if count == 1 else (f"{count} {noun}s", many)
+    return f"{text} {verb}" if verb else text
 
 
 def shortened(text: str, longest: int) -> str:

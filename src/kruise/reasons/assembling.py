@@ -16,6 +16,7 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import evolve
 from kruise.machinery.documents import Json, name_of, namespace_of, value_at
 from kruise.machinery.revision_names import is_revision
+from kruise.machinery.wording import plural
 from kruise.reasons import causes, native
 from kruise.reasons.decision import Decision, Step
 from kruise.reasons.diagnosis import NOTHING_KNOWN, Place, Surroundings, diagnose
@@ -182,7 +183,7 @@ class _Assembling:
         creates = [step for step in decision.steps if step.verb == Verb.CREATE.value]
         to_come = [step for step in creates if step.about.name not in self._pods]
         if to_come and not self._facts.manager.is_down:
-            message = f"{_count(len(to_come))} about to be created: {to_come[0].reason}"
+            message = f"{plural(len(to_come), 'pod', 'is', 'are')} about to be created: {to_come[0].reason}"
             self._add(OBJECT, (self._own(causes.CREATING, message),))
         for step in decision.steps:
             pod = self._pods.get(step.about.name)
@@ -270,7 +271,9 @@ class _Assembling:
             return
         # A pod that is to take over claims waits for its predecessor, which has its name.
         before = tuple(name for name, links in self._links.items() if links and name not in self._counted)
-        link = self._own(causes.CREATING, f"{_count(missing)} missing; created as soon as nothing is in the way")
+        link = self._own(
+            causes.CREATING, f"{plural(missing, 'pod', 'is', 'are')} missing; created as soon as nothing is in the way"
+        )
         yield evolve(link, leads_to=tuple(name for name in before if name != OBJECT))
 
     def _add_forgotten(self) -> None:
@@ -349,10 +352,6 @@ def _joined(name: str, planned: list[Link], found: tuple[Link, ...]) -> Iterator
         if is_on_its_way and link.act is not Act.SOMEBODY:
             continue
         yield link
-
-
-def _count(number: int) -> str:
-    return "1 pod is" if number == 1 else f"{number} pods are"
 
 
 def _remedy_of(message: str, place: Place) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kruise.machinery.ages import age
 from kruise.machinery.causes import Act
 from kruise.machinery.codec import Struct
-from kruise.machinery.wording import listed
+from kruise.machinery.wording import listed, plural
 from kruise.reasons.links import OBJECT, Answer, Link, PodPlace, Source
 
 GROUPS = 8
@@ -91,7 +91,10 @@ def answer_lines(answer: Answer) -> list[str]:
         above |= {OBJECT} & set(group.pods)
     if len(shown) > GROUPS:
         left = sum(len(group.pods) for group in shown[GROUPS:])
-        lines += ["", f"and {left} more pods with {len(shown) - GROUPS} other causes: -o json tells them all"]
+        lines += [
+            "",
+            f"and {plural(left, 'more pod')} with {plural(len(shown) - GROUPS, 'other cause')}: -o json tells them all",
+        ]
     if answer.remarks:
         lines += ["", *(f"note: {remark.message}" for remark in answer.remarks)]
     return lines
@@ -158,7 +161,7 @@ def _below(
         yield from _chain(answer, group.links, f"{indent}    ", seen | set(group.pods), above, depth + 1)
     if len(found) > _BELOW:
         left = sum(len(group.pods) for group in found[_BELOW:])
-        yield f"{indent}└ and {left} more pods with other causes"
+        yield f"{indent}└ and {plural(left, 'more pod')} with other causes"
 
 
 def _advice(link: Link) -> str:

@@ -218,7 +218,7 @@ def test_specified_pods_go_as_the_budget_allows() -> None:  # CS-78, CS-83
     step = scaled(pods, rolling={"maxUnavailable": 1})
     assert names(step, Verb.DELETE) == ["web-a"]
     assert causes(step) == {"web-b": "deletion-budget"}
-    assert "maxUnavailable 1 lets 1 ready pods" in step.held[0].causes[0].message
+    assert "maxUnavailable 1 lets 1 ready pod " in step.held[0].causes[0].message
     assert step.touched == {"web-a"}
     assert step.phase is not None
     assert not step.phase.slow_start

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kruise.foresight.rendering import tables
 from kruise.foresight.rendering.report import Report
 from kruise.foresight.rendering.verdict import RESULTS, headline, verdict_of
-from kruise.machinery.wording import table
+from kruise.machinery.wording import plural, table
 
 _WIDTH = 13
 
@@ -41,4 +41,4 @@ def _parts(report: Report, everything: bool) -> list[str]:
     if everything or moves <= tables.MOVES_LISTED:
         pods = tables.pod_rows(report, everything=everything)
         return [*found, "", *table(tables.POD_TITLES, pods)] if pods else found
-    return [*found, "", f"{moves} pods change; -v lists them"]
+    return [*found, "", f"{plural(moves, 'pod', 'changes', 'change')}; -v lists them"]

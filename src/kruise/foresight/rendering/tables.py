@@ -137,7 +137,7 @@ def wave_rows(report: Report, *, everything: bool = False) -> list[WaveRow]:
             "",
             str(worst),
             counts_text(move for wave in hidden for move in wave.moves),
-            f"{len(hidden)} more waves",
+            plural(len(hidden), "more wave"),
         ),
         available=None,
     )
@@ -249,7 +249,9 @@ def staying(report: Report, *, everything: bool = False) -> list[Message]:
     ]
     if everything or len(found) <= _STAYING_SHOWN:
         return found
-    hidden = Message(title="Stays", code="", text=f"{len(found) - _STAYING_SHOWN} more groups of pods; -v shows all")
+    hidden = Message(
+        title="Stays", code="", text=f"{plural(len(found) - _STAYING_SHOWN, 'more group')} of pods; -v shows all"
+    )
     return [*found[:_STAYING_SHOWN], hidden]
 
 

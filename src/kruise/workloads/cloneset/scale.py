@@ -18,7 +18,7 @@ from kruise.machinery import ownership
 from kruise.machinery import plan as plans
 from kruise.machinery.pending import CREATION
 from kruise.machinery.plan import Chain, EventNote, EventType, Held, OnError, Phase, Target, Urgency
-from kruise.machinery.wording import listed
+from kruise.machinery.wording import listed, plural
 from kruise.workloads.cloneset.causes import DELETION_BUDGET, PREPARING_DELETE
 from kruise.workloads.cloneset.claims import claims_by_id, delete_claim, hand_over, id_of, mark_for_deletion
 from kruise.workloads.cloneset.creation import create_pods
@@ -204,7 +204,9 @@ class _Scaling:
             topologies=topology_keys(situation.templates[situation.update.metadata.name]),
             node_labels=situation.snapshot.node_labels,
         )
-        reason = f"{len(self._facts)} pods are there, {situation.replicas + numbers.surge} are wanted"
+        wanted = situation.replicas + numbers.surge
+        there = plural(len(self._facts), "pod", "is there", "are there")
+        reason = f"{there}, {wanted} {'is' if wanted == 1 else 'are'} wanted"
         self._delete(self._within_budget(chosen), reason)
         return bool(self._chains)
 
@@ -266,7 +268,9 @@ class _Scaling:
         have = sum(not (self._excludes_preparing_delete and facts.is_preparing_delete) for facts in self._facts)
         replicas, surge = self._situation.replicas, self._numbers.surge
         extra = f" and {surge} more while pods are replaced" if surge else ""
-        return f"{have} of {replicas} pods are there" if have < replicas else f"{replicas} pods are wanted{extra}"
+        if have < replicas:
+            return f"{have} of {replicas} pods are there"
+        return f"{plural(replicas, 'pod', 'is', 'are')} wanted{extra}"
 
     def _limited(self) -> None:
         numbers, limits = self._numbers, self._situation.limits
@@ -274,8 +278,9 @@ class _Scaling:
         self._events.append(EventNote(reason="ScaleUpLimited", message=message, type=EventType.WARNING))
         blockers = [facts.name for facts in self._facts if not facts.is_available]
         cause = causes.SCALE_LIMIT.cause(
-            f"{numbers.up} pods are missing, scaleStrategy.maxUnavailable {limits.scale_max_unavailable} lets"
-            f" {numbers.limit} be created now; not available: {_listed(blockers)}",
+            f"{plural(numbers.up, 'pod', 'is', 'are')} missing,"
+            f" scaleStrategy.maxUnavailable {limits.scale_max_unavailable} lets {numbers.limit} be created now;"
+            f" not available: {_listed(blockers)}",
             details={"missing": numbers.up, "limit": numbers.limit, "unavailable": blockers},
             remedy="the others follow as pods become available; raise scaleStrategy.maxUnavailable for more at a time",
         )
@@ -283,7 +288,8 @@ class _Scaling:
 
     def _hold_scale_down(self, leaving: list[str]) -> None:
         cause = PREPARING_DELETE.cause(
-            f"{self._numbers.down} pods too many; first these go, which were chosen before: {_listed(leaving)}",
+            f"{plural(self._numbers.down, 'pod')} too many;"
+            f" first these go, which were chosen before: {_listed(leaving)}",
             details={"surplus": self._numbers.down, "leaving": leaving},
             remedy="scale-in goes on when they are gone",
         )
@@ -293,7 +299,7 @@ class _Scaling:
         unavailable = [facts.name for facts in self._facts if not facts.is_available]
         limit = self._situation.limits.max_unavailable
         cause = DELETION_BUDGET.cause(
-            f"maxUnavailable {limit} lets {self._numbers.delete_budget} ready pods be deleted now;"
+            f"maxUnavailable {limit} lets {plural(self._numbers.delete_budget, 'ready pod')} be deleted now;"
             f" not available: {_listed(unavailable)}",
             details={"budget": self._numbers.delete_budget, "unavailable": unavailable},
             remedy="it is deleted when enough other pods are available",
@@ -302,7 +308,7 @@ class _Scaling:
 
     def _hold_until_scaled_up(self) -> None:
         cause = causes.SCALE_LIMIT.cause(
-            f"{self._numbers.up} pods are missing; they are created before this one is deleted",
+            f"{plural(self._numbers.up, 'pod', 'is', 'are')} missing, to be created before this one is deleted",
             remedy="see what holds the creation of pods",
         )
         waiting = [facts for facts in self._facts if facts.is_specified and not facts.is_preparing_delete]

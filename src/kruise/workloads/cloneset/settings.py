@@ -8,6 +8,7 @@ from kruise.api.apps.cloneset import CloneSetSpec
 from kruise.faces.face import Setting
 from kruise.machinery import codec
 from kruise.machinery.documents import Json, value_at
+from kruise.machinery.wording import plural
 from kruise.workloads.cloneset.numbers import DEFAULT_MAX_UNAVAILABLE, limits_of
 
 
@@ -40,4 +41,4 @@ def settings(document: Json) -> list[Setting]:
 
 def _meant(value: Any, count: int, default: str) -> str:
     text = default if value is None else str(value)
-    return text if text == str(count) else f"{text} ({count} pods)"
+    return text if text == str(count) else f"{text} ({plural(count, 'pod')})"

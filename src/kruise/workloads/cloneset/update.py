@@ -15,7 +15,7 @@ from kruise.inplace.lifecycle import State
 from kruise.inplace.order import update_order
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Held, OnError, Phase, Target, Wake
-from kruise.machinery.wording import listed
+from kruise.machinery.wording import listed, plural
 from kruise.workloads.cloneset.causes import SURGE, TO_DELETE
 from kruise.workloads.cloneset.creation import revision_labels
 from kruise.workloads.cloneset.numbers import counts_of, update_numbers
@@ -262,7 +262,8 @@ class _Updating:
     def _hold_by_partition(self, fact: PodFacts) -> None:
         limits = self._situation.limits
         if limits.partition > 0:
-            message = f"partition keeps {limits.partition} pods at their old revision"
+            whose = "its" if limits.partition == 1 else "their"
+            message = f"partition keeps {plural(limits.partition, 'pod')} at {whose} old revision"
             self._hold(fact, causes.PARTITION, message, "lower updateStrategy.rollingUpdate.partition")
         else:
             message = "enough other pods are new or on their way; this one is one too many"
@@ -270,7 +271,7 @@ class _Updating:
 
     def _hold_by_limit(self, waiting: list[PodFacts], budget: int) -> None:
         blockers = [fact.name for fact in self._situation.facts if not fact.is_available]
-        message = f"maxUnavailable {self._situation.limits.max_unavailable} allows {budget} unavailable pods"
+        message = f"maxUnavailable {self._situation.limits.max_unavailable} allows {plural(budget, 'unavailable pod')}"
         message += f"; used up by {listed(blockers)}" if blockers else ""
         details = {"budget": budget, "unavailable": blockers}
         cause = causes.MAX_UNAVAILABLE.cause(message, details=details, remedy="wait for these pods, or repair them")

@@ -28,7 +28,7 @@ from kruise.inplace.resizing import RefusedResize, refused_resize
 from kruise.inplace.state import BrokenAnnotation, in_grace, update_state_of
 from kruise.machinery.codec import evolve
 from kruise.machinery.intorpercent import IntOrPercent, scaled_fraction
-from kruise.machinery.wording import shortened
+from kruise.machinery.wording import plural, shortened
 from kruise.workloads.shared.conditions import FAILURE_BUDGET, lasting
 
 ANNOTATION = "apps.kruise.io/failure-budget"
@@ -325,7 +325,7 @@ def _why_over(budget: Budget | None, rollout: RolloutState, memory: FailureBudge
         return f"all pods are available at {rollout.revision}"
     failed = max(memory.failed, len(rollout.failed))
     if memory.budget != str(budget.amount) and failed <= budget.allows(rollout.replicas):
-        return f"the budget of {budget.amount} allows {failed} failed pods"
+        return f"the budget of {budget.amount} allows {plural(failed, 'failed pod')}"
     return ""
 
 

@@ -15,6 +15,7 @@ from kruise.inplace import keys
 from kruise.inplace.availability import seconds_until_available
 from kruise.machinery.plan import Cause, Wake
 from kruise.machinery.revision_names import is_revision
+from kruise.machinery.wording import plural
 from kruise.workloads.shared import causes, failure_budget
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
 from kruise.workloads.shared.failure_budget import Budget, Judgement, RolloutState, Stop
@@ -142,9 +143,8 @@ def _current_revision(situation: WorkloadSituation, asked: Asked, rollout: Rollo
 
 def cause_of(stop: Stop) -> Cause:
     what = "updated pods go back" if stop.rolls_back else "no further pod is updated"
-    pods = "1 pod" if stop.failed == 1 else f"{stop.failed} pods"
     return causes.FAILURE_BUDGET.cause(
-        f"{pods} failed at revision {stop.revision}, {stop.allowed} may: {stop.pods}; {what}",
+        f"{plural(stop.failed, 'pod')} failed at revision {stop.revision}, {stop.allowed} may: {stop.pods}; {what}",
         details={
             "revision": stop.revision,
             "failed": stop.failed,
