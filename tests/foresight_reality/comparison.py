@@ -21,7 +21,7 @@ from tests.foresight_reality.reality import Outcome, Reality
 from tests.support.rollout_log import Act
 
 _TO_COME = "(a pod to come)"
-_OWN_CODES = ("not-available", "old-revision")
+_OWN_CODES = ("not-available", "old-revision", "unscheduled")
 """Of pods that no plan holds."""
 Begins = tuple[Act, str]
 
