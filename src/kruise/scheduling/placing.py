@@ -91,7 +91,20 @@ class Load:
 class Space:
     """A node and what is left of it."""
 
-    __slots__ = ("allocatable", "count", "cpu", "free", "labels", "limit", "memory", "name", "node", "ports", "zone")
+    __slots__ = (
+        "allocatable",
+        "count",
+        "cpu",
+        "free",
+        "labels",
+        "limit",
+        "memory",
+        "name",
+        "node",
+        "ports",
+        "stamp",
+        "zone",
+    )
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -105,6 +118,8 @@ class Space:
         self.cpu = 0
         self.memory = 0
         self.ports: list[HostPort] = []
+        self.stamp = 0
+        """Another one after each change."""
 
     def take(self, load: Load) -> None:
         free = self.free
@@ -114,6 +129,7 @@ class Space:
         self.cpu += load.cpu
         self.memory += load.memory
         self.ports += load.ports
+        self.stamp += 1
 
     def give_back(self, load: Load) -> None:
         free = self.free
@@ -124,6 +140,7 @@ class Space:
         self.memory -= load.memory
         for port in load.ports:
             self.ports.remove(port)
+        self.stamp += 1
 
 
 @dataclasses.dataclass(slots=True)
@@ -153,8 +170,15 @@ class _Kind:
     tally: Tally
     """Why the others are out."""
     spread: _Spread
+    scores: list[float | None] = dataclasses.field(init=False)
+    """For each candidate its score but for the spread, None where the pod does not fit: as of the space's stamp."""
+    stamps: list[int] = dataclasses.field(init=False)
     refused: Unschedulable | None = None
     """Once one of them fits nowhere, no other does, until a pod leaves: placements only make it worse."""
+
+    def __post_init__(self) -> None:
+        self.scores = [None] * len(self.candidates)
+        self.stamps = [-1] * len(self.candidates)
 
 
 class Cluster:
@@ -176,6 +200,8 @@ class Cluster:
         """By uid."""
         self._strict: dict[str, tuple[Term, ...]] = {}
         """The terms of pods with anti-affinity of their own, by uid."""
+        self._asked_labels: dict[str, None] = {}
+        """The labels that the terms of pods with anti-affinity name."""
         self._kinds: dict[bytes, _Kind] = {}
         self._choices: dict[bytes, tuple[list[tuple[Space, int]], Tally]] = {}
         self._spreads: dict[str, _Spread] = {}
@@ -194,7 +220,13 @@ class Cluster:
         terms = terms_of(pod, self._namespaces)
         if terms:
             self._strict[pod.metadata.uid] = terms
+            self._ask_for({item.key for term in terms for item in term.selector.requirements})
         return terms
+
+    def _ask_for(self, labels: set[str]) -> None:
+        if not labels <= self._asked_labels.keys():
+            self._asked_labels |= dict.fromkeys(sorted(labels))
+            self._kinds.clear()  # what was alike may differ now
 
     def assume(self, pod: Pod, node: str) -> None:
         """Count the pod as being on the node."""
@@ -264,11 +296,31 @@ class Cluster:
     # Kinds of pods
 
     def _kind(self, pod: Pod) -> _Kind:
-        key = _likeness(pod)
+        key = self._likeness(pod)
         found = self._kinds.get(key)
         if found is None:
             found = self._kinds[key] = self._new_kind(pod)
         return found
+
+    def _likeness(self, pod: Pod) -> bytes:
+        """Equal for pods that the scheduler need not tell apart: of the labels only those count that anti-affinity asks
+        for. Pods of one owner may each have a label of their own."""
+        spec, labels = pod.spec, pod.metadata.labels
+        return canonical(
+            (
+                pod.metadata.namespace,
+                _owner(pod),
+                [labels.get(name) for name in self._asked_labels],
+                spec.node_selector,
+                spec.affinity,
+                spec.tolerations,
+                spec.containers,
+                spec.init_containers,
+                spec.overhead,
+                spec.resources,
+                spec.preemption_policy,
+            )
+        )
 
     def _new_kind(self, pod: Pod) -> _Kind:
         exclusions = Exclusions(pod, terms_of(pod, self._namespaces))
@@ -322,18 +374,13 @@ class Cluster:
         chosen_already = claims.chosen_node if claims is not None else ""
         best: Space | None = None
         best_score = 0.0
-        for space, fixed in kind.candidates:
-            if space.count >= space.limit:
-                continue
-            free = space.free
-            fits = True
-            for name, amount in wanted:
-                if amount > free.get(name, 0):
-                    fits = False
-                    break
-            if not fits:
-                continue
-            if load.ports and ports_conflict(load.ports, space.ports):
+        scores, stamps = kind.scores, kind.stamps
+        for index, (space, fixed) in enumerate(kind.candidates):
+            if stamps[index] != space.stamp:
+                stamps[index] = space.stamp
+                scores[index] = fixed + _idle(space, load) if _fits(space, load, wanted) else None
+            score = scores[index]
+            if score is None:
                 continue
             if excluded and (exclusions.closed_by_own(space.labels) or exclusions.closed_by_theirs(space.labels)):
                 continue
@@ -341,7 +388,6 @@ class Cluster:
                 continue
             if space.name == chosen_already:
                 return space
-            score = fixed + _idle(space, load)
             if by_node:
                 score -= per_node * by_node.get(space.name, 0) + per_zone * by_zone.get(space.zone, 0)
             if best is None or score > best_score:
@@ -379,6 +425,16 @@ class Cluster:
         ]
 
 
+def _fits(space: Space, load: Load, wanted: Sequence[tuple[str, int]]) -> bool:
+    if space.count >= space.limit:
+        return False
+    free = space.free
+    for name, amount in wanted:
+        if amount > free.get(name, 0):
+            return False
+    return not (load.ports and ports_conflict(load.ports, space.ports))
+
+
 def _idle(space: Space, load: Load) -> float:
     """How free the node is with the pod on it: the mean of CPU and memory, in percent."""
     total_cpu, total_memory = space.allocatable.get(CPU, 0), space.allocatable.get(MEMORY, 0)
@@ -390,26 +446,6 @@ def _idle(space: Space, load: Load) -> float:
 def _owner(pod: Pod) -> str:
     reference = controller_of(pod)
     return reference.uid if reference is not None else ""
-
-
-def _likeness(pod: Pod) -> bytes:
-    """Equal for pods that the scheduler need not tell apart."""
-    spec = pod.spec
-    return canonical(
-        (
-            pod.metadata.namespace,
-            _owner(pod),
-            pod.metadata.labels,
-            spec.node_selector,
-            spec.affinity,
-            spec.tolerations,
-            spec.containers,
-            spec.init_containers,
-            spec.overhead,
-            spec.resources,
-            spec.preemption_policy,
-        )
-    )
 
 
 def place(
