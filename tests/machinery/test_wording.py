@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kruise.machinery.wording import listed, shortened
+from kruise.machinery.wording import listed, plural, shortened
 
 
 @pytest.mark.parametrize(
@@ -21,3 +21,8 @@ def test_a_text_is_never_longer_than_allowed_and_short_ones_stay(text: str, long
     short = shortened(text, longest)
     assert len(short) <= longest
     assert short == text or (len(text) > longest and short == f"{text[: longest - 3]}...")
+
+
+def test_one_is_not_many() -> None:
+    assert [plural(count, "pod") for count in (0, 1, 2)] == ["0 pods", "1 pod", "2 pods"]
+    assert [plural(count, "ready pod", "is", "are") for count in (1, 2)] == ["1 ready pod is", "2 ready pods are"]
