@@ -27,21 +27,26 @@ from kruise.local.cluster import LocalCluster
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.webhooks import AdmissionSite
 from kruise.machinery.client.transport import Response, Transport
-from kruise.manager.endpoints import Reports
+from kruise.manager.callers import Everything
 from kruise.manager.installation.installer import Installer
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.options import Options
 from kruise.manager.process import AdmissionParts, Manager
+from kruise.manager.reports import Reports
 from kruise.manager.webhooks import converters_of, registry_of
 
 REPORTS_SERVICE = "kruise-manager"
-REPORTS_PORT = "8080"
+REPORTS_PORT = "8443"
 
 
 def embedded_options(options: Options | None = None, *, metrics_address: str = "", health_address: str = "") -> Options:
     """Options of a manager that is alone in its cluster, whatever else they say."""
     return dataclasses.replace(
-        options or Options(), elect=False, metrics_address=metrics_address, health_address=health_address
+        options or Options(),
+        elect=False,
+        metrics_address=metrics_address,
+        journal_address="",
+        health_address=health_address,
     )
 
 
@@ -91,8 +96,9 @@ class _InProcessAdmission:
         self._cluster.webhooks.unmount(self._address)
         self._cluster.core.services.unmount(self._reports_address, self._report)
 
-    def _report(self, path: str, query: Mapping[str, str]) -> Response:
-        reply = self._reports().answer(path, query)
+    async def _report(self, path: str, query: Mapping[str, str]) -> Response:
+        """The API server has let the caller in, and here whoever is known may do everything."""
+        reply = await self._reports().answer(path, query, Everything())
         return Response(reply.status, reply.body, {"content-type": reply.content_type})
 
     async def ready(self) -> str:

@@ -69,8 +69,9 @@ def journal(
     Each line is one pass over an object: a digest of what was seen, the actions that were decided, what is held back
     and by what, and how it went. Without a name: the decisions about all objects.
 
-    The journal is in the memory of the manager that leads. It is asked through the API server, which needs the right to
-    get pods/proxy in the manager's namespace, or at the address that --manager-url gives.
+    The journal is in the memory of the manager that leads. It is asked through the API server, or at the address that
+    --manager-url gives; both take the role kruise-journal-reader in the manager's namespace, which admins have anyway.
+    Who has rights in one namespace only asks kruise why, which decides anew then.
     """
     from kruise.cli.session import run
     from kruise.verbs.errors import UsageError
@@ -155,23 +156,24 @@ def _kinds_by_controller() -> Mapping[str, str]:
 
 
 async def _entries(session: Session, asked: _Asked, limit: int, manager_url: str) -> tuple[list[dict[str, Any]], str]:
-    """Newest first. Ours to sort where several controllers decide about a kind, or where a namespace is chosen."""
+    """Newest first. Ours to sort where several controllers decide about a kind."""
     from kruise.api.meta import Key
     from kruise.cli.journal_access import entries
-    from kruise.machinery.journal import CAPACITY
 
     key = Key(asked.namespace, asked.name) if asked.is_one else None
-    narrowed = bool(asked.namespace) and key is None
-    # What is left out here must not count: then as many are asked for as there can be.
-    wanted = CAPACITY * len(asked.controllers or _kinds_by_controller()) if narrowed else limit
     found: list[dict[str, Any]] = []
     source = ""
     for controller in asked.controllers or ("",):
-        part = await entries(session, controller=controller, key=key, limit=wanted, manager_url=manager_url)
+        part = await entries(
+            session,
+            controller=controller,
+            key=key,
+            namespace=asked.namespace,
+            limit=limit,
+            manager_url=manager_url,
+        )
         found += part.items
         source = part.source
-    if narrowed:
-        found = [entry for entry in found if entry["key"]["namespace"] == asked.namespace]
     found.sort(key=lambda entry: str(entry["time"]), reverse=True)
     return found[:limit], source
 

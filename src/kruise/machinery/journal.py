@@ -29,6 +29,14 @@ SNAPSHOTS = 32
 """Objects of each controller whose latest snapshot is kept."""
 NOT_KEPT = "SnapshotNotKept"
 """The reason by which a reader knows that the manager answered, and has nothing to dump."""
+TOKEN_HEADER = "X-Kruise-Token"
+"""Where a reader says who asks: on the way through an API server `Authorization` is lost."""
+AUDIENCE = "kruise-journal"
+"""Tokens that are made for this audience alone are of no use anywhere else: a command can hand one over safely."""
+NOT_ALLOWED = "JournalForbidden"
+"""The reason by which a reader knows that the manager refused, and not the API server in between."""
+NOT_KNOWN = "JournalUnauthorized"
+"""Likewise: the manager does not know who asks."""
 
 
 class Decider(Protocol):
@@ -134,10 +142,22 @@ class Journal:
     def controllers(self) -> list[str]:
         return sorted(self._rings)
 
-    def entries(self, controller: str | None = None, key: Key | None = None, limit: int = 100) -> list[dict[str, Any]]:
-        """Records as builtins, the newest first."""
+    def subjects(self) -> set[tuple[str, Key]]:
+        """What there are records of, by controller."""
+        return {(controller, entry.key) for controller, ring in self._rings.items() for entry in ring}
+
+    def entries(
+        self,
+        controller: str | None = None,
+        key: Key | None = None,
+        limit: int = 100,
+        *,
+        only: Callable[[str, Key], bool] = lambda controller, key: True,
+    ) -> list[dict[str, Any]]:
+        """Records as builtins, the newest first; `only` those of a controller and key that somebody may see."""
         rings = self._rings.values() if controller is None else [self._rings.get(controller, deque())]
-        found = (entry for ring in rings for entry in ring if key is None or entry.key == key)
+        matching = (entry for ring in rings for entry in ring if key is None or entry.key == key)
+        found = (entry for entry in matching if only(entry.controller, entry.key))
         newest = sorted(found, key=lambda entry: entry.time, reverse=True)
         return [entry.to_data() for entry in islice(newest, max(0, limit))]
 

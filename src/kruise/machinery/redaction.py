@@ -25,6 +25,8 @@ _OWN = re.compile(r"(^|\.)(kruise\.io|kubernetes\.io|k8s\.io)/")
 _REFERENCE = re.compile(r"^metadata\.annotations\['(.+)'\]$")
 _TEXTS = frozenset({"args", "command"})
 _NAMED_VALUES = frozenset({"env", "httpHeaders"})
+_STATES = frozenset({"waiting", "terminated"})
+MASKED = "(masked: it takes the right to get and list pods in the namespace)"
 
 Mask = Callable[[str], str]
 
@@ -58,6 +60,53 @@ def hide(document: dict[str, Any], *, key: bytes) -> dict[str, Any]:
     """A document of whatever objects, without their secrets."""
     hidden: dict[str, Any] = _redacted(document, _masking(key), frozenset(_referenced(document)))
     return hidden
+
+
+def mask_dump(dump: dict[str, Any], *, key: bytes) -> dict[str, Any]:
+    """For a reader who may see the object but not its pods. Stricter than `redacted`: annotations that variables are
+    made from and what containers said last go, too, so that it need not decide the same."""
+    mask = _masking(key)
+    masked = {name: _stricter(_redacted(dump[name], mask, frozenset()), mask) for name in ("snapshot", "plan")}
+    errors = {name: MASKED for name in ("error", "fault") if dump.get(name)}
+    return {**dump, **masked, **errors, "redacted": True}
+
+
+def mask_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    """A record likewise: texts of the API server and of events may quote a whole pod."""
+    conclusion = {**entry["conclusion"]}
+    if conclusion.get("events"):
+        conclusion["events"] = [MASKED] * len(conclusion["events"])
+    if conclusion.get("retry"):
+        conclusion["retry"] = MASKED
+    troubles = [{**trouble, "error": MASKED} for trouble in entry["troubles"]]
+    return {**entry, "troubles": troubles, "conclusion": conclusion, "error": MASKED if entry["error"] else ""}
+
+
+def _stricter(value: Any, mask: Mask) -> Any:
+    """Without messages about states of containers (they quote commands, and the container's own last words), and
+    without what single steps of a JSON patch put into secret places."""
+    if isinstance(value, list):
+        return [_stricter(item, mask) for item in value]
+    if not isinstance(value, dict):
+        return value
+    found = {name: _stricter(item, mask) for name, item in value.items()}
+    for name in _STATES & found.keys():
+        if isinstance(found[name], dict) and isinstance(found[name].get("message"), str):
+            found[name] = {**found[name], "message": mask(found[name]["message"])}
+    if isinstance(found.get("path"), str) and "value" in found:
+        found["value"] = _stepped(found["path"].split("/"), found["value"], mask)
+    return found
+
+
+def _stepped(path: list[str], value: Any, mask: Mask) -> Any:
+    """The value of a step of a JSON patch, masked as it would be where it goes."""
+    if isinstance(value, str):
+        within = set(path[:-1])
+        *_, parent, name = ("", *path)
+        if parent == "annotations":
+            return _annotation(name.replace("~1", "/").replace("~0", "~"), value, mask, frozenset())
+        return mask(value) if within & (_TEXTS | _NAMED_VALUES) and name != "name" else value
+    return _field(path[-1], value, mask, frozenset())
 
 
 def _masking(key: bytes) -> Mask:

@@ -1,24 +1,27 @@
-"""The manager's plain HTTP endpoints: health and readiness, metrics, and the decision journal."""
+"""What the manager serves besides webhooks: health, readiness and metrics in the open, the journal to known callers."""
 
 from __future__ import annotations
 
 import asyncio
-import dataclasses
+import logging
+import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
-from kruise.api.meta import Key
-from kruise.machinery.codec import encode
-from kruise.machinery.journal import NOT_KEPT, Journal
+from kruise.machinery.client.errors import ClientError
+from kruise.machinery.codec import DecodeError
+from kruise.machinery.journal import NOT_KNOWN, TOKEN_HEADER
+from kruise.manager.callers import CrowdError, Reviewer
+from kruise.manager.reports import Reports, failure
+
+log = logging.getLogger(__name__)
 
 Check = Callable[[], Awaitable[str]]
 """Returns what is missing, or an empty text when all is well."""
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_TEXT = "text/plain; charset=utf-8"
 _CHECK_SECONDS = 5.0
 
 
@@ -28,13 +31,13 @@ class Endpoints:
     def __init__(self) -> None:
         self._runners: list[web.AppRunner] = []
 
-    async def serve(self, app: web.Application, address: str) -> int:
-        """Begin to listen; returns the port (of use where port 0 asked for a free one)."""
+    async def serve(self, app: web.Application, address: str, tls: ssl.SSLContext | None = None) -> int:
+        """Begin to listen, on HTTPS where there is a context; returns the port, of use where 0 asked for one."""
         host, _, port = address.rpartition(":")
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         self._runners.append(runner)
-        site = web.TCPSite(runner, host.strip("[]") or None, int(port), reuse_address=True)
+        site = web.TCPSite(runner, host.strip("[]") or None, int(port), reuse_address=True, ssl_context=tls)
         try:
             await site.start()
         except OSError as error:
@@ -72,63 +75,29 @@ def health_app(readiness: Sequence[tuple[str, Check]], details: Callable[[], Seq
     return app
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reply:
-    status: int
-    body: bytes
-    content_type: str = "application/json"
+def metrics_app(registry: CollectorRegistry) -> web.Application:
+    """`/metrics`, and nothing about any object: this port asks nobody who they are."""
+
+    async def metrics(request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE})
+
+    app = web.Application()
+    app.router.add_get("/metrics", metrics)
+    return app
 
 
-class Reports:
-    """What a manager tells about its work, whoever carries the question: its own port, or a local API server.
-
-    `/metrics`, `/journal` with the last decisions of every controller, `/journal/CONTROLLER/NAMESPACE/NAME` with the
-    latest snapshot of an object (`?causes=once`: shorter, for programs), and `/waiting` with what the controllers wait
-    for.
-    """
-
-    def __init__(
-        self, registry: CollectorRegistry, journal: Journal, waiting: Callable[[], Sequence[Mapping[str, Any]]]
-    ) -> None:
-        self._registry = registry
-        self._journal = journal
-        self._waiting = waiting
-
-    def answer(self, path: str, query: Mapping[str, str]) -> Reply:
-        match path.strip("/").split("/"):
-            case ["metrics"]:
-                return Reply(200, generate_latest(self._registry), CONTENT_TYPE)
-            case ["waiting"]:
-                return Reply(200, encode(self._waiting()))
-            case ["journal"]:
-                return self._entries(query)
-            case ["journal", controller, *namespace, name]:
-                return self._dump(controller, Key("/".join(namespace), name), causes_once=query.get("causes") == "once")
-            case _:
-                return Reply(404, b"404: Not Found\n", _TEXT)
-
-    def _entries(self, query: Mapping[str, str]) -> Reply:
-        limit = query.get("limit", "50")
-        if not limit.isdecimal():
-            return Reply(400, f"limit={limit}: not a number\n".encode(), _TEXT)
-        key = _key(query["key"]) if query.get("key") else None
-        found = self._journal.entries(controller=query.get("controller") or None, key=key, limit=int(limit))
-        return Reply(200, encode(found))
-
-    def _dump(self, controller: str, key: Key, *, causes_once: bool) -> Reply:
-        try:
-            return Reply(200, self._journal.dump(controller, key, causes_once=causes_once))
-        except LookupError as error:
-            # In the form of the API server, which may stand in between, but with a reason that is only ours.
-            status = {"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404, "reason": NOT_KEPT}
-            return Reply(404, encode({**status, "message": str(error)}))
-
-
-def metrics_app(reports: Reports) -> web.Application:
-    """The reports, over HTTP."""
+def journal_app(reports: Reports, reviewer: Reviewer) -> web.Application:
+    """The reports, for callers with a token, as far as their own rights go."""
 
     async def answer(request: web.Request) -> web.Response:
-        reply = reports.answer(request.path, request.query)
+        try:
+            rights = await reviewer.rights_of(_token(request.headers))
+            reply = await reports.answer(request.path, request.query, rights) if rights is not None else _WHO
+        except CrowdError as error:
+            reply = failure(429, "TooManyRequests", str(error))
+        except (ClientError, DecodeError) as error:
+            log.warning("who may see the journal cannot be found out", extra={"error": str(error)})
+            reply = failure(503, "ServiceUnavailable", "the API server does not say who you are and what you may see")
         return web.Response(status=reply.status, body=reply.body, headers={"Content-Type": reply.content_type})
 
     app = web.Application()
@@ -136,6 +105,15 @@ def metrics_app(reports: Reports) -> web.Application:
     return app
 
 
-def _key(text: str) -> Key:
-    namespace, _, name = text.rpartition("/")
-    return Key(namespace, name)
+_WHO = failure(
+    401, NOT_KNOWN, f"the journal is shown to those who say who they are: send a bearer token, or one in {TOKEN_HEADER}"
+)
+
+
+def _token(headers: Mapping[str, str]) -> str:
+    """An API server that stands in between keeps `Authorization` for itself."""
+    given = headers.get(TOKEN_HEADER, "")
+    if given:
+        return given.strip()
+    scheme, _, token = headers.get("Authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""

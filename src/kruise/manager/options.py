@@ -61,7 +61,8 @@ FLAGS: Mapping[str, Flag] = {
     "role": Flag(one_of("all", "controllers", "webhook"), "all", "what this process does"),
     "kubeconfig": Flag(text, "", "path of a kubeconfig; empty: KUBECONFIG, in-cluster identity, or ~/.kube/config"),
     "context": Flag(text, "", "context of the kubeconfig"),
-    "metrics-addr": Flag(address, ":8080", "address of /metrics and /journal, 0 switches it off"),
+    "metrics-addr": Flag(address, ":8080", "address of /metrics, 0 switches it off"),
+    "journal-addr": Flag(address, ":8443", "address of /journal and /waiting, HTTPS, 0 switches it off"),
     "health-probe-addr": Flag(address, ":8000", "address of /healthz and /readyz, 0 switches it off"),
     "enable-pprof": Flag(boolean, True, "profiling endpoint", _NO_PROFILER),
     "pprof-addr": Flag(text, ":8090", "address of the profiling endpoint", _NO_PROFILER),
@@ -136,6 +137,7 @@ class Options:
     daemon_namespace: str = "kruise-daemon-config"
     namespace: str = ""
     metrics_address: str = ":8080"
+    journal_address: str = ":8443"
     health_address: str = ":8000"
     allow_privileged: bool = True
     elect: bool = True
@@ -223,6 +225,7 @@ def parse(
         daemon_namespace=environment.get("KRUISE_DAEMON_CONFIG_NS") or "kruise-daemon-config",
         namespace=value["namespace"],
         metrics_address=value["metrics-addr"],
+        journal_address=value["journal-addr"],
         health_address=value["health-probe-addr"],
         allow_privileged=value["allow-privileged"],
         elect=value["enable-leader-election"],

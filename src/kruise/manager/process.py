@@ -24,6 +24,8 @@ from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
 
+from kruise.admission.certificates import issue
+from kruise.admission.tls import ServingCertificate
 from kruise.api.meta import key_of
 from kruise.feature import Feature
 from kruise.machinery.apply import Applier
@@ -39,8 +41,10 @@ from kruise.machinery.journal import Journal
 from kruise.machinery.limiter import TokenBucket, WriteLimiter
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.queue import Backoff
-from kruise.manager.endpoints import Endpoints, Reports, health_app, metrics_app
+from kruise.manager.callers import Reviewer
+from kruise.manager.endpoints import Endpoints, health_app, journal_app, metrics_app
 from kruise.manager.options import Options, Role
+from kruise.manager.reports import Reports, Subjects
 from kruise.manager.webhooks import Webhooks
 
 log = logging.getLogger(__name__)
@@ -86,6 +90,8 @@ class AdmissionParts:
     server_version: Callable[[], Any]
     leads: Callable[[], bool]
     """Whether this replica leads, or nobody is elected."""
+    certificate: ServingCertificate
+    """To be kept fresh: the journal is served with it, too."""
 
 
 def https_webhooks(parts: AdmissionParts) -> AdmissionSide:
@@ -99,6 +105,7 @@ def https_webhooks(parts: AdmissionParts) -> AdmissionSide:
         metrics=parts.metrics,
         server_version=parts.server_version,
         leads=parts.leads,
+        certificate=parts.certificate,
     )
 
 
@@ -123,11 +130,12 @@ class Manager:
         self._registry = CollectorRegistry()
         self._metrics = Metrics(self._registry)
         self.journal = Journal()
-        self.reports = Reports(self._registry, self.journal, self._waiting)
+        self.reports = Reports(self.journal, self._subjects, self._waiting)
         self._client = Client(transport, clock=clock, field_manager=FIELD_MANAGER)
         self._cache = Cache(self._client, clock=clock, namespace=options.namespace, seed=random.getrandbits(32))
         self._server_version: Any = None
         self._endpoints = Endpoints()
+        self._certificate = ServingCertificate()
         self._recorders: list[EventRecorder] = []
         self._controllers: list[Controller[Any]] = []
         self.serving = asyncio.Event()
@@ -191,6 +199,7 @@ class Manager:
             metrics=self._registry,
             server_version=lambda: self._server_version,
             leads=self._leads,
+            certificate=self._certificate,
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -226,7 +235,14 @@ class Manager:
             checks = [("webhook-ready", self._webhooks.ready)] if self._webhooks is not None else []
             await self._endpoints.serve(health_app(checks, self._details), options.health_address)
         if options.metrics_address:
-            await self._endpoints.serve(metrics_app(self.reports), options.metrics_address)
+            await self._endpoints.serve(metrics_app(self._registry), options.metrics_address)
+        if options.journal_address and options.role is not Role.WEBHOOK:
+            if self._webhooks is None:
+                # Nobody keeps a certificate here. One that nobody can check is as good as none to an API server in
+                # between: it checks no certificate of a pod.
+                self._certificate.use(issue("localhost", self._clock.now()))
+            app = journal_app(self.reports, Reviewer(self._client, clock=self._clock))
+            await self._endpoints.serve(app, options.journal_address, self._certificate.context)
         if self._webhooks is not None:
             await self._webhooks.start()
         self.serving.set()
@@ -237,6 +253,9 @@ class Manager:
         if self._elector is not None:
             lines.append(f"lease {self._options.lease_name} is held by {self._elector.holder or 'nobody'}")
         return lines
+
+    def _subjects(self) -> Subjects:
+        return {spec.name: spec.subject for feature in self._features for spec in feature.controllers(self._options)}
 
     def _waiting(self) -> list[dict[str, Any]]:
         """Every delayed pass, what it waits for, and for how long still."""

@@ -27,6 +27,7 @@ from kruise.admission.conversion import Converters
 from kruise.admission.registry import Registry
 from kruise.admission.server import AdmissionServer
 from kruise.admission.sync import Synchronizer
+from kruise.admission.tls import ServingCertificate
 from kruise.api.native.config import SECRETS
 from kruise.api.native.extensions import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -59,6 +60,7 @@ class Webhooks:
         metrics: CollectorRegistry,
         server_version: Callable[[], Any],
         leads: Callable[[], bool],
+        certificate: ServingCertificate | None = None,
     ) -> None:
         self._options = options
         self._leads = leads
@@ -74,7 +76,9 @@ class Webhooks:
             server_version=server_version,
         )
         self._registry = registry
-        self.server = AdmissionServer(registry, answerer, converters_of(features), observe=_observer(metrics))
+        self.server = AdmissionServer(
+            registry, answerer, converters_of(features), certificate=certificate, observe=_observer(metrics)
+        )
         self._directory = CertificateDirectory(Path(options.webhook.directory))
         self._groups = GROUPS | {str(d["spec"]["group"]) for feature in features for d in feature.definitions}
         # Apart from the controllers' stores: these few objects have a scope of their own.

@@ -24,7 +24,7 @@ from kruise.machinery.clock import RealClock
 ADDRESS = Address("shop", "till", "8080")
 
 
-def site(path: str, query: Mapping[str, str]) -> Response:
+async def site(path: str, query: Mapping[str, str]) -> Response:
     if path == "/teapot":
         return Response(418, b"short and stout", {"content-type": "text/plain"})
     return Response(200, f"{path} {dict(query)}".encode(), {"content-type": "text/plain"})
@@ -79,11 +79,15 @@ def test_addresses() -> None:
     assert address_of("n", "a:80") == address_of("n", "http:a:80") == Address("n", "a", "80")
 
 
+async def _other(path: str, query: Mapping[str, str]) -> Response:
+    return Response(200, b"")
+
+
 def test_only_the_one_that_is_mounted_can_be_unmounted() -> None:
     """A manager that ends late must not take away what its successor has mounted."""
     services = MountedServices()
     services.mount(ADDRESS, site)
-    services.unmount(ADDRESS, lambda path, query: Response(200, b""))
+    services.unmount(ADDRESS, _other)
     assert ADDRESS in services
     services.unmount(ADDRESS, site)
     assert ADDRESS not in services

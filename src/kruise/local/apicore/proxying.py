@@ -7,13 +7,13 @@ answers; every other Service has no endpoints.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from kruise.local.apicore import errors
 from kruise.machinery.client.requests import Query
 from kruise.machinery.client.transport import Response
 
-Site = Callable[[str, Mapping[str, str]], Response]
+Site = Callable[[str, Mapping[str, str]], Awaitable[Response]]
 """From a path behind `proxy`, with a slash in front, and its query to an answer."""
 
 
@@ -36,13 +36,13 @@ class MountedServices:
         if self._sites.get(address) == site:
             del self._sites[address]
 
-    def answer(self, address: Address, path: str, query: Query) -> Response:
+    async def answer(self, address: Address, path: str, query: Query) -> Response:
         """Raises `StatusError` where nobody answers."""
         site = self._sites.get(address)
         if site is None:
             text = f'no endpoints available for service "{address.service}"'
             raise errors.failure(503, "ServiceUnavailable", text)
-        return site(path, dict(reversed(query)))
+        return await site(path, dict(reversed(query)))
 
     def __contains__(self, address: Address) -> bool:
         return address in self._sites

@@ -52,7 +52,7 @@ async def respond(core: ApiCore, request: Request, *, with_owners: bool = True) 
     with warnings.collect() as warned:
         try:
             if is_proxied(request):
-                return proxied(core, request)
+                return await proxied(core, request)
             code, found = await answer(core, request, with_owners=with_owners)
         except UnknownPathError:
             return Response(404, b"404 page not found\n", {"content-type": "text/plain; charset=utf-8"})
@@ -67,14 +67,14 @@ def is_proxied(request: Request) -> bool:
     return resource is not None and resource.group_resource == "services" and request.subresource.startswith(_PROXY)
 
 
-def proxied(core: ApiCore, request: Request) -> Response:
+async def proxied(core: ApiCore, request: Request) -> Response:
     """What a mounted service says. Raises `StatusError` where there is none."""
     if request.verb is not Verb.GET:
         raise errors.method_not_allowed()
     address = address_of(request.namespace, request.name)
     if address not in core.services:
         core.get(_call(core, dataclasses.replace(request, name=address.service, subresource="")))
-    return core.services.answer(address, request.subresource.removeprefix(_PROXY) or "/", request.query)
+    return await core.services.answer(address, request.subresource.removeprefix(_PROXY) or "/", request.query)
 
 
 def _with_warnings(response: Response, texts: list[str]) -> Response:

@@ -173,7 +173,7 @@ class LocalServer:
             return await self._review(exchange, review)
         routing.check_scope(registry, kind, place, exchange.method)
         if kind.group_resource == "services" and place.subresource == "proxy":
-            return self._proxied(exchange, kind, place)
+            return await self._proxied(exchange, kind, place)
         if place.subresource and not kind.custom and place.subresource not in discovery.parts_of(kind):
             raise routing.nothing_at(registry, place.group)
         if place.rest:
@@ -245,10 +245,10 @@ class LocalServer:
         include = exchange.parameter("includeObject") or ""
         return Shaper(kind, place.version, place.subresource, form, include, self.core.clock.now())
 
-    def _proxied(self, exchange: Exchange, kind: KindDescription, place: Place) -> web.StreamResponse:
+    async def _proxied(self, exchange: Exchange, kind: KindDescription, place: Place) -> web.StreamResponse:
         verb = routing.verb_of(exchange.method, place, exchange.query)
         below = dataclasses.replace(place, subresource="/".join(("proxy", *place.rest)))
-        found = proxied(self.core, self._request(exchange, kind, below, verb))
+        found = await proxied(self.core, self._request(exchange, kind, below, verb))
         return exchange.written(found.status, found.body, found.headers.get("content-type", ""))
 
     # Streams

@@ -161,7 +161,7 @@ class HttpTransport(Exchanges):
         headers = self._known_headers.get(key)
         if headers is None:
             headers = self._known_headers[key] = CIMultiDict(self._headers(*key, identity))
-        return headers
+        return CIMultiDict((*headers.items(), *request.headers)) if request.headers else headers
 
     def _fail(self, error: BaseException, request: Request, identity: Identity) -> NoReturn:
         where = self._where(request)

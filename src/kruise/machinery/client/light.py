@@ -77,6 +77,7 @@ class LightTransport(Exchanges):
             request.impersonate,
             identity,
         )
+        headers += request.headers
         connection = self._free(identity, timeout)
         target = self._server.path + self._target(request)
         work = functools.partial(connection.exchange, request.method, target, headers, request.body)

@@ -74,6 +74,8 @@ class Request:
     timeout: float | None = None
     raw_path: str = ""
     impersonate: str = ""
+    headers: tuple[tuple[str, str], ...] = dataclasses.field(default=(), repr=False)
+    """More of them, for what stands behind the API server. They may be secret."""
     user_agent: str = ""
     """Seen from a server: what the client calls itself. Transports to a server send their own."""
 

@@ -14,6 +14,8 @@ _RBAC = "rbac.authorization.k8s.io"
 
 MANAGER = "kruise-manager"
 DAEMON = "kruise-daemon"
+JOURNAL = "kruise-journal"
+"""An account that nobody runs as: commands of admins ask the manager with short-lived tokens of it."""
 
 # Kinds of ours on which the manager lacks some verbs: it never creates or deletes what only users own.
 _NARROWED = {
@@ -89,7 +91,25 @@ def _manager_rules(definitions: Sequence[Mapping[str, Any]]) -> list[Manifest]:
         _rule(_POLICY_GROUP, ["podunavailablebudgets"], _FULL),
         _rule(_POLICY_GROUP, ["podunavailablebudgets/status"], _STATUS),
         _rule(_POLICY_GROUP, ["podunavailablebudgets/finalizers"], ["update"]),
+        # Who asks for the journal, and what they may see.
+        _rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+        _rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
         *_foreign_rules(definitions),
+    ]
+
+
+def _journal_rules(definitions: Sequence[Mapping[str, Any]]) -> list[Manifest]:
+    """To get every object that decisions are about, and the pods."""
+    groups = {str(definition["spec"]["group"]) for definition in definitions} | {_GROUP, _POLICY_GROUP}
+    return [_rule("", ["pods"], ["get", "list"]), *(_rule(group, ["*"], ["get"]) for group in sorted(groups))]
+
+
+def _journal_reader_rules() -> list[Manifest]:
+    """For people: to find the manager, to reach it through the API server, and to have a token of the account."""
+    return [
+        _rule("coordination.k8s.io", ["leases"], ["get"]),
+        _rule("", ["pods/proxy"], ["get"]),
+        {**_rule("", ["serviceaccounts/token"], ["create"]), "resourceNames": [JOURNAL]},
     ]
 
 
@@ -145,4 +165,8 @@ def manifests(namespace: str, daemon_namespace: str, definitions: Sequence[Mappi
         _binding("ClusterRole", "kruise-daemon-role", DAEMON, namespace),
         _role("Role", "kruise-daemon-secret-role", [_rule("", ["secrets"], _READ)], daemon_namespace),
         _binding("Role", "kruise-daemon-secret-role", DAEMON, namespace, daemon_namespace),
+        _account(JOURNAL, namespace),
+        _role("ClusterRole", "kruise-journal-role", _journal_rules(definitions)),
+        _binding("ClusterRole", "kruise-journal-role", JOURNAL, namespace),
+        _role("Role", "kruise-journal-reader", _journal_reader_rules(), namespace),
     ]
