@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from kruise.api.meta import Key
 from kruise.api.native.events import EVENTS
 from kruise.api.native.pod import PODS, Pod, is_ready
+from kruise.cli.journal_access import entries, latest_dump
+from kruise.cli.session import Session
 from kruise.local.state import State
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError, InvalidError
@@ -25,6 +30,8 @@ from tests.support.ports import free_port
 from tests.support.waiting import eventually
 from tests.toy.api import TROUPES
 from tests.toy.controller import FEATURE as TOY
+
+JOURNAL_PORT = free_port()
 
 
 @pytest.fixture
@@ -46,6 +53,7 @@ async def client(kubeconfig: Path, tmp_path: Path) -> AsyncIterator[Client]:
     manager = toymanager.start(
         kubeconfig,
         "--metrics-addr=0",
+        f"--journal-addr=127.0.0.1:{JOURNAL_PORT}",
         "--health-probe-addr=0",
         f"--protection-log-path={tmp_path}",
         log=tmp_path / "manager.log",
@@ -97,9 +105,24 @@ async def test_a_kind_is_defaulted_refused_created_and_updated_in_place(client: 
         assert [(event.reason, event.message) for event in found] == [("SuccessfulCreate", "created pod band-0")]
 
     await eventually(told)
+    await the_journal_is_for_admins(client)
     await client.delete(TROUPES, "band", "default")
 
     async def collected() -> None:
         assert (await client.list(PODS, "default")).items == ()
 
     await eventually(collected)
+
+
+async def the_journal_is_for_admins(client: Client) -> None:
+    """By the manager's address, with a token that the local cluster gives and reviews."""
+    session, url = Session(client, namespace="default"), f"https://127.0.0.1:{JOURNAL_PORT}"
+    found = await entries(session, controller="troupe-controller", manager_url=url)
+    assert found.items[-1]["plan"]["counts"]["create pods"] == 1
+    dump = await latest_dump(session, "troupe-controller", Key("default", "band"), manager_url=url)
+    assert b"nginx:1.26" in dump.body
+    anybody = ssl.create_default_context()
+    anybody.check_hostname, anybody.verify_mode = False, ssl.CERT_NONE
+    async with aiohttp.ClientSession() as stranger, stranger.get(f"{url}/journal", ssl=anybody) as answer:
+        assert answer.status == 401
+        assert "band" not in await answer.text()

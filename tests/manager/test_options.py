@@ -53,6 +53,7 @@ def test_values_are_read() -> None:
             "--logging-format=json",
             "--health-probe-addr=0",
             "--metrics-addr=127.0.0.1:0",
+            "--journal-addr=[::1]:9443",
         ],
         {"POD_NAMESPACE": "ops", "WEBHOOK_HOST": "10.0.0.1", "WEBHOOK_PORT": "9443", "CERTS_RENEW_BEFORE": "90d"},
     )
@@ -63,6 +64,7 @@ def test_values_are_read() -> None:
     assert chosen.workers_of("statefulset") == 7
     assert chosen.log_json
     assert (chosen.health_address, chosen.metrics_address) == ("", "127.0.0.1:0")
+    assert chosen.journal_address == "[::1]:9443"
     assert (chosen.own_namespace, chosen.lease_namespace) == ("ops", "ops")
     assert (chosen.webhook.host, chosen.webhook.port, chosen.webhook.renew_before) == ("10.0.0.1", 9443, "90d")
 

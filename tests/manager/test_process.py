@@ -38,6 +38,7 @@ class World:
         settings = {
             "role": Role.CONTROLLERS,
             "metrics_address": "",
+            "journal_address": "",
             "health_address": "",
             "protection_log_path": self.tmp,
         }

@@ -103,6 +103,10 @@ class KruiseCluster:
     def metrics_url(self) -> str:
         return f"http://127.0.0.1:{self._metrics_port}"
 
+    @property
+    def journal_url(self) -> str:
+        return f"https://127.0.0.1:{self._journal_port}"
+
     def __enter__(self) -> Self:
         if self._own:
             self.plane.start()
@@ -159,7 +163,7 @@ class KruiseCluster:
     def start_manager(self, *flags: str, wait: bool = True) -> None:
         """Start a manager; returns when its webhooks answer."""
         assert self._manager is None, "a manager is running already"
-        self._metrics_port = free_port()
+        self._metrics_port, self._journal_port = free_port(), free_port()
         user = self.plane.kubeconfig_for(MANAGER)
         environment = {
             "WEBHOOK_HOST": "127.0.0.1",
@@ -173,6 +177,7 @@ class KruiseCluster:
             "manager",
             f"--kubeconfig={user}",
             f"--metrics-addr=127.0.0.1:{self._metrics_port}",
+            f"--journal-addr=127.0.0.1:{self._journal_port}",
             "--health-probe-addr=0",
             f"--protection-log-path={self.directory}",
             *self._flags,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from kruise.local.apicore.errors import StatusError
 from kruise.local.server.access import ADMIN_USER, Access, ImpersonationError, is_open, user_of
+from kruise.local.server.tokens import Tokens
 from tests.local.server.harness import CMS, cm, identity, serving
 
 CERTIFICATE: dict[str, Any] = {
@@ -109,3 +111,49 @@ async def test_reviews_of_who_one_is() -> None:
         assert known["status"]["authenticated"] is True
         unknown = (await api.post(f"{root}/tokenreviews", {"spec": {"token": "x"}})).json
         assert unknown["status"] == {"user": {}, "error": "invalid bearer token"}
+
+
+ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
+
+
+async def test_a_token_of_a_service_account_is_for_its_audience_and_its_time() -> None:
+    async with serving() as api:
+        await api.post(ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}})
+
+        async def asked(**spec: Any) -> str:
+            made = await api.post(f"{ACCOUNTS}/reader/token", {"spec": spec})
+            assert made.code == 201, made.json
+            assert made.json["metadata"]["name"] == "reader"
+            return str(made.json["status"]["token"])
+
+        async def review(token: str, *audiences: str) -> dict[str, Any]:
+            spec = {"token": token, **({"audiences": list(audiences)} if audiences else {})}
+            reviewed = await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": spec})
+            found: dict[str, Any] = reviewed.json["status"]
+            return found
+
+        own, narrow = await asked(), await asked(audiences=["journal"], expirationSeconds=600)
+        assert (await api.get(CMS, login=False, Authorization=f"Bearer {own}")).code == 200
+        assert (await api.get(CMS, login=False, Authorization=f"Bearer {narrow}")).code == 401
+        assert (await review(own))["user"]["username"] == "system:serviceaccount:default:reader"
+        assert "system:serviceaccounts:default" in (await review(own))["user"]["groups"]
+        assert (await review(narrow)).get("authenticated") is None
+        assert (await review(narrow, "journal", "other"))["audiences"] == ["journal"]
+        assert (await review(identity().token, "journal")).get("authenticated") is None
+
+
+async def test_what_is_no_token_request() -> None:
+    async with serving() as api:
+        await api.post(ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "reader"}})
+        assert (await api.post(f"{ACCOUNTS}/nobody/token", {"spec": {}})).code == 404
+        short = await api.post(f"{ACCOUNTS}/reader/token", {"spec": {"expirationSeconds": 10}})
+        assert (short.code, short.json["details"]["causes"][0]["field"]) == (422, "spec.expirationSeconds")
+        assert (await api.get(f"{ACCOUNTS}/reader/token")).code == 405
+
+
+def test_a_token_ends() -> None:
+    tokens, now = Tokens(), datetime(2030, 1, 1, tzinfo=UTC)
+    account = {"metadata": {"name": "reader", "namespace": "default"}}
+    token = tokens.request(account, {"spec": {"audiences": ["a"]}}, now)["status"]["token"]
+    assert tokens.find(token, ("a",), now + timedelta(seconds=3599)) is not None
+    assert tokens.find(token, ("a",), now + timedelta(seconds=3600)) is None

@@ -29,6 +29,10 @@ def test_objects_have_the_names_of_the_original() -> None:
         ("ClusterRoleBinding", "kruise-daemon-rolebinding"),
         ("Role", "kruise-daemon-secret-role"),
         ("RoleBinding", "kruise-daemon-secret-rolebinding"),
+        ("ServiceAccount", "kruise-journal"),
+        ("ClusterRole", "kruise-journal-role"),
+        ("ClusterRoleBinding", "kruise-journal-rolebinding"),
+        ("Role", "kruise-journal-reader"),
         ("Service", "kruise-webhook-service"),
         ("Secret", "kruise-webhook-certs"),
         ("MutatingWebhookConfiguration", "kruise-mutating-webhook-configuration"),
@@ -85,3 +89,21 @@ def test_definitions_are_converted_by_the_manager_of_this_installation() -> None
     assert [stanza["clientConfig"]["service"] for stanza in stanzas] == [
         {"namespace": "elsewhere", "name": "hooks", "path": "/convert", "port": 443}
     ] * len(features()[0].definitions)
+
+
+def test_the_account_of_the_journal_reads_and_its_readers_may_only_ask_with_it() -> None:
+    rules = named("ClusterRole", "kruise-journal-role")["rules"]
+    assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list"}
+    assert {group for rule in rules for group in rule["apiGroups"]} == {
+        "",
+        "apps.kruise.io",
+        "policy.kruise.io",
+        "toy.pykruise.dev",
+    }
+    assert [rule["resources"] for rule in rules if rule["apiGroups"] == [""]] == [["pods"]]
+    [token] = [
+        rule
+        for rule in named("Role", "kruise-journal-reader", namespace="ops")["rules"]
+        if rule["resources"] == ["serviceaccounts/token"]
+    ]
+    assert (token["verbs"], token["resourceNames"]) == (["create"], ["kruise-journal"])

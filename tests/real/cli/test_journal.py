@@ -1,11 +1,14 @@
-"""The journal of a manager behind a real API server: by its address, and through the proxy to its pod."""
+"""The journal of a manager behind a real API server: by its address, through the proxy to its pod, and who may."""
 
 from __future__ import annotations
 
 import json
 import re
 import socket
+import ssl
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +28,7 @@ PORT = free_port()
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[KruiseCluster]:
     """Without nodes: decisions are made about pods that nobody runs, too."""
-    with KruiseCluster(nodes=0, flags=(f"--metrics-addr=:{PORT}",)) as cluster:
+    with KruiseCluster(nodes=0, flags=(f"--journal-addr=:{PORT}",)) as cluster:
         manifest = yaml.safe_load((DOCUMENTS / "manifests" / "journal.yaml").read_text())
         path = "/apis/apps.kruise.io/v1beta1/namespaces/default/clonesets"
         cluster.plane.request("POST", path, manifest).ok()
@@ -51,7 +54,7 @@ def own_address() -> str:
 def test_by_its_address(cluster: KruiseCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kruise = Kruise(cluster.kubeconfig)
     assert "it runs outside the cluster. Give its address with --manager-url" in kruise.refused("journal")
-    monkeypatch.setenv(journal_access.ENVIRONMENT, f"http://127.0.0.1:{PORT}")
+    monkeypatch.setenv(journal_access.ENVIRONMENT, f"https://127.0.0.1:{PORT}")
     _, *rows = kruise.ok("journal", "cloneset/shop")
     assert any("create pods" in row for row in rows)
     dump = tmp_path / "shop.json"
@@ -79,13 +82,75 @@ def test_through_the_api_server(cluster: KruiseCluster, monkeypatch: pytest.Monk
     assert json.loads(done.out)["controller"] == "cloneset-controller"
     assert "keeps no snapshot of it" in kruise.refused("journal", f"pod/{pods_of(cluster)[0]}", "--dump", "-")
 
-    assert "the right to get leases and pods/proxy in namespace kruise-system" in kruise.refused("journal", "--as=eve")
-    cluster.plane.kubectl(
-        "-n", "kruise-system", "create", "role", "kruise-journal", "--verb=get",
-        "--resource=leases.coordination.k8s.io,pods/proxy",
-    )  # fmt: skip
-    cluster.plane.kubectl("-n", "kruise-system", "create", "rolebinding", "eve", "--role=kruise-journal", "--user=eve")
+    assert "the role kruise-journal-reader in namespace kruise-system" in kruise.refused("journal", "--as=eve")
+    bind(cluster, "kruise-system", "eve", "--role=kruise-journal-reader", "--user=eve")
     assert len(kruise.ok("journal", "--as=eve", "--limit=1")) == 2
+
+
+@pytest.mark.smoke
+def test_own_rights_decide_what_a_caller_sees(cluster: KruiseCluster) -> None:
+    """Real tokens of real accounts, over HTTPS."""
+    cluster.plane.kubectl("create", "role", "sets", "--verb=get", "--resource=clonesets.apps.kruise.io")
+    cluster.plane.kubectl("create", "role", "pods", "--verb=get,list", "--resource=pods")
+    tokens = {name: account(cluster, name) for name in ("nobody", "elsewhere", "viewer", "lead", "admin")}
+    bind(cluster, "default", "viewer", "--role=sets", "--serviceaccount=default:viewer")
+    bind(cluster, "default", "lead", "--role=sets", "--serviceaccount=default:lead")
+    bind(cluster, "default", "lead-pods", "--role=pods", "--serviceaccount=default:lead")
+    bind(cluster, "kube-public", "elsewhere", "--clusterrole=cluster-admin", "--serviceaccount=default:elsewhere")
+    cluster.plane.kubectl(
+        "create", "clusterrolebinding", "admin", "--clusterrole=cluster-admin", "--serviceaccount=default:admin"
+    )
+    dump = "/journal/cloneset-controller/default/shop"
+    for path in ("/journal", "/journal?namespace=default", "/waiting", dump):
+        for token in ("", "guessed"):
+            code, text = ask(path, token)
+            assert (code, "shop" in text) == (401, False)
+        for name in ("nobody", "elsewhere"):
+            code, text = ask(path, tokens[name])
+            assert code == 403
+            assert "may not get clonesets.apps.kruise.io" in text
+    assert "tell-nobody" in ask(dump, tokens["admin"])[1]
+    assert "tell-nobody" in ask(dump, tokens["lead"])[1]
+    code, text = ask(dump, tokens["viewer"])
+    assert (code, json.loads(text)["name"], "tell-nobody" in text) == (200, "shop", False)
+    assert {entry["key"]["name"] for entry in json.loads(ask("/journal", tokens["viewer"])[1])} == {"shop"}
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{cluster.metrics_url}/journal")
+
+
+def test_rights_in_one_namespace_get_a_decision_made_anew(cluster: KruiseCluster) -> None:
+    bind(cluster, "default", "jane", "--clusterrole=view", "--user=jane")
+    cluster.plane.kubectl("create", "role", "all-sets", "--verb=get,list", "--resource=clonesets.apps.kruise.io")
+    bind(cluster, "default", "jane-sets", "--role=all-sets", "--user=jane")
+    kruise = Kruise(cluster.kubeconfig)
+    done = kruise("why", "cloneset/shop", "--as=jane")
+    assert "from a decision made anew from the live objects" in done.out
+    assert "the role kruise-journal-reader" in done.out
+    assert "the role kruise-journal-reader" in kruise.refused("journal", "cloneset/shop", "--as=jane")
+
+
+def account(cluster: KruiseCluster, name: str) -> str:
+    """A service account of namespace default, and a token of it."""
+    cluster.plane.kubectl("create", "serviceaccount", name)
+    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
+    return str(cluster.plane.request("POST", path, {"spec": {}}).ok()["status"]["token"])
+
+
+def bind(cluster: KruiseCluster, namespace: str, name: str, *what: str) -> None:
+    cluster.plane.kubectl("-n", namespace, "create", "rolebinding", name, *what)
+
+
+def ask(path: str, token: str) -> tuple[int, str]:
+    """As a pod would that found the port."""
+    request = urllib.request.Request(f"https://127.0.0.1:{PORT}{path}")
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, context=ssl._create_unverified_context()) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
 
 
 def pods_of(cluster: KruiseCluster) -> list[str]:

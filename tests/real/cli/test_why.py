@@ -50,10 +50,10 @@ def test_a_rollout_that_hangs(cluster: KruiseCluster) -> None:
     kruise.ok("rollout", "status", "cloneset/web", "--timeout=60s")
     until(kruise, "cloneset/web", words=("nothing waits: 3 of 3 pods",))
     kruise.ok("set", "image", "cloneset/web", "main=nginx:missing")
-    by_address = (f"--manager-url={cluster.metrics_url}",)
+    by_address = (f"--manager-url={cluster.journal_url}",)
     asked = until(kruise, "cloneset/web", *by_address, words=("[image-pull]", "used up by"))
     assert asked.code == 3
-    assert f"from the last decision of the manager at {cluster.metrics_url}" in asked.out
+    assert f"from the last decision of the manager at {cluster.journal_url}" in asked.out
     anew = until(kruise, "cloneset/web", words=("[image-pull]", "used up by", "decision made anew"))
     assert "the manager's journal was not asked: " in anew.out, "it runs outside the cluster"
 

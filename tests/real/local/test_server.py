@@ -116,7 +116,6 @@ NO_RULES = "the local cluster has no rules about who may do what: who is not kno
 OLD_ETCD = "the etcd of the test cluster is too old for the watch that begins with a list; the local server has it"
 LEFT_OUT = {
     "proxy": "nothing listens in the local cluster's pods, so that there is nothing to pass requests on to",
-    "token": "service accounts have no tokens: nothing in the cluster logs in as one",
     "description": "the long texts of table columns, which no client shows",
     "storageVersionHash": "a hash of the way in which etcd holds objects",
 }
@@ -353,6 +352,9 @@ ACCESS_CASES = [
         "/apis/authentication.k8s.io/v1/tokenreviews",
         {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "x"}},
     ),
+    post(f"{NS}/serviceaccounts/nobody/token", {"spec": {}}),
+    post(f"{NS}/serviceaccounts/default/token", {"spec": {"expirationSeconds": 10}}),
+    get(f"{NS}/serviceaccounts/default/token"),
 ]
 
 # From the cache: without a version the test cluster, whose etcd is old, waits for its cache in vain now and then.
@@ -588,7 +590,7 @@ def _entries(core: ApiCore) -> set[str]:
 
 def _parts(kind: KindDescription) -> list[str]:
     parts = ("attach", "binding", "ephemeralcontainers", "eviction", "exec", "finalize", "log", "portforward")
-    return [f"/{part}" for part in (*parts, "resize", "scale", "status")]
+    return [f"/{part}" for part in (*parts, "resize", "scale", "status", "token")]
 
 
 def _groups(core: ApiCore) -> set[str]:

@@ -7,6 +7,7 @@ import copy
 import dataclasses
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import urllib.error
@@ -209,13 +210,14 @@ async def test_the_manager_needs_no_more_than_its_role(
     ):
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role}
         cluster.request("POST", path, {"metadata": {"name": "limited"}, "roleRef": reference, "subjects": [user]}).ok()
-    health, metrics = free_port(), free_port()
+    health, metrics, journal = free_port(), free_port(), free_port()
     log = tmp_path / "manager.log"
     manager = _start_manager(
         log,
         f"--kubeconfig={cluster.kubeconfig_for('limited', groups=())}",
         f"--health-probe-addr=127.0.0.1:{health}",
         f"--metrics-addr=127.0.0.1:{metrics}",
+        f"--journal-addr=127.0.0.1:{journal}",
         f"--protection-log-path={tmp_path}",
         "--expectation-timeout=1m",
         WEBHOOK_PORT=str(free_port()),
@@ -223,9 +225,11 @@ async def test_the_manager_needs_no_more_than_its_role(
     )
     try:
 
-        def ask(port: int, path: str) -> tuple[int, str]:
+        def ask(port: int, path: str, scheme: str = "http", token: str = "") -> tuple[int, str]:
+            request = urllib.request.Request(f"{scheme}://127.0.0.1:{port}{path}")
+            request.add_header("Authorization", f"Bearer {token}")
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+                with urllib.request.urlopen(request, timeout=5, context=ssl._create_unverified_context()) as answer:
                     return answer.status, answer.read().decode()
             except urllib.error.HTTPError as error:
                 with error:
@@ -244,7 +248,16 @@ async def test_the_manager_needs_no_more_than_its_role(
             assert "kruise_manager_is_leader 1.0" in (await asyncio.to_thread(ask, metrics, "/metrics"))[1]
 
         await eventually(leads, within=90)
-        assert ask(metrics, "/journal") == (200, "[]")
+        assert ask(metrics, "/journal")[0] == 404
+        accounts = "/api/v1/namespaces/kruise-system/serviceaccounts"
+        for name, spec, code in (
+            ("kruise-journal", {"audiences": ["kruise-journal"]}, 200),
+            ("kruise-journal", {}, 200),
+            ("kruise-journal", {"audiences": ["somebody-else"]}, 401),
+            ("default", {}, 403),
+        ):
+            token = cluster.request("POST", f"{accounts}/{name}/token", {"spec": spec}).ok()["status"]["token"]
+            assert ask(journal, "/journal", "https", token)[0] == code
         secret = cluster.request("GET", "/api/v1/namespaces/kruise-system/secrets/kruise-webhook-certs").ok()
         assert {"ca-cert.pem", "ca-key.pem", "cert.pem", "key.pem", "tls.crt", "tls.key"} <= set(secret["data"])
     finally:

@@ -34,7 +34,7 @@ from tests.toy.decide import SEEN
 LEASE_SECONDS = 4.0
 PATIENT_SECONDS = 12.0
 """For a leader that has to live through a restart of the API server."""
-QUIET = ("--metrics-addr=0", "--health-probe-addr=0")
+QUIET = ("--metrics-addr=0", "--journal-addr=0", "--health-probe-addr=0")
 
 
 class Stage:

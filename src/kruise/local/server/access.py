@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import hmac
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from kruise.local.apicore import errors
 from kruise.local.apicore.errors import Json, StatusError
 from kruise.local.server.identity import ADMIN, ADMIN_GROUP
+from kruise.local.server.tokens import OWN_AUDIENCE, Issued, Tokens
 
 AUTHENTICATED: Final = "system:authenticated"
 ANONYMOUS: Final = "system:anonymous"
@@ -73,8 +75,11 @@ class ImpersonationError(Exception):
 class Access:
     """Recognises users by the certificate of their connection or by the token."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._token = token
+        self._now = now
+        self.tokens = Tokens()
+        """Those of service accounts."""
 
     def user(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> User | None:
         """None for someone who shows nothing. Raises `StatusError` for a wrong token and for impersonation by nobody,
@@ -96,13 +101,18 @@ class Access:
         shown = headers.get("Authorization", "")
         if shown:
             scheme, _, token = shown.partition(" ")
-            if scheme.lower() != "bearer" or not self.is_token(token.strip()):
+            found = self._owner(token.strip(), (OWN_AUDIENCE,)) if scheme.lower() == "bearer" else None
+            if found is None:
                 raise unauthorized()
-            return ADMIN_USER
+            return found
         return None if not certificate else user_of(certificate)
 
-    def is_token(self, token: str) -> bool:
-        return hmac.compare_digest(token.encode(), self._token.encode())
+    def _owner(self, token: str, audiences: tuple[str, ...]) -> User | None:
+        """Of a token that is good for one of the audiences. The admin's is good for the API server alone."""
+        if OWN_AUDIENCE in audiences and hmac.compare_digest(token.encode(), self._token.encode()):
+            return ADMIN_USER
+        issued = self.tokens.find(token, audiences, self._now())
+        return account_user(issued) if issued is not None else None
 
     def review(self, kind: ReviewKind, body: Json, user: User, created: str) -> Json:
         """The answer to a review, written into it."""
@@ -113,10 +123,12 @@ class Access:
                 answer["metadata"] = {"creationTimestamp": created}
                 answer["status"] = {"userInfo": user.info()}
             case "TokenReview":
-                known = self.is_token(str(spec.get("token", "")))
+                audiences = tuple(str(one) for one in spec.get("audiences") or (OWN_AUDIENCE,))
+                shown = [(one, self._owner(str(spec.get("token", "")), (one,))) for one in audiences]
+                good = [(one, owner) for one, owner in shown if owner is not None]
                 answer["status"] = (
-                    {"authenticated": True, "user": ADMIN_USER.info()}
-                    if known
+                    {"authenticated": True, "user": good[0][1].info(), "audiences": [one for one, _ in good]}
+                    if good
                     else {"user": {}, "error": "invalid bearer token"}
                 )
             case "SelfSubjectRulesReview":
@@ -133,6 +145,16 @@ class Access:
 
 def is_open(path: str) -> bool:
     return any(path == known or path.startswith(f"{known}/") for known in OPEN_PATHS)
+
+
+def account_user(issued: Issued) -> User:
+    """As whom a service account acts."""
+    accounts = "system:serviceaccounts"
+    return User(
+        f"system:serviceaccount:{issued.namespace}:{issued.name}",
+        (accounts, f"{accounts}:{issued.namespace}", AUTHENTICATED),
+        issued.uid,
+    )
 
 
 def user_of(certificate: Mapping[str, Any]) -> User:

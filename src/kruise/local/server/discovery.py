@@ -183,10 +183,12 @@ def _group(name: str, versions: list[str]) -> Json:
 
 
 def parts_of(kind: KindDescription) -> dict[str, Subresource | None]:
-    """All subresources by name, in order; None for those that are not supported."""
+    """All subresources by name, in order; None for those that the server answers by itself, or does not support."""
     parts: dict[str, Subresource | None] = dict(kind.subresources)
     if kind.has_status and "status" not in parts:
         parts["status"] = ObjectSubresource(prepare=lambda new, old: new)
+    if kind.group_resource == "serviceaccounts":
+        parts["token"] = None
     if kind.group_resource == "pods":
         parts.setdefault("log", StreamSubresource())
         parts.update(dict.fromkeys(NOT_SUPPORTED))
@@ -195,6 +197,8 @@ def parts_of(kind: KindDescription) -> dict[str, Subresource | None]:
 
 def _part(kind: KindDescription, name: str, part: Subresource | None) -> tuple[tuple[str, str, str], tuple[str, ...]]:
     """What a subresource answers with (group, version, kind), and its verbs."""
+    if name == "token" and part is None:
+        return _PART_KINDS[name], ("create",)
     if part is None:
         return ("", "", NOT_SUPPORTED[name]), ("create", "get")
     if isinstance(part, StreamSubresource):

@@ -74,7 +74,7 @@ class LocalServer:
         self._host = host
         self._port = port
         self._logs: LogSource = NoLogs() if logs is None else logs
-        self._access = Access(certificates.token)
+        self._access = Access(certificates.token, core.clock.now)
         self._runner: web.ServerRunner | None = None
         self._watches: set[Watch] = set()
         self._followers: set[asyncio.Task[Any]] = set()
@@ -178,6 +178,8 @@ class LocalServer:
             raise routing.nothing_at(registry, place.group)
         if place.rest:
             raise routing.nothing_at(registry, place.group)
+        if kind.group_resource == "serviceaccounts" and place.subresource == "token":
+            return await self._token(exchange, kind, place)
         verb = routing.verb_of(exchange.method, place, exchange.query, custom=kind.custom)
         if kind.group_resource == "pods" and (
             place.subresource == "log" or place.subresource in discovery.NOT_SUPPORTED
@@ -325,17 +327,29 @@ class LocalServer:
     # What is no object
 
     async def _review(self, exchange: Exchange, review: ReviewKind) -> web.StreamResponse:
+        form = negotiation.plain_form(exchange.accept)
+        body = await self._question(exchange, review.kind)
+        found = self._access.review(review, body, exchange.user, timestamp(self.core.clock.now()))
+        return await exchange.object(201, found, form)
+
+    async def _token(self, exchange: Exchange, kind: KindDescription, place: Place) -> web.StreamResponse:
+        form = negotiation.plain_form(exchange.accept)
+        body = await self._question(exchange, "TokenRequest")
+        account = self.core.get(Call(kind=kind, version=place.version, namespace=place.namespace, name=place.name))
+        found = self._access.tokens.request(account, body, self.core.clock.now())
+        return await exchange.object(201, found, form)
+
+    async def _question(self, exchange: Exchange, kind: str) -> Json:
+        """The body of what is only ever created, and answered at once."""
         if exchange.method != "POST":
             raise errors.method_not_allowed()
-        form = negotiation.plain_form(exchange.accept)
         sent = await exchange.body()
         content_type = exchange.request.headers.get("Content-Type", "")
         try:
-            body: Json = decode(negotiation.json_body(sent, content_type, review.kind), dict)
+            body: Json = decode(negotiation.json_body(sent, content_type, kind), dict)
         except DecodeError as error:
             raise errors.bad_request(f"couldn't get version/kind; json parse error: {error}") from error
-        found = self._access.review(review, body, exchange.user, timestamp(self.core.clock.now()))
-        return await exchange.object(201, found, form)
+        return body
 
     def _outside(self, exchange: Exchange, segments: tuple[str, ...]) -> web.StreamResponse:
         top = segments[0] if segments else ""
