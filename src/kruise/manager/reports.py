@@ -139,16 +139,16 @@ class _Sight:
         None: the caller may see nothing of what is asked for, whether there is something or not."""
         found: set[tuple[str, str]] = set()
         allowed = False
+        name = asked.key.name if asked.key is not None else ""
         for controller, subject in self._subjects.items():
             if asked.controller not in ("", controller):
                 continue
-            if await self._may_get(subject, ""):
+            if await self._may_get(subject, "", "" if subject.namespaced else name):
                 allowed = True
                 found |= {place for place in places if place[0] == controller}
                 found.add((controller, asked.namespace))
                 continue
             wanted = {asked.namespace} if asked.namespace else {where for name, where in places if name == controller}
-            name = asked.key.name if asked.key is not None else ""
             for where in sorted(wanted - {""}):
                 if await self._may_get(subject, where) or (name and await self._may_get(subject, where, name)):
                     allowed = True
