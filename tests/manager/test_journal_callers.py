@@ -12,39 +12,19 @@ import pytest
 
 from kruise.admission.certificates import issue
 from kruise.admission.tls import ServingCertificate
-from kruise.api.meta import Key, ObjectMeta
-from kruise.api.native.pod import (
-    PODS,
-    Container,
-    ContainerState,
-    ContainerStateTerminated,
-    ContainerStatus,
-    EnvVar,
-    Pod,
-    PodSpec,
-    PodStatus,
-)
-from kruise.machinery import plan as plans
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import TransportError
-from kruise.machinery.client.requests import PatchType
 from kruise.machinery.client.retry import NEVER
 from kruise.machinery.clock import RealClock
 from kruise.machinery.codec import decode
 from kruise.machinery.journal import NOT_ALLOWED, NOT_KEPT, NOT_KNOWN, TOKEN_HEADER, Journal
-from kruise.machinery.plan import Conclusion, EventNote, EventType, Outcome, Plan, Result, Target, Wake, single
 from kruise.manager.callers import Reviewer
 from kruise.manager.endpoints import Endpoints, journal_app
 from kruise.manager.reports import Reports
+from tests.support.journalled import CONTROLLER, PLACES, SECRET, record
 from tests.support.reviews import Reviews
-from tests.toy.api import TROUPES, Troupe
-from tests.toy.decide import Snapshot
+from tests.toy.api import TROUPES
 
-NOW = datetime(2030, 1, 1, tzinfo=UTC)
-SECRET = "hunter2-very-secret"
-PLACES = ("annotation of the object", "of the pod", "variable", "last words", "argument", "patch", "fault")
-"""Of a dump, that the secret is in."""
-CONTROLLER = "troupe-controller"
 GET = ("get", "troupes")
 PODS_OF_SHOW = {("get", "pods", "show"), ("list", "pods", "show")}
 WAITS = [
@@ -73,34 +53,6 @@ def reviews() -> Reviews:
             "elsewhere": {(*GET, "bar"), ("get", "pods", "bar"), ("list", "pods", "bar")},
             "pods-only": PODS_OF_SHOW,
         },
-    )
-
-
-def record(journal: Journal, namespace: str, name: str) -> None:
-    metadata = ObjectMeta(name=name, namespace=namespace, uid="u", annotations={"team/password": SECRET})
-    main = Container(name="main", image="nginx", env=(EnvVar(name="TOKEN", value=SECRET),))
-    ended = ContainerState(terminated=ContainerStateTerminated(reason="Error", message=f"cannot log in with {SECRET}"))
-    status = PodStatus(container_statuses=(ContainerStatus(name="main", state=ended),))
-    pod = Pod(metadata=metadata, spec=PodSpec(containers=(main,)), status=status)
-    body = {"metadata": {"name": "x", "namespace": namespace}, "spec": {"containers": [{"args": [SECRET]}]}}
-    step = [{"op": "replace", "path": "/metadata/annotations/team~1password", "value": SECRET}]
-    target = Target(PODS, namespace, name)
-    patch = plans.patch(target, step, uid="u", reason="update", patch_type=PatchType.JSON)
-    create = plans.create(PODS, body, reason="new")
-    refused = Outcome(action=create, result=Result.FAILED, error=f"Pod is invalid: {SECRET}")
-    journal.record(
-        controller=CONTROLLER,
-        key=Key(namespace, name),
-        reconcile_id=f"id-{name}",
-        time=NOW,
-        duration=0.5,
-        snapshot=Snapshot(troupe=Troupe(metadata=metadata), pods=(pod,), now=NOW),
-        plan=Plan(phases=(single("create", create, patch),), wakes=(Wake(after=3.0, reason="minReadySeconds"),)),
-        outcomes=(refused,),
-        conclusion=Conclusion(
-            events=(EventNote(type=EventType.WARNING, reason="FailedCreate", message=f"pod: {SECRET}"),), retry=SECRET
-        ),
-        error=f"it failed: {SECRET}",
     )
 
 

@@ -150,7 +150,7 @@ class _Sight:
                 continue
             wanted = {asked.namespace} if asked.namespace else {where for name, where in places if name == controller}
             for where in sorted(wanted - {""}):
-                if await self._may_get(subject, where) or (name and await self._may_get(subject, where, name)):
+                if await self._may_get(subject, where, name):
                     allowed = True
                     found.add((controller, where))
         if asked.namespace:
