@@ -118,9 +118,11 @@ def test_what_cannot_be_told(kruise: Kruise) -> None:
     assert "say where with --dump" in kruise.refused("journal", "cloneset/web", "--redact", code=2)
     assert "cannot be followed" in kruise.refused("journal", "--id", "x", "--follow", code=2)
     assert "cannot be written" in kruise.refused("journal", "cloneset/web", "--dump", "/nowhere/x", code=2)
-    silent = kruise("journal", "cloneset/web", environment={"KRUISE_MANAGER_URL": "http://127.0.0.1:9"})
-    assert (silent.code, "the manager at http://127.0.0.1:9 does not answer" in silent.err) == (1, True)
-    assert "write it as http://" in kruise.refused("journal", "--manager-url", "x", code=2)
+    silent = kruise("journal", "cloneset/web", environment={"KRUISE_MANAGER_URL": "https://127.0.0.1:9"})
+    assert (silent.code, "the manager at https://127.0.0.1:9 does not answer" in silent.err) == (1, True)
+    plain_http = kruise.refused("journal", "cloneset/web", "--manager-url=http://127.0.0.1:8080", code=2)
+    assert "write it as https://HOST:PORT" in plain_http
+    assert "write it as https://" in kruise.refused("journal", "--manager-url", "x", code=2)
 
 
 def test_without_a_manager(tmp_path: Path) -> None:
