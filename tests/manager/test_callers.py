@@ -70,6 +70,7 @@ def test_guesses_do_not_fill_the_memory_nor_flood_the_api_server(monkeypatch: py
         for number in range(50):
             assert await reviewer.rights_of(f"guess-{number}") is None
         assert len(reviewer._callers) == 10
+        api.seconds = 0.1
         told = await asyncio.gather(*(reviewer.rights_of(f"more-{n}") for n in range(1000)), return_exceptions=True)
         crowded = [one for one in told if isinstance(one, CrowdError)]
         assert len(crowded) == 1000 - callers._WAITING

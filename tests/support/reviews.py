@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
@@ -23,11 +24,14 @@ class Reviews:
         self.rights = rights
         self.asked: list[dict[str, Any]] = []
         self.failure: Exception | None = None
+        self.seconds = 0.0
+        """That an answer takes."""
 
     async def send(self, request: Request) -> Response:
         assert request.body is not None
         body = decode(request.body, dict)
         self.asked.append(body)
+        await asyncio.sleep(self.seconds)
         if self.failure is not None:
             raise self.failure
         status = self._token(body["spec"]) if body["kind"] == "TokenReview" else self._access(body["spec"])
