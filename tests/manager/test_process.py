@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from random import Random
 
+import aiohttp
 import pytest
 
 from kruise.api.native.events import EVENTS, LEASES
@@ -17,10 +19,11 @@ from kruise.local.apicore.core import ApiCore
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.kinds import native_registry
 from kruise.machinery.client.client import Client
-from kruise.machinery.clock import VIRTUAL_EPOCH, VirtualClock, run_virtual
+from kruise.machinery.clock import VIRTUAL_EPOCH, RealClock, VirtualClock, run_virtual
 from kruise.machinery.plan import Conclusion, Plan
 from kruise.manager.options import Options, Role
 from kruise.manager.process import Manager
+from tests.support.ports import free_port
 from tests.toy.api import TROUPES
 from tests.toy.controller import FEATURE, SPEC
 from tests.toy.decide import SEEN, Snapshot
@@ -189,3 +192,34 @@ def test_work_goes_on_when_the_wall_clock_jumps(virtually: Callable[..., None]) 
         await running.stop()
 
     virtually(scenario)
+
+
+async def test_a_manager_without_webhooks_serves_its_journal_over_https_and_to_no_stranger(tmp_path: object) -> None:
+    """Its certificate is its own. An API server that reviews no tokens lets nobody in."""
+    port, plain = free_port(), free_port()
+    clock = RealClock()
+    core = ApiCore(native_registry([custom_kind(TROUPES)]), clock=clock, seed=1)
+    chosen = Options(
+        role=Role.CONTROLLERS,
+        elect=False,
+        metrics_address=f"127.0.0.1:{plain}",
+        journal_address=f"127.0.0.1:{port}",
+        health_address="",
+        protection_log_path=str(tmp_path),
+    )
+    manager = Manager(chosen, (FEATURE,), InProcessTransport(core), clock=clock, random=Random(1))
+    running = Running(manager)
+    await manager.serving.wait()
+    unchecked = ssl.create_default_context()
+    unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
+    async with aiohttp.ClientSession() as session:
+
+        async def code(url: str, **headers: str) -> int:
+            async with session.get(url, ssl=unchecked, headers=headers) as answer:
+                return answer.status
+
+        assert await code(f"https://127.0.0.1:{port}/journal") == 401
+        assert await code(f"https://127.0.0.1:{port}/journal", Authorization="Bearer x") == 503
+        assert await code(f"http://127.0.0.1:{plain}/journal") == 404
+        assert await code(f"http://127.0.0.1:{plain}/metrics") == 200
+    await running.stop()
