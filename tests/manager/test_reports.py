@@ -14,6 +14,7 @@ from kruise.api.resource import Resource
 from kruise.machinery.codec import decode
 from kruise.machinery.journal import Journal
 from kruise.manager.reports import Reply, Reports
+from tests.support.examples import story_settings
 from tests.support.journalled import CONTROLLER, SECRET, record
 from tests.toy.api import TROUPES
 
@@ -34,10 +35,10 @@ class Table:
     name: str = "eve"
 
     async def may(self, verb: str, resource: Resource[Any], namespace: str, name: str = "") -> bool:
-        return bool(self.held & {(verb, str(resource), EVERYWHERE), (verb, str(resource), namespace)})
+        return self.has(verb, resource, namespace)
 
     def has(self, verb: str, resource: Resource[Any], namespace: str) -> bool:
-        return asyncio.run(self.may(verb, resource, namespace))
+        return bool(self.held & {(verb, str(resource), EVERYWHERE), (verb, str(resource), namespace)})
 
 
 def reports() -> Reports:
@@ -48,16 +49,23 @@ def reports() -> Reports:
     return Reports(journal, lambda: {CONTROLLER: TROUPES}, lambda: waits)
 
 
-def ask(path: str, rights: Table, **query: str) -> Reply:
-    return asyncio.run(reports().answer(path, query, rights))
+REPORTS = reports()
 
 
+async def ask(path: str, rights: Table, **query: str) -> Reply:
+    return await REPORTS.answer(path, query, rights)
+
+
+@story_settings(60)
 @given(RIGHTS)
 def test_nothing_is_shown_that_rights_do_not_cover_and_nothing_is_left_out(held: set[tuple[str, str, str]]) -> None:
-    rights = Table(held)
+    asyncio.run(check(Table(held)))
+
+
+async def check(rights: Table) -> None:
     allowed = {where for where in NAMESPACES if rights.has("get", TROUPES, where)}
     readable = {where for where in allowed if rights.has("get", PODS, where) and rights.has("list", PODS, where)}
-    listed, waits = ask("/journal", rights), ask("/waiting", rights)
+    listed, waits = await ask("/journal", rights), await ask("/waiting", rights)
     assert (listed.status == 403) == (waits.status == 403) == (not allowed)
     if allowed:
         entries = {entry["key"]["namespace"]: entry for entry in decode(listed.body, list)}
@@ -66,9 +74,9 @@ def test_nothing_is_shown_that_rights_do_not_cover_and_nothing_is_left_out(held:
         assert {wait["key"] for wait in decode(waits.body, list)} == {f"{where}/a" for where in allowed}
     for where in NAMESPACES:
         answers = (
-            ask(f"/journal/{CONTROLLER}/{where}/a", rights),
-            ask("/journal", rights, key=f"{where}/a"),
-            ask("/journal", rights, namespace=where),
+            await ask(f"/journal/{CONTROLLER}/{where}/a", rights),
+            await ask("/journal", rights, key=f"{where}/a"),
+            await ask("/journal", rights, namespace=where),
         )
         for answer in answers:
             assert answer.status == (200 if where in allowed else 403)
