@@ -76,6 +76,6 @@ class Attendance:
         if reason:
             warnings.warn(f"{reason}: {request.name} is stored, and nothing else happens")
 
-    def _report(self, path: str, query: Mapping[str, str]) -> Response:
+    async def _report(self, path: str, query: Mapping[str, str]) -> Response:
         found = {kind.group_resource: reason for kind in self._core.registry if (reason := self.lacks(kind))}
         return Response(200, encode(found), {"content-type": "application/json"})
