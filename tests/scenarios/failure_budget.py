@@ -11,9 +11,9 @@ from kruise.workloads.shared.failure_budget import ANNOTATION
 from tests.scenarios.stage import OK_GATE, Stage, hash_in, hash_of, images_of, names, scenario, uids
 
 RULE = "failure budget"
-OLD, NEW, BAD = "nginx:1.25", "nginx:1.26", "nginx:no-such-tag"
-PULLS = {"sim.kruise.io/images": json.dumps({BAD: {"error": "not found"}})}
-"""On simulated nodes this image cannot be pulled."""
+OLD, NEW, BAD, WORSE = "nginx:1.25", "nginx:1.26", "nginx:no-such-tag", "nginx:no-such-tag-either"
+PULLS = {"sim.kruise.io/images": json.dumps({BAD: {"error": "not found"}, WORSE: {"error": "not found"}})}
+"""On simulated nodes these images cannot be pulled."""
 CRASHES = "sim.kruise.io/crash-loop"
 GATED = {"readinessGates": [{"conditionType": OK_GATE}]}
 
@@ -180,10 +180,41 @@ async def the_first_rollout_can_only_be_reported(stage: Stage) -> None:
     """There is nothing to go back to, and that is said; a newer template repairs the pods."""
     await stage.create(replicas=2, image=BAD, annotations=PULLS, metadata=asking("0:rollback"))
     await is_stopped(stage, "Paused", "2 pods failed", "no earlier revision")
-    assert "currentRevision" not in await stage.status()
+    status = await stage.status()
+    assert status["currentRevision"] == status["updateRevision"]
     await stage.set_image(NEW)
     await stage.complete()
     await is_not_stopped(stage)
+
+
+@scenario(RULE)
+async def whoever_is_quick_goes_back_to_what_just_worked(stage: Stage) -> None:
+    """Each template comes as soon as the pods of the one before are available, before anybody believes them."""
+    await stage.create(replicas=2, annotations=PULLS, rolling={"maxUnavailable": 2}, metadata=asking("0:rollback"))
+    await stage.reaches(availableReplicas=2)
+    await stage.set_image(BAD)
+    await is_stopped(stage, "RolledBack")
+    await stage.reaches(updatedReplicas=0, availableReplicas=2)
+    await stage.set_image(NEW)
+    await stage.reaches(updatedAvailableReplicas=2)
+    worked = (await stage.status())["updateRevision"]
+    await stage.set_image(BAD)
+    await is_stopped(stage, "RolledBack", f"go back to {worked}")
+    await stage.reaches(updatedReplicas=0, availableReplicas=2)
+    assert {hash_of(pod) for pod in await stage.pods()} == {hash_in(worked)}
+
+
+@scenario(RULE)
+async def nothing_goes_back_to_what_never_worked(stage: Stage) -> None:
+    """A first revision that failed is none to go back to, though it is the one before."""
+    await stage.create(
+        replicas=2, image=BAD, annotations=PULLS, rolling={"maxUnavailable": 2}, metadata=asking("0:rollback")
+    )
+    await is_stopped(stage, "Paused", "no earlier revision")
+    await stage.set_image(WORSE)
+    status = await stage.reaches(observedGeneration=2, updatedReplicas=2)
+    await is_stopped(stage, "Paused", "no earlier revision", status["updateRevision"])
+    assert len(await stage.at_update_revision()) == 2
 
 
 @scenario(RULE)

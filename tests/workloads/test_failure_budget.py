@@ -422,7 +422,7 @@ class Watched:
         stop = judgement.stop
         if plan.memo_as(Memo).moves:
             assert plan.memo_as(Memo).target_revision != stop.revision
-        other = snapshot.cloneset.status.current_revision not in ("", stop.revision)
+        other = plan.memo_as(Memo).figures.current_revision != stop.revision
         for action in plan.actions():
             if action.target.resource == PODS and action.verb is Verb.CREATE and other:
                 label = action.body["metadata"]["labels"][keys.REVISION_LABEL]

@@ -203,7 +203,8 @@ class FailedPod(Struct):
 
 
 class FailureBudgetStatus(Struct):
-    """A rollout that stopped because more pods failed than its budget allows."""
+    """A rollout that stopped because more pods failed than its budget allows; without failed pods: the first one, while
+    it is watched."""
 
     revision: Annotated[str, About("Name of the ControllerRevision that was rolled out.")] = ""
     failed: Annotated[Int32, About("The most pods that were seen to have failed at it.")] = 0

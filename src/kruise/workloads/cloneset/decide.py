@@ -12,7 +12,7 @@ import dataclasses
 from kruise.machinery.plan import Phase, Plan
 from kruise.workloads.cloneset import scale, update
 from kruise.workloads.cloneset.claims import clean_claims
-from kruise.workloads.cloneset.failures import failures_of, stopped
+from kruise.workloads.cloneset.failures import believed, failures_of, stopped
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.predownload import pull_images
 from kruise.workloads.cloneset.scale import ScaleStep
@@ -28,6 +28,7 @@ def decide(snapshot: Snapshot) -> Plan:
     if situation.owner.is_deleted:
         counted = figures(situation)
         return Plan(memo=Memo(figures=counted, update_revision=counted.update_revision))
+    situation = believed(situation)
     failures = failures_of(situation)
     counted = figures(situation, current_revision=failures.current_revision)
     situation = stopped(situation, failures)

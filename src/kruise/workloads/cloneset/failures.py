@@ -10,10 +10,18 @@ from kruise.workloads.shared import failure_budget, failures
 from kruise.workloads.shared.failures import Asked, Failures
 
 
+def believed(situation: Situation) -> Situation:
+    return failures.believed(situation, _asked(situation))
+
+
 def failures_of(situation: Situation) -> Failures:
+    return failures.failures_of(situation, _asked(situation))
+
+
+def _asked(situation: Situation) -> Asked:
     cloneset = situation.cloneset
     deadline = cloneset.spec.progress_deadline_seconds
-    asked = Asked(
+    return Asked(
         annotations=cloneset.metadata.annotations,
         memory=cloneset.status.failure_budget,
         conditions=cloneset.status.conditions,
@@ -22,7 +30,6 @@ def failures_of(situation: Situation) -> Failures:
         can_go_back=not situation.is_on_delete,
         deadline_seconds=failure_budget.DEFAULT_DEADLINE if deadline in (None, NO_DEADLINE) else deadline,
     )
-    return failures.failures_of(situation, asked)
 
 
 def stopped(situation: Situation, found: Failures) -> Situation:

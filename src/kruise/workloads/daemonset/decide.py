@@ -83,6 +83,7 @@ def _failures(situation: Situation) -> Failures:
         replicas=situation.desired,
         current_revision=situation.update.metadata.name if everybody_moved else "",
         can_go_back=False,
+        names_current=False,
     )
     return failures_of(situation, asked)
 

@@ -43,6 +43,8 @@ FORMS = (
 ARRIVAL = 10
 """Seconds that a pod has to be ready before we believe it."""
 REMEDY = f"roll out a newer template, go back with kruise rollout undo, or raise or remove the annotation {ANNOTATION}"
+FIRST_REMEDY = f"roll out a newer template, or raise or remove the annotation {ANNOTATION}"
+"""Where nothing ever worked, there is nothing to go back to."""
 
 LONGEST_MESSAGE = 512
 _NAMED = 3
@@ -234,6 +236,8 @@ class RolloutState:
     """All pods carry the revision, are available, and have been ready for a while."""
     back_to: str = ""
     """The revision to go back to; empty: there is none."""
+    is_first: bool = False
+    """No revision has ever been rolled out completely."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +249,7 @@ class Stop:
     allowed: int
     rolls_back: bool
     message: str
+    remedy: str
     is_new: bool
     """It was not known before this pass."""
 
@@ -271,6 +276,8 @@ class Judgement:
     stop: Stop | None = None
     ended: str = ""
     """Why a stop that was known is over; empty: there was none, or it goes on."""
+    trial: FailureBudgetStatus | None = None
+    """What is remembered where nothing stopped: that no revision has ever been rolled out completely."""
 
 
 UNJUDGED = Judgement()
@@ -342,11 +349,12 @@ def _stop(budget: Budget, rollout: RolloutState, memory: FailureBudgetStatus, *,
         f"failure budget {budget.amount} allows {allowed}: "
     )
     pods = described(memory)
-    message = f"{head}{pods}; {tail}; {REMEDY}"
+    remedy = FIRST_REMEDY if rollout.is_first else REMEDY
+    message = f"{head}{pods}; {tail}; {remedy}"
     if len(message) > LONGEST_MESSAGE:
         kept = max(len(pods) - (len(message) - LONGEST_MESSAGE) - 3, 0)
-        message = f"{head}{pods[:kept]}...; {tail}; {REMEDY}"[:LONGEST_MESSAGE]
-    return Stop(memory=memory, allowed=allowed, rolls_back=rolls_back, message=message, is_new=is_new)
+        message = f"{head}{pods[:kept]}...; {tail}; {remedy}"[:LONGEST_MESSAGE]
+    return Stop(memory=memory, allowed=allowed, rolls_back=rolls_back, message=message, remedy=remedy, is_new=is_new)
 
 
 def described(memory: FailureBudgetStatus) -> str:

@@ -1,25 +1,31 @@
 """The failure budget over the pods of a workload: which of them failed at their revision, and what that means.
 
-Where no budget is asked for, nothing of this is looked at. Where one is, the current revision is the last one that was
-rolled out completely, so that there is something to go back to even after every pod has been moved.
+Where no budget is asked for, nothing of this is looked at. Where one is, the current revision is the last one that all
+pods worked at, so that there is something to go back to even after every pod has been moved. Before there was one, it
+is the revision that is rolled out, and the status remembers that it is on trial (`failureBudget` with `failed: 0`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from kruise.api.apps.shared import FailureBudgetStatus
 from kruise.api.meta import Condition
+from kruise.api.native.apps import ControllerRevision
 from kruise.inplace import keys
 from kruise.inplace.availability import seconds_until_available
 from kruise.machinery.plan import Cause, Wake
 from kruise.machinery.revision_names import is_revision
+from kruise.machinery.revisions import template_of
 from kruise.machinery.wording import plural
 from kruise.workloads.shared import causes, failure_budget
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
 from kruise.workloads.shared.failure_budget import Budget, Judgement, RolloutState, Stop
 from kruise.workloads.shared.situation import WorkloadSituation
+
+S = TypeVar("S", bound=WorkloadSituation)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +34,32 @@ class Asked:
 
     annotations: Mapping[str, str]
     memory: FailureBudgetStatus | None
-    """What its status keeps of a stop."""
+    """What its status keeps of a stop or a trial."""
     conditions: Iterable[Condition]
     replicas: int
     current_revision: str
-    """The one that its status names."""
+    """The one that its status names, or that can be told from its pods."""
     can_go_back: bool
     """Whether pods may be moved at all."""
     deadline_seconds: int = failure_budget.DEFAULT_DEADLINE
     """For a pod to become ready."""
+    names_current: bool = True
+    """Its status names the current revision. Otherwise nothing can be told of revisions before."""
+
+    @property
+    def budget(self) -> Budget | None:
+        return failure_budget.budget_of(self.annotations)
+
+    @property
+    def stopped(self) -> FailureBudgetStatus | None:
+        """What is remembered of a stop; without failed pods it is the memory of a trial."""
+        return self.memory if self.memory is not None and self.memory.failed else None
+
+    @property
+    def is_on_trial(self) -> bool:
+        """No revision has ever been rolled out completely, and the one that the status names is remembered as such."""
+        remembered = self.memory.revision if self.memory is not None else ""
+        return self.names_current and self.current_revision in ("", remembered)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +81,44 @@ class Failures:
 NO_BUDGET = Failures()
 
 
+def believed(situation: S, asked: Asked) -> S:
+    """With a budget, the current revision is one that is worth going back to.
+
+    When another template comes, that is the revision that all pods have and work at, however short the time since they
+    came to it: whoever is not believed yet is better than an older one, and than none. Where nothing has ever worked,
+    there is nothing to go back to.
+    """
+    if asked.budget is None or situation.is_at_one_revision:
+        return situation
+    current = _worked_at(situation, asked) or (situation.update if asked.is_on_trial else situation.current)
+    templates = {revision.metadata.name: template_of(revision) or {} for revision in (current, situation.update)}
+    return dataclasses.replace(situation, current=current, templates=templates)
+
+
+def _worked_at(situation: WorkloadSituation, asked: Asked) -> ControllerRevision | None:
+    """The earlier revision that all pods carry, available and without having failed at it."""
+    observed = situation.observed
+    if not observed or len(observed) != asked.replicas or not all(fact.is_available for fact in observed):
+        return None
+    labels = {fact.pod.metadata.labels.get(keys.REVISION_LABEL, "") for fact in observed}
+    found = [item for item in situation.history if all(is_revision(label, item.metadata.name) for label in labels)]
+    if not found or found[0].metadata.name == situation.update.metadata.name:
+        return None
+    looks = (
+        failure_budget.look_at(fact.pod, deadline_seconds=asked.deadline_seconds, now=situation.now)
+        for fact in observed
+    )
+    return None if any(look.failure for look in looks) else found[0]
+
+
 def failures_of(situation: WorkloadSituation, asked: Asked) -> Failures:
-    budget = failure_budget.budget_of(asked.annotations)
+    """Of a situation that `believed` has seen."""
+    budget = asked.budget
     if budget is not None:
         return _judged(situation, asked, budget)
     if asked.memory is None and not _is_told(asked):
         return NO_BUDGET
-    return Failures(judgement=failure_budget.judge(None, _rollout(situation, asked, {}), asked.memory))
+    return Failures(judgement=failure_budget.judge(None, _rollout(situation, asked, {}), asked.stopped))
 
 
 def _is_told(asked: Asked) -> bool:
@@ -99,11 +153,14 @@ def _judged(situation: WorkloadSituation, asked: Asked, budget: Budget) -> Failu
     if due and rollout.is_under_way:
         after, reason = min(due)
         wakes = (Wake(after=after, reason=reason),)
+    judgement = failure_budget.judge(budget, rollout, asked.stopped, is_told=_is_told(asked))
+    if rollout.is_first and situation.is_at_one_revision and not rollout.is_complete:
+        judgement = dataclasses.replace(judgement, trial=FailureBudgetStatus(revision=update))
     return Failures(
         budget=budget,
         broken=frozenset(broken),
-        judgement=failure_budget.judge(budget, rollout, asked.memory, is_told=_is_told(asked)),
-        current_revision=_current_revision(situation, asked, rollout),
+        judgement=judgement,
+        current_revision=update if rollout.is_complete else situation.current.metadata.name,
         wakes=wakes,
     )
 
@@ -114,10 +171,11 @@ def _rollout(situation: WorkloadSituation, asked: Asked, failed: dict[str, str])
         revision=update,
         replicas=asked.replicas,
         failed=failed,
-        is_under_way=asked.current_revision != update or not all(fact.is_new for fact in facts),
+        is_under_way=asked.current_revision != update or asked.is_on_trial or not all(fact.is_new for fact in facts),
         is_complete=_is_everybody_there(situation, asked.replicas)
         and all(failure_budget.has_arrived(fact.pod, situation.now) for fact in facts),
         back_to=situation.current.metadata.name if asked.can_go_back and not situation.is_at_one_revision else "",
+        is_first=asked.is_on_trial,
     )
 
 
@@ -134,13 +192,6 @@ def _last_arrival(situation: WorkloadSituation, replicas: int) -> float | None:
     return max((seconds for seconds in waits if seconds is not None), default=None)
 
 
-def _current_revision(situation: WorkloadSituation, asked: Asked, rollout: RolloutState) -> str:
-    """Empty while the very first revision has not been rolled out."""
-    if rollout.is_complete:
-        return rollout.revision
-    return situation.current.metadata.name if asked.current_revision else ""
-
-
 def cause_of(stop: Stop) -> Cause:
     what = "updated pods go back" if stop.rolls_back else "no further pod is updated"
     return causes.FAILURE_BUDGET.cause(
@@ -151,5 +202,5 @@ def cause_of(stop: Stop) -> Cause:
             "allowed": stop.allowed,
             "action": stop.reason,
         },
-        remedy=failure_budget.REMEDY,
+        remedy=stop.remedy,
     )

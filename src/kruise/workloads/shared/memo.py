@@ -29,11 +29,11 @@ class WorkloadMemo(RolloutMemo, kw_only=True):
     """None: nobody looked at what waits, its condition stays as it is."""
 
     def remembered_failures(self, known: FailureBudgetStatus | None) -> FailureBudgetStatus | None:
-        """What is remembered of a stop. A plan that says nothing about it leaves it as it is."""
+        """What is remembered of a stop or a trial. A plan that says nothing about it leaves it as it is."""
         if self.failure_budget is None:
             return known
         stop = self.failure_budget.stop
-        return stop.memory if stop is not None else None
+        return stop.memory if stop is not None else self.failure_budget.trial
 
     def conditions(self, known: Iterable[Condition], now: datetime) -> dict[str, Condition | None]:
         """Conditions that the plan itself decides. A plan that says nothing about them leaves them as they are."""
