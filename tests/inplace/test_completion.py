@@ -93,6 +93,13 @@ def test_metadata_alone_is_complete_at_once() -> None:
 # Images
 
 
+@pytest.mark.parametrize("state", [{"waiting": {"reason": "ErrImagePull"}}, {"terminated": {"exitCode": 0}}])
+def test_a_container_that_has_stopped_runs_nothing(state: dict[str, Any]) -> None:
+    found = pod(NEW, statuses=[{**status(container()), "state": state}])
+    told = "container main has stopped, and not started with nginx:1.26 yet"
+    assert unfinished(found, FROM_1_25, vertical_scaling=False) == told
+
+
 @pytest.mark.parametrize(
     ("wanted", "running", "running_id", "awaited"),
     [

@@ -455,6 +455,18 @@ def test_gates_tell_who_shuts_them() -> None:
     assert [code for code, _, _ in diagnosed(codec.evolve(pod, status=without))] == ["lifecycle-state"]
 
 
+def test_our_own_hook_is_nobody_elses_reason() -> None:
+    pod = make_pod("a", ready=False)
+    shut = Condition(
+        type=keys.KRUISE_POD_READY, status="False", message='[{"userAgent":"Lifecycle","key":"preDeleteHook"}]'
+    )
+    others = [one for one in pod.status.conditions if one.type != keys.KRUISE_POD_READY]
+    status = codec.evolve(pod.status, conditions=(*others, shut))
+    assert diagnosed(codec.evolve(pod, status=status)) == [
+        ("lifecycle-state", "the preDelete hook of its workload keeps it out of service", Act.NOBODY)
+    ]
+
+
 def test_names_are_counted_where_there_are_many() -> None:
     assert listed(["a", "b"]) == "a, b"
     assert listed(list("abcdefg")) == "a, b, c, d, e and 2 more"

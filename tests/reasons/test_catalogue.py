@@ -98,7 +98,7 @@ def test_an_entry_agrees_with_itself(meaning: Meaning) -> None:
     if meaning.relief:
         assert meaning.waits_for_others
         assert meaning.field
-    meaning.remedy.format(target="cloneset/web", flags="", pod="web-a")
+    meaning.remedy.format(target="cloneset/web", flags="", pod="web-a", by_hand="kubectl edit pod web-a")
 
 
 def test_the_field_of_the_failure_budget_is_its_annotation() -> None:

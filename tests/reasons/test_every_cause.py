@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -276,12 +277,13 @@ async def a_hook_that_nobody_answers(stage: Stage, monkeypatch: pytest.MonkeyPat
     assert ends(answer) == {"hook"}
     [end] = answer.ends(next(iter(answer.waiting)))
     assert end.message == f"label {HOOK}=true must be removed"
+    assert re.search(rf"by hand: kubectl label pod web-\w{{5}} {HOOK}-$", end.remedy)
     return answer
 
 
 @reaches("preparing-delete", "hook")
 async def a_deletion_that_a_hook_holds(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Answer:
-    lifecycle = {"preDelete": {"labelsHandler": {HOOK: "true"}}}
+    lifecycle = {"preDelete": {"labelsHandler": {HOOK: "true"}, "markPodNotReady": True}}
     await stage.start(replicas=3, lifecycle=lifecycle, labels={HOOK: "true"})
     await stage.scale(2)
     await stage.world.sleep(10)

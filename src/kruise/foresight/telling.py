@@ -50,7 +50,7 @@ class Words:
         elif move.how is How.IN_PLACE:
             why = in_words(self.difference(before, after))
         elif move.how is How.RECREATE and before != after:
-            why = self.why_not(before, after)
+            why = self.why_not(before, after) or f"{moved.reason}; its successor has the new revision"
         else:
             why = moved.reason
         revision = self._revisions.get(after)
@@ -65,12 +65,12 @@ class Words:
         return self._known[pair]
 
     def why_not(self, before: str, after: str) -> str:
-        """Why a pod is rebuilt."""
+        """Why a pod is rebuilt; empty where its revisions are not the reason."""
         if not self._may_be_in_place:
             return f"the update policy is {self._policy}"
         found = self.difference(before, after)
         if not isinstance(found, Refusal):
-            return "it goes for another reason, and its successor has the new revision"
+            return ""
         self.refusals.add(found.message)
         return found.message
 

@@ -126,8 +126,17 @@ def _images(pod: Pod, state: UpdateState, statuses: Mapping[str, ContainerStatus
         if status.image_id != last.image_id or _full_name(status.image) == _full_name(wanted.get(name, "")):
             continue
         if node_reports or not _was_replaced(pod, status, state):
-            return f"container {name} still runs {status.image}" if status.image else f"container {name} has no image"
+            return _not_arrived(status, wanted.get(name, ""))
     return ""
+
+
+def _not_arrived(status: ContainerStatus, wanted: str) -> str:
+    """While its new image is pulled, a container goes on as it was; one that has ended runs nothing."""
+    if status.state.waiting is not None or status.state.terminated is not None:
+        return f"container {status.name} has stopped, and not started with {wanted} yet"
+    if not status.image:
+        return f"container {status.name} has no image"
+    return f"container {status.name} still runs {status.image}"
 
 
 def _was_replaced(pod: Pod, status: ContainerStatus, state: UpdateState) -> bool:

@@ -18,6 +18,7 @@ from kruise.api.apps.shared import Lifecycle, LifecycleHook
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys, readiness
 from kruise.inplace.edits import NO_EDIT, PodEdit
+from kruise.machinery.causes import LABEL_CHANGES
 from kruise.machinery.times import format_time
 
 
@@ -68,6 +69,19 @@ def waiting_for(pod: Pod, hook: LifecycleHook | None) -> str:
 def lacking(pod: Pod, hook: LifecycleHook | None) -> str:
     """What must happen to a pod that waits to become normal, in words; empty where nothing must."""
     return _in_words(pod, hook, on=False, verb="added")
+
+
+def label_changes(pod: Pod, hook: LifecycleHook | None, *, on: bool) -> dict[str, list[str]]:
+    """How the labels that hold a pod (`on`), or those that it lacks, are changed: details of a cause, empty where more
+    than labels has to change."""
+    if hook is None or any((name in pod.metadata.finalizers) is on for name in hook.finalizers_handler):
+        return {}
+    labels = pod.metadata.labels
+    concerned = {name: text for name, text in hook.labels_handler.items() if (labels.get(name) == text) is on}
+    changes = [f"{name}-" if on else f"{name}={text}" for name, text in concerned.items()]
+    if not on and any(name in labels for name in concerned):
+        changes.append("--overwrite")
+    return {LABEL_CHANGES: changes} if changes else {}
 
 
 def _in_words(pod: Pod, hook: LifecycleHook | None, *, on: bool, verb: str) -> str:

@@ -18,6 +18,8 @@ MINUTE = 60.0
 
 UNAVAILABLE = "unavailable"
 """The list in a cause's details of the pods that use up its limit."""
+LABEL_CHANGES = "labelChanges"
+"""The list in a cause's details of what `kubectl label pod` has to be told to end it: `name-`, `name=value`."""
 WAITED_FOR = (UNAVAILABLE, "leaving", "pods")
 """The lists in a cause's details that name pods: those that have to move on before whoever is held can."""
 
@@ -56,7 +58,8 @@ class Meaning:
     is_own_step: bool = False
     """A step of the pod's own way. That the pod does not serve meanwhile needs no other explanation."""
     remedy: str = ""
-    """What `why` tells to do, in place of what the plan says; {target}, {flags} and {pod} are filled in."""
+    """What `why` tells to do, in place of what the plan says; {target}, {flags}, {pod} and {by_hand} (a
+    command that changes the pod) are filled in."""
     relief: str = ""
     """Of a limit: what to do where it holds although no pod uses it up."""
 

@@ -11,7 +11,7 @@ from kruise.faces.face import Face
 from kruise.faces.progress import DEADLINE_EXCEEDED
 from kruise.inplace import keys
 from kruise.inplace.availability import is_available
-from kruise.machinery.causes import WAITED_FOR, Act, Cause, Meaning
+from kruise.machinery.causes import LABEL_CHANGES, WAITED_FOR, Act, Cause, Meaning
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import evolve
 from kruise.machinery.documents import Json, name_of, namespace_of, value_at
@@ -55,18 +55,20 @@ class Facts:
     missing_controller: str = ""
     """That the cluster has none for a kind of Kubernetes' own, in words."""
     unreadable: tuple[str, ...] = ()
+    is_first: bool = False
+    """There is no earlier template to go back to."""
 
 
 def assemble(facts: Facts) -> Answer:
     return _Assembling(facts).answer()
 
 
-def place_of(kind: Face, document: Json) -> Place:
+def place_of(kind: Face, document: Json, *, is_first: bool = False) -> Place:
     namespace = namespace_of(document)
     return Place(
         target=f"{kind.singular}/{name_of(document)}",
         flags=f" -n {namespace}" if namespace not in ("", "default") else "",
-        can_undo=kind.history is not None,
+        can_undo=kind.history is not None and not is_first,
     )
 
 
@@ -79,7 +81,7 @@ class _Assembling:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._document = facts.document
-        self._place = place_of(facts.kind, facts.document)
+        self._place = place_of(facts.kind, facts.document, is_first=facts.is_first)
         self._min_ready = int(value_at(self._document, ("spec", "minReadySeconds"), 0) or 0)
         self._pods = {pod.metadata.name: pod for pod in facts.pods}
         self._counted = {name: pod for name, pod in self._pods.items() if is_active(pod)}
@@ -165,7 +167,10 @@ class _Assembling:
         if known is not None:
             return known
         meaning = cause.meaning
-        told = meaning.remedy.format(target=self._place.target, flags=self._place.flags, pod=name)
+        place = self._place
+        told = meaning.remedy.format(
+            target=place.target, flags=place.flags, pod=name, by_hand=_by_hand(cause, name, place.flags)
+        )
         link = Link(
             meaning=meaning,
             message=f"it waits for {cause.message}" if meaning == shared.GRACE else cause.message,
@@ -174,7 +179,7 @@ class _Assembling:
             leads_to=_waited_for(cause),
             details=cause.details,
         )
-        if "{pod}" not in meaning.remedy:
+        if "{pod}" not in meaning.remedy and "{by_hand}" not in meaning.remedy:
             self._shared[id(cause)] = link  # it is the same for whomever it holds
         return link
 
@@ -352,6 +357,13 @@ def _joined(name: str, planned: list[Link], found: tuple[Link, ...]) -> Iterator
         if is_on_its_way and link.act is not Act.SOMEBODY:
             continue
         yield link
+
+
+def _by_hand(cause: Cause, pod: str, flags: str) -> str:
+    changes = cause.details.get(LABEL_CHANGES)
+    if isinstance(changes, list | tuple) and changes:
+        return f"kubectl label pod {pod}{flags} {' '.join(map(str, changes))}"
+    return f"kubectl edit pod {pod}{flags}"
 
 
 def _remedy_of(message: str, place: Place) -> str:

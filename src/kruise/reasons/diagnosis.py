@@ -290,18 +290,27 @@ class _Look:
             elif gate.condition_type == keys.IN_PLACE_READY:
                 yield self._link(shared.UPDATING, "its in-place update is not over", "wait for that")
             elif gate.condition_type == keys.KRUISE_POD_READY and found is not None:
-                from kruise.inplace.readiness import writers_of  # rare, and much is loaded with it
-
-                why = ", ".join(f"{one.user_agent} ({one.key})" for one in writers_of(self._pod))
-                why = why or found.reason or "no reason is told"
-                message = f"somebody keeps it unready: {why}"
-                yield self._link(causes.READINESS_GATE, message, "whoever has that reason must take it back")
+                yield self._kept_unready(found.reason)
             else:
                 shown = f"it is {found.status}" if found is not None else "nobody has set it"
                 message = f"readiness gate {gate.condition_type} is shut: {shown}"
                 yield self._link(
                     causes.READINESS_GATE, message, "whoever answers this gate must set the condition to True"
                 )
+
+    def _kept_unready(self, reason: str) -> Link:
+        from kruise.inplace.readiness import PRE_DELETE, PRE_UPDATE, writers_of  # rare, and much is loaded with it
+
+        writers = writers_of(self._pod)
+        others = [one for one in writers if one not in (PRE_DELETE, PRE_UPDATE)]
+        if writers and not others:
+            hooks = " and ".join(one.key.removesuffix("Hook") for one in writers)
+            message = f"the {hooks} hook of its workload keeps it out of service"
+            return self._link(causes.LIFECYCLE_STATE, message, "it serves again, or goes, when the hook is answered")
+        why = ", ".join(f"{one.user_agent} ({one.key})" for one in others) or reason or "no reason is told"
+        return self._link(
+            causes.READINESS_GATE, f"somebody keeps it unready: {why}", "whoever has that reason must take it back"
+        )
 
     def _waiting_for_time(self) -> Iterator[Link]:
         left = seconds_until_available(self._pod, self._min_ready_seconds, self._now)

@@ -317,6 +317,7 @@ class _Scaling:
     def _hold_by_hook(self, facts: PodFacts, hook: LifecycleHook) -> None:
         cause = causes.HOOK.cause(
             lifecycle.waiting_for(facts.pod, hook),
+            details=lifecycle.label_changes(facts.pod, hook, on=True),
             remedy="it is deleted when the preDelete hook lets it go",
         )
         self._held.append(Held(target=Target.of(PODS, facts.pod), causes=(cause,)))

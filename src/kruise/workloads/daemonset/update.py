@@ -106,7 +106,9 @@ class _Working:
                     edits.writes(pod, edit, reason=f"it goes when its hook lets it: {deletion.reason}")
                 )
             waits = causes.HOOK.cause(
-                lifecycle.waiting_for(pod, hook), remedy="it is deleted when the preDelete hook lets it go"
+                lifecycle.waiting_for(pod, hook),
+                details=lifecycle.label_changes(pod, hook, on=True),
+                remedy="it is deleted when the preDelete hook lets it go",
             )
             self._hold(pod, waits)
         elif len(self._deletes) >= self._limits.burst:

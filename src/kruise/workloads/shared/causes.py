@@ -48,7 +48,7 @@ HOOK = Meaning(
     patience=MINUTE,
     is_wanted=True,
     is_own_step=True,
-    remedy="whoever answers this hook must do that; by hand: kubectl edit pod {pod}{flags}",
+    remedy="whoever answers this hook must do that; by hand: {by_hand}",
 )
 GRACE = Meaning(
     code="grace",

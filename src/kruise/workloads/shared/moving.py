@@ -152,10 +152,12 @@ class PodMover:
             if not fact.pod.spec.node_name:
                 self.hold(fact, causes.UNSCHEDULED, "the pod has no node yet", "see the pod's events for the reason")
             elif hooks is not None and (wanted := lifecycle.lacking(fact.pod, hooks.pre_normal)):
-                self.hold(fact, causes.HOOK, wanted, "add what the hook names")
+                changes = lifecycle.label_changes(fact.pod, hooks.pre_normal, on=False)
+                self.hold(fact, causes.HOOK, wanted, "add what the hook names", changes)
         elif fact.state == State.UPDATED and hooks is not None and hooks.in_place_update is not None:
             wanted = lifecycle.lacking(fact.pod, hooks.in_place_update)
-            self.hold(fact, causes.HOOK, wanted, "add back what the hook names")
+            changes = lifecycle.label_changes(fact.pod, hooks.in_place_update, on=False)
+            self.hold(fact, causes.HOOK, wanted, "add back what the hook names", changes)
 
     # Moving
 
@@ -186,7 +188,8 @@ class PodMover:
         hook = lifecycle.in_place_hook(self._hooks)
         match lifecycle.before_update(pod, self._hooks):
             case Turn.HOLD:
-                self.hold(fact, causes.HOOK, lifecycle.waiting_for(pod, hook), "remove what the hook names")
+                changes = lifecycle.label_changes(pod, hook, on=True)
+                self.hold(fact, causes.HOOK, lifecycle.waiting_for(pod, hook), "remove what the hook names", changes)
             case Turn.PREPARE:
                 entering = lifecycle.enter(pod, State.PREPARING_UPDATE, self._hooks, now=now)
                 if entering is not None:
