@@ -94,12 +94,6 @@ def test_steps_have_commands_output_and_the_heading_above_them(tmp_path: Path) -
     ]
 
 
-def test_only_commands_that_read_are_asked_again() -> None:
-    assert Step("kubectl get pods", ()).is_repeatable
-    assert not Step("kubectl get pods > file", ()).is_repeatable
-    assert not Step("kubectl delete pod x", ()).is_repeatable
-
-
 SHOWN = (
     "NAME            READY   RESTARTS      AGE   HASH",
     "cs-demo-2sfzz   1/1     1 (11m ago)   47m   cs-demo-7cb9c88699",

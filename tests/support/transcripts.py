@@ -9,13 +9,12 @@ import os
 import re
 import signal
 import subprocess
-import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 _ID = "[bcdfghjklmnpqrstvwxz2456789]{5}"
-_VARYING = (
+_VARYING: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"sha256:[0-9a-f]{12,}"), "sha256:H"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "H"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
@@ -27,6 +26,8 @@ _VARYING = (
     (re.compile(r"(?<=TIME )( +)[0-9a-f]{8}\b"), "DIGEST"),
     (re.compile(r"(?<=decision )[0-9a-f]{14}\b|\b[0-9a-f]{14}$"), "PASS"),
     (re.compile(r"\b\d+\.\d+ms\b"), "MS"),
+    # Whether an answer was waited for is a matter of milliseconds.
+    (re.compile(r"\b(\d+) done, (\d+) pending\b"), lambda found: f"{int(found[1]) + int(found[2])} done"),
     (re.compile(r"https://127\.0\.0\.1:\d+"), "URL"),
     (re.compile(r"pid \d+"), "pid N"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+\b"), "IP"),
@@ -40,20 +41,12 @@ _MOVABLE = re.compile(r"-ID\b|^(AGE )?(Normal|Warning) ")
 REST = "..."
 """A line that stands for any number of lines."""
 
-_READS = ("kubectl get ", "kubectl describe ", "kubectl events ", "kruise why ", "curl ", "ssh ")
-_PATIENCE = 20.0
-
 
 @dataclass(frozen=True)
 class Step:
     command: str
     expected: tuple[str, ...]
     section: str = ""
-
-    @property
-    def is_repeatable(self) -> bool:
-        """Whether it only reads, so that it may be asked again when the cluster was not there yet."""
-        return self.command.startswith(_READS) and ">" not in self.command
 
 
 def steps(document: Path) -> list[Step]:
@@ -123,16 +116,22 @@ class Shell:
         )
 
     def run(self, command: str) -> tuple[int, str]:
+        [done] = self.paste([command])
+        return done
+
+    def paste(self, commands: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """Hand over all commands at once, as somebody who pastes a page; yields the exit code and output of each."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        stdin.write(f'{command}\necho "[exit $?]"\n')
+        stdin.write("".join(f'{command}\necho "[exit $?]"\n' for command in commands))
         stdin.flush()
-        lines: list[str] = []
-        while not (line := stdout.readline()).startswith("[exit "):
-            assert line, "the shell ended"
-            lines.append(line)
-        return int(line.removeprefix("[exit ").rstrip("]\n")), "".join(lines)
+        for _ in commands:
+            lines: list[str] = []
+            while not (line := stdout.readline()).startswith("[exit "):
+                assert line, "the shell ended"
+                lines.append(line)
+            yield int(line.removeprefix("[exit ").rstrip("]\n")), "".join(lines)
 
     def close(self) -> None:
         """End it, and what it has left in the background."""
@@ -141,27 +140,15 @@ class Shell:
 
 
 def walk(document: Path, shell: Shell, *, leave_out: Collection[str] = ()) -> int:
-    """Run a document's commands; each must succeed and print what is shown. Returns how many there were.
+    """Paste a document: all its commands at once. Each must succeed and print what is shown, at the first try.
 
-    Sections whose headings end with one of `leave_out` are not for this cluster.
+    What has to be waited for, the document waits for: nobody who pastes it pauses in between. Sections whose headings
+    end with one of `leave_out` are not for this cluster. Returns how many commands there were.
     """
-    done = 0
-    for step in steps(document):
-        if step.section.endswith(tuple(leave_out)):
-            continue
-        code, output = shell.run(step.command)
-        deadline = time.monotonic() + _PATIENCE
-        while step.is_repeatable and not _is_right(step, code, output) and time.monotonic() < deadline:
-            time.sleep(0.2)
-            code, output = shell.run(step.command)
-        assert code == 0, f"{step.section}\n$ {step.command}\n{output}"
+    chosen = [step for step in steps(document) if not step.section.endswith(tuple(leave_out))]
+    for step, (code, output) in zip(chosen, shell.paste([step.command for step in chosen]), strict=True):
+        told = f"{step.section}\n$ {step.command}\n{output}"
+        assert code == 0, told
         shown = "\n".join(step.expected)
-        assert _is_right(step, code, output), (
-            f"{step.section}\n$ {step.command}\n{output}\nThe document shows:\n{shown}"
-        )
-        done += 1
-    return done
-
-
-def _is_right(step: Step, code: int, output: str) -> bool:
-    return code == 0 and (not step.expected or matches(step.expected, output))
+        assert not shown or matches(step.expected, output), f"{told}\nThe document shows:\n{shown}"
+    return len(chosen)

@@ -15,6 +15,8 @@ from tests.support.transcripts import Shell
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ROOT / "docs"
+LOCAL_ONLY, REAL_ONLY = "(local cluster only)", "(real nodes only)"
+"""How the headings of sections end that are for one kind of cluster."""
 
 
 def search_path(*programs: Path) -> str:
@@ -39,8 +41,10 @@ def lay_out_documents(directory: Path) -> None:
 def local_shell(directory: Path) -> Iterator[Shell]:
     """A shell for documents that begin with `kruise up`. The cluster ends with it."""
     lay_out_documents(directory)
-    with contextlib.closing(Shell(directory, environment(directory))) as shell:
-        try:
+    try:
+        with contextlib.closing(Shell(directory, environment(directory))) as shell:
             yield shell
-        finally:
+    finally:
+        # In a shell of its own: the other one may have commands left that it has not come to.
+        with contextlib.closing(Shell(directory, environment(directory))) as shell:
             shell.run("kruise down")

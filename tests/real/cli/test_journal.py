@@ -19,7 +19,6 @@ from kruise.cli import journal_access
 from tests.support.commandline import Kruise
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.ports import free_port
-from tests.support.transcripts import Shell, walk
 from tests.support.walkthroughs import DOCUMENTS
 
 PORT = free_port()
@@ -156,8 +155,3 @@ def ask(path: str, token: str) -> tuple[int, str]:
 def pods_of(cluster: KruiseCluster) -> list[str]:
     listed = cluster.plane.request("GET", "/api/v1/namespaces/default/pods").ok()
     return [str(item["metadata"]["name"]) for item in listed["items"]]
-
-
-def test_the_document(shell: Shell) -> None:
-    """The commands of docs/journal.md, on `kruise up`."""
-    assert walk(DOCUMENTS / "journal.md", shell) > 10

@@ -17,13 +17,7 @@ from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
 from tests.support.commandline import Kruise
 from tests.support.kruisecluster import ALONE, KruiseCluster
-from tests.support.transcripts import Shell, walk
 from tests.support.walkthroughs import DOCUMENTS
-
-
-def test_the_document(shell: Shell) -> None:
-    """The commands of docs/plan.md, on `kruise up`."""
-    assert walk(DOCUMENTS / "plan.md", shell) > 20
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ import yaml
 
 from tests.support.commandline import Kruise
 from tests.support.kruisecluster import KruiseCluster
-from tests.support.transcripts import Shell, walk
-from tests.support.walkthroughs import DOCUMENTS, search_path
+from tests.support.walkthroughs import search_path
 
 pytestmark = pytest.mark.long
 
@@ -61,11 +60,6 @@ def manifest(kind: str, name: str, **spec: Any) -> str:
 
 
 IN_PLACE = {"rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": "100%"}}
-
-
-def test_the_document(shell: Shell) -> None:
-    """The commands of docs/verbs.md, on `kruise up`."""
-    assert walk(DOCUMENTS / "verbs.md", shell) > 30
 
 
 @pytest.mark.smoke

@@ -1,4 +1,4 @@
-"""The commands of the documents, with real kubectl, on the local cluster as a user starts it and on real nodes."""
+"""The commands of documents that are for real clusters, too, with real kubectl on real nodes."""
 
 from __future__ import annotations
 
@@ -10,33 +10,9 @@ import pytest
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.realnodes import RealNodes
 from tests.support.transcripts import Shell, walk
-from tests.support.walkthroughs import DOCUMENTS, environment, lay_out_documents
+from tests.support.walkthroughs import DOCUMENTS, LOCAL_ONLY, environment, lay_out_documents
 
 pytestmark = pytest.mark.spread
-
-LOCAL, REAL = "(local cluster only)", "(real nodes only)"
-
-
-@pytest.mark.smoke
-def test_the_walk_of_the_local_cluster(shell: Shell) -> None:
-    assert walk(DOCUMENTS / "local-cluster.md", shell) > 20
-
-
-@pytest.mark.long
-def test_the_tutorial_on_the_local_cluster(shell: Shell) -> None:
-    assert walk(DOCUMENTS / "cloneset-tutorial.md", shell, leave_out=[REAL]) > 100
-
-
-def test_the_failure_budget_on_the_local_cluster(shell: Shell) -> None:
-    assert walk(DOCUMENTS / "failure-budget.md", shell) > 15
-
-
-def test_a_plan_and_its_rollout_on_the_local_cluster(shell: Shell) -> None:
-    assert walk(DOCUMENTS / "plan-and-reality.md", shell) > 12
-
-
-def test_a_kind_of_your_own_on_the_local_cluster(shell: Shell) -> None:
-    assert walk(DOCUMENTS / "your-own-kind.md", shell) > 20
 
 
 @pytest.mark.nodes
@@ -53,7 +29,7 @@ def test_documents_on_real_nodes(
     variables = environment(tmp_path, programs) | {"KUBECONFIG": str(kruise_on_nodes.kubeconfig)}
     shell = Shell(tmp_path, variables)
     try:
-        assert walk(DOCUMENTS / document, shell, leave_out=[LOCAL]) > commands
+        assert walk(DOCUMENTS / document, shell, leave_out=[LOCAL_ONLY]) > commands
     finally:
         shell.close()
 

@@ -11,8 +11,6 @@ import pytest
 from tests.support.commandline import Done, Kruise
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.manifests import cloneset_manifest
-from tests.support.transcripts import Shell, walk
-from tests.support.walkthroughs import DOCUMENTS
 
 pytestmark = pytest.mark.long
 
@@ -35,11 +33,6 @@ def until(kruise: Kruise, *arguments: str, words: tuple[str, ...]) -> Done:
             return done
         assert time.monotonic() < deadline, f"{done.code}\n{done.out}\n{done.err}"
         time.sleep(0.5)
-
-
-def test_the_document(shell: Shell) -> None:
-    """The commands of docs/why.md, on `kruise up`."""
-    assert walk(DOCUMENTS / "why.md", shell) > 25
 
 
 @pytest.mark.smoke
