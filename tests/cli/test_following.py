@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -57,6 +58,7 @@ class Recorded:
         self.needs_pods = needs_pods
         self.seen: list[Seen] = []
         self.troubles: list[str] = []
+        self.waits: list[str] = []
         self.closed = 0
 
     def show(self, seen: Seen) -> None:
@@ -67,6 +69,9 @@ class Recorded:
 
     def trouble(self, text: str) -> None:
         self.troubles.append(text)
+
+    def waits_for(self, text: str) -> None:
+        self.waits.append(text)
 
     def close(self) -> None:
         self.closed += 1
@@ -185,10 +190,37 @@ def test_time_may_be_over() -> None:
     on_web(scenario, paused=True)
 
 
+def test_a_rollout_that_stands_still_says_what_it_waits_for() -> None:
+    """Once, in one line, with the command that tells more; and again at the end of the time."""
+
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        reporter = Recorded()
+        with pytest.raises(NotFinishedError) as caught:
+            await follow(session, WEB, await update(session, "nginx:missing"), reporter, timeout=40)
+        [told] = [text for text in reporter.waits if "image-pull" in text]
+        assert re.fullmatch(
+            r"cloneset/web is stuck: pod web-\w{5}: container main cannot get its image nginx:missing: .* "
+            r"\[image-pull\]; see: kruise why cloneset/web",
+            told,
+        )
+        assert str(caught.value).endswith(told)
+
+    on_web(scenario)
+
+
+def test_a_rollout_that_moves_says_nothing_of_the_kind() -> None:
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        reporter = Recorded()
+        await follow(session, WEB, await update(session), reporter, timeout=300)
+        assert reporter.waits == []
+
+    on_web(scenario)
+
+
 def test_without_watching_it_tells_the_state_once() -> None:
     async def scenario(world: LocalWorld, session: Session) -> None:
         reporter = Recorded()
-        with pytest.raises(NotFinishedError, match="is not finished"):
+        with pytest.raises(NotFinishedError, match=r"is not finished: .*; see: kruise why cloneset/web"):
             await follow(session, WEB, await update(session), reporter, watch=False)
         assert len(reporter.seen) == 1
 
@@ -199,7 +231,7 @@ def test_an_exceeded_deadline_fails() -> None:
     async def scenario(world: LocalWorld, session: Session) -> None:
         await world.patch(CLONE_SETS, "web", {"spec": {"progressDeadlineSeconds": 5}})
         document = await update(session, "nginx:missing")
-        with pytest.raises(VerbError, match='cloneset "web" exceeded its progress deadline'):
+        with pytest.raises(VerbError, match="exceeded its progress deadline; see: kruise why cloneset/web"):
             await follow(session, WEB, document, Recorded(), timeout=60)
 
     on_web(scenario)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import json
 import os
 import subprocess
@@ -15,6 +16,8 @@ from kruise.machinery.client.errors import InvalidError
 from tests.support.commandline import COMMAND, Kruise, local_cluster
 from tests.support.distributions import install_toy, write_distribution
 from tests.toy.api import TROUPES
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "paused.json.gz"
 
 
 class Outside:
@@ -87,6 +90,9 @@ def test_a_broken_package_is_told_of_and_stops_nothing(site: Path) -> None:
     assert told in kruise("install", "--print")
     assert told in kruise("-s", "http://127.0.0.1:1", "rollout", "status", "ghost/x", code=2)
     assert "Warning" not in kruise("--help")
+    dump = site / "dump.json"
+    dump.write_bytes(gzip.decompress(GOLDEN.read_bytes()).replace(b"cloneset-controller", b"ghost-controller"))
+    assert told in kruise("replay", str(dump), code=2)
 
 
 @pytest.mark.parametrize("line", ["Troupe.toy.pykruise.dev troupe", "Troupe.toy.pykruise.dev = leaves"])

@@ -127,6 +127,45 @@ def test_the_life_of_a_cloneset(kruise: Kruise) -> None:
     )
 
 
+def test_step_by_step_on_to_the_end_and_back(kruise: Kruise) -> None:
+    """A partition, a promotion; another partition, and all pods go back."""
+    kruise.create(CLONE_SETS, cloneset("steps", 3, partition=2))
+    kruise.ok("rollout", "status", "cloneset/steps", "--timeout=60s")
+    kruise.ok("set", "image", "cloneset/steps", "main=nginx:1.26", "--wait", "--timeout=60s")
+    assert kruise.ok("set", "partition", "cloneset/steps", "34%", "--dry-run=server") == [
+        "cloneset.apps.kruise.io/steps partition updated (server dry run)"
+    ]
+    lines = kruise.ok("set", "partition", "cloneset/steps", "1", "--wait", "--timeout=60s")
+    assert lines[0] == "cloneset.apps.kruise.io/steps partition updated"
+    assert lines[-1] == "partitioned roll out complete: 2 new pods have been updated..."
+    assert kruise.ok("rollout", "promote", "cloneset/steps", "-o", "name") == ["cloneset.apps.kruise.io/steps"]
+    done = kruise.ok("rollout", "status", "cloneset/steps", "--timeout=60s")
+    assert done[-1] == "partitioned roll out complete: 3 new pods have been updated..."
+    assert kruise.ok("rollout", "promote", "cloneset/steps") == ["cloneset.apps.kruise.io/steps unchanged"]
+    assert "no rollout is under way that could be aborted" in kruise.refused("rollout", "abort", "cloneset/steps")
+
+    kruise.ok("set", "partition", "cloneset/steps", "2")
+    kruise.ok("set", "image", "cloneset/steps", "main=nginx:1.27", "--wait", "--timeout=60s")
+    assert kruise.ok("rollout", "abort", "cloneset/steps", "--wait", "--timeout=60s")[0] == (
+        "cloneset.apps.kruise.io/steps aborted"
+    )
+    shown = json.loads("\n".join(kruise.ok("describe", "rollout", "cloneset/steps", "-o", "json")))
+    assert shown["images"][0] == "main=nginx:1.26"
+    assert len({pod["revision"] for pod in shown["pods"]}) == 1
+    assert "no partition" in kruise.refused("set", "partition", "cloneset/steps", "many", code=2)
+
+
+def test_pods_that_are_replaced_when_somebody_deletes_them(kruise: Kruise) -> None:
+    """The first creation can be waited for; after that nothing rolls out, which is said once."""
+    kruise.create(CLONE_SETS, manifest(CLONE_SETS, "by-hand", updateStrategy={"type": "OnDelete"}))
+    up = kruise.ok("rollout", "status", "cloneset/by-hand", "--timeout=60s")
+    assert up[-1] == "all 2 pods are ready and have the newest template"
+    kruise.ok("set", "image", "cloneset/by-hand", "main=nginx:1.26")
+    done = kruise("rollout", "status", "cloneset/by-hand", "--timeout=60s")
+    assert done.code == 1
+    assert (done.out + done.err).count("rollout status is only available for RollingUpdate") == 1
+
+
 def test_restart_recreates_pods_and_says_so(kruise: Kruise) -> None:  # KK-3
     kruise.create(CLONE_SETS, cloneset("again", replicas=1))
     kruise.ok("rollout", "status", "clone/again", "--timeout=60s")

@@ -13,6 +13,7 @@ import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.apps import DEPLOYMENTS
+from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS
 from kruise.cli.deciding import Asking, explain
 from kruise.cli.session import Session
@@ -39,10 +40,10 @@ def without_names(lines: list[str]) -> list[str]:
     return [re.sub(r"-[a-z0-9]{5}\b", "-ID", re.sub(r"web-[a-z0-9]{8,10}\b", "web-HASH", line)) for line in lines]
 
 
-def until(kruise: Kruise, name: str, code: int, *words: str) -> list[str]:
+def until(kruise: Kruise, name: str, code: int, *words: str, flags: tuple[str, ...] = ()) -> list[str]:
     """Ask until the answer is as wanted; gives its lines without random names."""
     for _ in range(200):
-        done = kruise("why", name)
+        done = kruise("why", name, *flags)
         if done.code == code and all(word in done.out for word in words):
             return without_names(done.lines)
         asyncio.run(asyncio.sleep(0.1))
@@ -62,7 +63,7 @@ def test_a_rollout_that_hangs(kruise: Kruise) -> None:
         "2 pods are stuck: web-ID, web-ID",
         "  maxUnavailable 1 allows 1 unavailable pod; used up by web-ID [max-unavailable]",
         "  └ web-ID:",
-        "      container main still runs docker.io/library/nginx:1.25 [updating]",
+        "      container main has stopped, and not started with nginx:missing yet [updating]",
         "      container main cannot get its image nginx:missing: docker.io/library/nginx:missing: not found "
         "[image-pull]",
         "      → correct the image or the access to its registry (kruise set image cloneset/web main=IMAGE), "
@@ -129,6 +130,40 @@ def test_a_deployment_and_pods_of_nobody(kruise: Kruise) -> None:
     kruise.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "solo"}, "spec": template["spec"]})
     until(kruise, "pod/solo", 3, "no workload that is known here controls it", "[image-pull]")
     assert json.loads(kruise("why", "pod/solo", "-o", "json").out)["causes"][0]["code"] == "image-pull"
+
+
+def test_all_of_a_namespace(kruise: Kruise) -> None:
+    """One line for each workload that does not move, those first that somebody must act upon."""
+    kruise.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "crowd"}})
+    crowd = ("-n", "crowd")
+    assert kruise.ok("why", "--all", *crowd) == ["nothing waits: 0 workloads in namespace crowd"]
+    for name in ("well", "held", "ill"):
+        manifest = cloneset_manifest(name, paused=name == "held")
+        kruise.talk(lambda client, body=manifest: client.create(CLONE_SETS, body, "crowd"))
+        kruise.ok("rollout", "status", f"cloneset/{name}", *crowd, "--timeout=60s")
+    assert kruise.ok("why", "--all", *crowd) == ["nothing waits: 3 workloads in namespace crowd"]
+    kruise.ok("set", "image", "cloneset/held", "main=nginx:1.26", *crowd)
+    kruise.ok("set", "image", "cloneset/ill", "main=nginx:missing", *crowd)
+    lines = until(kruise, "--all", 3, "[image-pull]", "[paused]", flags=crowd)
+    assert lines == [
+        "cloneset/ill is stuck: pod ill-ID: container main cannot get its image nginx:missing: "
+        "docker.io/library/nginx:missing: not found [image-pull]",
+        "cloneset/held waits, as asked for: 3 pods: the update is paused [paused]",
+        "",
+        "2 of 3 workloads in namespace crowd; more about one: kruise why KIND/NAME -n crowd",
+    ]
+    data = json.loads(kruise("why", "cloneset", "--all", *crowd, "-o", "json").out)
+    assert [(one["name"], one["act"]) for one in data] == [("ill", "somebody"), ("held", "intended")]
+    kruise.ok("rollout", "undo", "cloneset/ill", *crowd, "--wait", "--timeout=60s")
+    assert until(kruise, "--all", 0, "[paused]", flags=crowd)[-1].startswith("1 of 3 workloads")
+    assert "leave out -f" in kruise.refused("why", "--all", "-f", "x.yaml", code=2)
+
+
+def test_going_back_is_offered_only_where_there_is_something_to_go_back_to(kruise: Kruise) -> None:
+    manifest = cloneset_manifest("first")
+    manifest["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:missing"
+    kruise.create(CLONE_SETS, manifest)
+    assert "undo" not in "\n".join(until(kruise, "cloneset/first", 3, "[image-pull]"))
 
 
 def test_mistakes_are_named(kruise: Kruise) -> None:

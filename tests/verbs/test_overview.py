@@ -152,6 +152,11 @@ def test_limits_of_native_kinds(kind: Any, spec: dict[str, Any], expected: dict[
     assert dict(view.settings) == expected
 
 
+def test_a_kind_without_history_has_no_numbers_of_revisions() -> None:
+    shown = overview.overview(CLONE_SET, cloneset(), [pod("web-a")], [])
+    assert overview.described(shown, NOW)[-1].split()[:2] == ["web-a", "<none>"]
+
+
 def test_what_does_not_roll_out_has_no_overview() -> None:
     with pytest.raises(VerbError, match="service/web has no rollout"):
         overview.overview(SERVICE, native("Service"), [], [])

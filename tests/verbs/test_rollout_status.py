@@ -81,9 +81,20 @@ def figures(total: int, updated: int, ready: int, available: int | None = None, 
             'cloneset "web" exceeded its progress deadline',
         ),
         (
-            cloneset(updateStrategy={"type": "OnDelete"}),
+            cloneset(updateStrategy={"type": "OnDelete"}, status=figures(3, 1, 3)),
             Phase.FAILED,
-            "rollout status is only available for RollingUpdate strategy type",
+            "rollout status is only available for RollingUpdate strategy type: "
+            "2 of 3 pods have an older template until somebody deletes them",
+        ),
+        (
+            cloneset(updateStrategy={"type": "OnDelete"}, status=figures(2, 2, 1)),
+            Phase.PROGRESSING,
+            "Waiting for 2 pods to be ready...",
+        ),
+        (
+            cloneset(updateStrategy={"type": "OnDelete"}, status=figures(3, 3, 3)),
+            Phase.DONE,
+            "all 3 pods are ready and have the newest template",
         ),
     ],
 )

@@ -43,12 +43,6 @@ async def who_acts(session: Session, kind: Face, manager: Manager) -> tuple[str,
     return "", evolve(manager, is_down=True) if missing is None and manager.is_unknown else manager
 
 
-async def idle(session: Session, kind: Face) -> str:
-    """Why an object that nobody looks at stays so, in words; empty where nothing is known to be wrong."""
-    missing, manager = await who_acts(session, kind, await manager_of(session) if kind.is_ours else UNKNOWN)
-    return missing or (manager.words if manager.is_down else "")
-
-
 async def _missing_controller(session: Session, kind: Face) -> str | None:
     """In the words of a local cluster; empty where it has one; None on every other cluster, which does not say."""
     namespace, name, path = _LOCAL_CLUSTER

@@ -14,6 +14,7 @@ from kruise.cli.following import follow
 from kruise.cli.reporters import Lines, reporter_for
 from kruise.cli.session import Session, duration, explained
 from kruise.faces.face import Face
+from kruise.faces.progress import Progress
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.documents import Json
 from kruise.verbs.errors import UsageError, VerbError
@@ -46,8 +47,10 @@ async def change(
     operation: str,
     *,
     write: Write | None = None,
+    told: Callable[[Progress], Progress] | None = None,
 ) -> None:
-    """Change objects that were read. `write` sends a change, where that is not the usual patch."""
+    """Change objects that were read. `write` sends a change, where that is not the usual patch; `told` puts into other
+    words how far it is."""
     failures: list[Exception] = []
     changed: list[tuple[Target, Json]] = []
     for index, (target, document) in enumerate(found):
@@ -68,14 +71,20 @@ async def change(
             click.echo(f"error: {explained(failure)}", err=True)
         raise click.ClickException(f"{len(failures)} of {len(found)} objects could not be changed")
     if writing.wait and writing.dry_run == "none":
-        await wait(session, changed, writing)
+        await wait(session, changed, writing, told=told)
 
 
-async def wait(session: Session, changed: Sequence[tuple[Target, Json]], writing: Writing) -> None:
+async def wait(
+    session: Session,
+    changed: Sequence[tuple[Target, Json]],
+    writing: Writing,
+    *,
+    told: Callable[[Progress], Progress] | None = None,
+) -> None:
     """Follow the rollouts one after the other. What `-o` prints stays alone on the standard output."""
     timeout = duration(writing.timeout, "--timeout")
     for target, document in changed:
         if target.kind.progress is None:
             raise UsageError(f"--wait: {target} has no rollout to follow")
         reporter = Lines(stream=sys.stderr) if writing.output else reporter_for(target, session.clock)
-        await follow(session, target, document, reporter, timeout=timeout)
+        await follow(session, target, document, reporter, timeout=timeout, told=told)

@@ -21,6 +21,7 @@ from kruise.cli import attending
 from kruise.cli.session import Session, selector_text
 from kruise.faces.face import Face, Pods
 from kruise.inplace.availability import is_available
+from kruise.machinery.causes import Act
 from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
 from kruise.machinery.codec import convert
 from kruise.machinery.documents import Json, name_of, namespace_of, uid_of, value_at
@@ -73,7 +74,7 @@ async def explain(session: Session, target: Target, document: Json, asking: Aski
         raise VerbError(f"{target} has no pods of its own that could wait; ask about a workload or a pod")
     decided = await _decide(session, kind, document, asking)
     pods = decided.pods if decided.pods is not None else await _pods(session, kind, document)
-    new_pods = None
+    new_pods, is_first = None, False
     if decided.decision is None:
         from kruise.verbs import podstates
 
@@ -81,11 +82,15 @@ async def explain(session: Session, target: Target, document: Json, asking: Aski
         states = podstates.states(kind, document, pods, revisions)
         new_pods = frozenset(state.name for state in states if state.is_new)
         pods = tuple(podstates.pods_of(kind, document, pods, revisions))
+        is_first = len(revisions) < 2
     elif kind.pods is not Pods.SELECTED:
         uid = uid_of(document)
         pods = tuple(pod for pod in pods if (owner := controller_of(pod)) is not None and owner.uid == uid)
     now = session.clock.now()
-    around = await surroundings(session, down(pods, document, now), now)
+    troubled = down(pods, document, now)
+    around = await surroundings(session, troubled, now)
+    if troubled and decided.decision is not None:
+        is_first = await _is_first(session, target, document)
     missing, manager = "", decided.manager
     if attending.is_unseen(document) and not decided.source.is_journal:
         missing, manager = await attending.who_acts(session, kind, manager)
@@ -103,8 +108,40 @@ async def explain(session: Session, target: Target, document: Json, asking: Aski
             manager=manager,
             missing_controller=missing,
             unreadable=decided.unreadable,
+            is_first=is_first,
         )
     )
+
+
+async def explain_all(
+    session: Session, found: Sequence[tuple[Target, Json]], asking: Asking
+) -> tuple[list[Answer], list[tuple[Target, Exception]]]:
+    """The workloads that wait, those first that somebody must act upon; and those that could not be looked at."""
+    turns = asyncio.Semaphore(_AT_ONCE)
+    failures: list[tuple[Target, Exception]] = []
+
+    async def told(target: Target, document: Json) -> Answer | None:
+        async with turns:
+            try:
+                return await explain(session, target, document, asking)
+            except (VerbError, ClientError) as error:
+                failures.append((target, error))
+                return None
+
+    answers = await asyncio.gather(*(told(target, document) for target, document in found))
+    waiting = [answer for answer in answers if answer is not None and answer.act is not None]
+    acts = list(Act)
+    return sorted(waiting, key=lambda answer: (acts.index(answer.act or Act.NOBODY), answer.target)), failures
+
+
+async def _is_first(session: Session, target: Target, document: Json) -> bool:
+    """Whether there is no earlier template. Who may not list revisions is offered to go back: the server will tell."""
+    if target.kind.history is None:
+        return True
+    try:
+        return len(await session.revisions(target, document)) < 2
+    except ClientError:
+        return False
 
 
 async def _pods(session: Session, kind: Face, document: Json) -> tuple[Pod, ...]:

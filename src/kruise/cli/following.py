@@ -30,6 +30,10 @@ from kruise.verbs.targets import Target
 
 TROUBLE_SECONDS = 5.0
 """After so long a watch that does not work is spoken of."""
+STANDSTILL_SECONDS = 5.0
+"""So long nothing may change before it is told what the rollout waits for; and so long again until the next look."""
+_ANSWER_SECONDS = 5.0
+"""Whoever follows a rollout does not wait longer than this to hear why it stands still."""
 
 
 class Whole(codec.Struct):
@@ -69,6 +73,9 @@ class Reporter(Protocol):
         """Time passes; called about once a second."""
 
     def trouble(self, text: str) -> None: ...
+
+    def waits_for(self, text: str) -> None:
+        """It stands still; the text says why, in one line. Empty: it moves again."""
 
     def close(self) -> None: ...
 
@@ -178,55 +185,98 @@ async def follow(
     timeout: float = 0.0,
     watch: bool = True,
     check: Callable[[Json], None] | None = None,
+    told: Callable[[Progress], Progress] | None = None,
 ) -> None:
     """Show a rollout until it is done.
 
     Raises `VerbError` where it fails or the object goes away, and `NotFinishedError` when time is over, or when
-    `watch` is off and it is not done. `check` may refuse what it sees.
+    `watch` is off and it is not done. `check` may refuse what it sees; `told` puts it in other words.
     """
     last = ""
+    standstill = Standstill(session, target)
     deadline = session.clock.monotonic() + timeout if timeout else None
     try:
         async with following(session, target, document, with_pods=reporter.needs_pods) as follower:
             began = session.clock.monotonic()
-            told = idle = ""
-            asked = False
+            noted = ""
             while True:
                 seen = follower.look()
                 if seen is not None:
                     if check is not None:
                         check(seen.document)
+                    if told is not None:
+                        seen = dataclasses.replace(seen, progress=told(seen.progress))
                     last = seen.progress.message
                     if seen.progress.is_over:
                         seen = await follower.with_pods_of_now(seen)
                     reporter.show(seen)
                     if seen.progress.phase is Phase.FAILED:
-                        raise VerbError(last)
+                        raise VerbError(f"{last}; see: {standstill.command}")
                     if seen.progress.is_over:
                         return
                     if not watch:
-                        idle = await _idle(session, target, seen.document)
-                        raise NotFinishedError(f"{target} is not finished{f': {idle}' if idle else ''}")
+                        raise NotFinishedError(f"{target} is not finished: {await standstill.ask()}")
+                    if (waits := await standstill.look(seen.progress)) is not None:
+                        reporter.waits_for(waits)
                 if deadline is not None and session.clock.monotonic() >= deadline:
-                    raise NotFinishedError(f"timed out after {timeout:g} s: {last or follower.trouble or 'no answer'}")
-                if session.clock.monotonic() - began > TROUBLE_SECONDS:
-                    if seen is not None and not asked:
-                        asked, idle = True, await _idle(session, target, seen.document)
-                    trouble = follower.trouble or idle
-                    if trouble and trouble != told:
-                        reporter.trouble(trouble)
-                        told = trouble
+                    why = f"; {await standstill.ask()}" if last else ""
+                    raise NotFinishedError(
+                        f"timed out after {timeout:g} s: {last or follower.trouble or 'no answer'}{why}"
+                    )
+                trouble = follower.trouble
+                if trouble and trouble != noted and session.clock.monotonic() - began > TROUBLE_SECONDS:
+                    reporter.trouble(trouble)
+                    noted = trouble
                 await _next(follower, deadline, session)
                 reporter.tick()
     finally:
         reporter.close()
 
 
-async def _idle(session: Session, target: Target, document: Json) -> str:
-    """Why nobody has looked at the object, if that is so and can be known."""
-    from kruise.cli import attending
+class Standstill:
+    """What a rollout waits for, asked for when nothing has changed for a while."""
 
-    return await attending.idle(session, target.kind) if attending.is_unseen(document) else ""
+    def __init__(self, session: Session, target: Target) -> None:
+        self._session = session
+        self._target = target
+        self._progress: Progress | None = None
+        self._next_look = 0.0
+        self._told = ""
+
+    @property
+    def command(self) -> str:
+        """How to see more."""
+        namespace = self._target.namespace or self._session.namespace
+        flags = f" -n {namespace}" if namespace not in ("", "default") else ""
+        return f"kruise why {self._target.kind.singular}/{self._target.name}{flags}"
+
+    async def look(self, progress: Progress) -> str | None:
+        """The line to show; None where it stays as it is."""
+        text = ""
+        if progress != self._progress:
+            self._progress = progress
+        elif self._session.clock.monotonic() < self._next_look:
+            return None
+        else:
+            text = await self.ask()
+        self._next_look = self._session.clock.monotonic() + STANDSTILL_SECONDS
+        if text == self._told:
+            return None
+        self._told = text
+        return text
+
+    async def ask(self) -> str:
+        """Why it does not move, in one line, and how to see more. Whatever cannot be read is left for that command."""
+        from kruise.cli.deciding import Asking, explain
+        from kruise.reasons.summary import line_of
+
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                document = await self._session.get(self._target)
+                line = line_of(await explain(self._session, self._target, document, Asking()))
+        except (VerbError, ClientError, TimeoutError):
+            line = ""
+        return f"{line}; see: {self.command}" if line else f"see: {self.command}"
 
 
 async def _next(follower: Follower, deadline: float | None, session: Session) -> None:

@@ -23,7 +23,7 @@ _STATES = {"Ready": "green", "Terminating": "dim", "NotReady": "yellow"}
 _TITLES = ("", "POD", "REVISION", "STATE", "READY", "RESTARTS", "WAVE", "AGE", "NODE")
 _FIRST = ("POD", "", "STATE", "READY")
 _WIDE = 80
-_FRAME_LINES = 9
+_FRAME_LINES = 10
 """What is on the screen beside pods."""
 
 
@@ -38,6 +38,7 @@ class LiveView:
         self._waves = Waves()
         self._seen: Seen | None = None
         self._trouble = ""
+        self._waits_for = ""
         self._console = console or Console()
         # Drawn by us alone: refreshing by itself would take a thread.
         self._live = Live(console=self._console, auto_refresh=False, vertical_overflow="crop")
@@ -61,6 +62,10 @@ class LiveView:
         self._trouble = text
         self._draw()
 
+    def waits_for(self, text: str) -> None:
+        self._waits_for = text
+        self._draw()
+
     def close(self) -> None:
         self._live.stop()
 
@@ -69,7 +74,7 @@ class LiveView:
             self._live.update(self._frame(self._seen, self._seen.view), refresh=True)
 
     def _frame(self, seen: Seen, view: Overview) -> RenderableType:
-        progress = view.progress
+        progress = seen.progress
         style = {Phase.DONE: "green", Phase.FAILED: "red"}.get(progress.phase, "cyan")
         seconds = int(self._clock.monotonic() - self._began)
         head = Text.assemble(
@@ -78,7 +83,9 @@ class LiveView:
             (progress.phase.value, style),
             f"  {seconds}s",
         )
-        parts: list[RenderableType] = [head, *self._bar(progress), Text(progress.message, style)]
+        parts: list[RenderableType] = [head, *self._bar(progress)]
+        if progress.phase is not Phase.FAILED:  # the error tells it
+            parts.append(Text(progress.message, style))
         kept = progress.wanted - progress.expected
         if kept > 0:
             stay = "1 pod stays at an older revision: the partition keeps it"
@@ -87,6 +94,8 @@ class LiveView:
             parts.append(Text(stay, "dim"))
         if self._waves.count:
             parts.append(Text(self._wave_line(view)))
+        if self._waits_for:
+            parts.append(Text(self._waits_for, "yellow"))
         if self._trouble:
             parts.append(Text(self._trouble, "red"))
         parts.append(self._pods(view))

@@ -38,6 +38,7 @@ def replay(dumps: tuple[str, ...], golden: str, name: str, accept: bool, output:
     """
     from pathlib import Path
 
+    from kruise.cli.plugins import print_problems
     from kruise.machinery.journal import ReplayError
 
     _check_usage(dumps, golden, name, accept)
@@ -51,6 +52,8 @@ def replay(dumps: tuple[str, ...], golden: str, name: str, accept: bool, output:
                 done = _keep(done, body, Path(golden), chosen, accept, output)
         except ReplayError as error:
             raise _UnreadableError(str(error)) from error
+        finally:
+            print_problems()  # a dump may be of a kind that was left out
         different = different or not done.plan_equal
         if output:
             results.append(_data(dump, done))

@@ -9,6 +9,7 @@ from typing import TextIO
 import click
 
 from kruise.cli.following import Reporter, Seen
+from kruise.faces.progress import Phase
 from kruise.machinery.clock import Clock
 from kruise.machinery.documents import name_of
 from kruise.machinery.times import format_micro_time
@@ -24,6 +25,8 @@ class Lines:
         self._last: list[str] = []
 
     def show(self, seen: Seen) -> None:
+        if seen.progress.phase is Phase.FAILED:
+            return  # the error tells it
         lines = [seen.progress.message]
         if self.needs_pods and seen.view is not None:
             updated = [pod for pod in seen.view.pods if pod.is_new]
@@ -40,6 +43,10 @@ class Lines:
 
     def trouble(self, text: str) -> None:
         click.echo(f"note: {text}", err=True)
+
+    def waits_for(self, text: str) -> None:
+        if text:
+            click.echo(text, file=self._stream)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -69,7 +76,14 @@ class Events:
         """An event is told when it happens."""
 
     def trouble(self, text: str) -> None:
-        click.echo(json.dumps({"time": format_micro_time(self._clock.now()), "phase": "Trouble", "message": text}))
+        self._tell("Trouble", text)
+
+    def waits_for(self, text: str) -> None:
+        if text:
+            self._tell("Waiting", text)
+
+    def _tell(self, phase: str, text: str) -> None:
+        click.echo(json.dumps({"time": format_micro_time(self._clock.now()), "phase": phase, "message": text}))
 
     def close(self) -> None:
         """Nothing is open."""

@@ -1,4 +1,4 @@
-"""`kruise rollout`: status, history, undo, pause, resume, restart."""
+"""`kruise rollout`: status, history, undo, pause, resume, promote, abort, restart."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from kruise.cli import flags
 from kruise.cli.flags import Connection, Where, Writing
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from kruise.cli.session import Session
+    from kruise.faces.face import Face
     from kruise.machinery.documents import Json
+    from kruise.verbs.history import Revision
     from kruise.verbs.targets import Target
+    from kruise.verbs.undo import Rollback
 
 
 @click.group(cls=flags.Group)
 def rollout() -> None:
-    """Follow, look back at, undo, pause, resume and restart rollouts.
+    """Follow, look back at, undo, pause, resume, promote, abort and restart rollouts.
 
     For CloneSets, Deployments, StatefulSets and DaemonSets. Exit codes: 0 done, 1 failed or refused, 2 wrong usage,
     3 not finished in time.
@@ -119,21 +124,35 @@ def history(words: tuple[str, ...], where: Where, revision: int, output: str | N
 def undo(words: tuple[str, ...], where: Where, to_revision: int, writing: Writing, connection: Connection) -> None:
     """Go back to an earlier template."""
     from kruise.cli.session import run
+    from kruise.verbs.undo import roll_back
 
     async def work(session: Session) -> None:
         for target, document in await session.select(words, where):
-            await _undo(session, target, document, to_revision, writing)
+            await _go_back(
+                session,
+                target,
+                document,
+                lambda kind, now, known: roll_back(kind, now, known, to_revision),
+                writing,
+                "rolled back",
+            )
 
     run(connection, work)
 
 
-async def _undo(session: Session, target: Target, document: Json, to_revision: int, writing: Writing) -> None:
+async def _go_back(
+    session: Session,
+    target: Target,
+    document: Json,
+    roll_back: Callable[[Face, Json, Sequence[Revision]], Rollback],
+    writing: Writing,
+    operation: str,
+) -> None:
     from kruise.cli import changing, printing
     from kruise.verbs import template_text
-    from kruise.verbs.undo import roll_back
 
     known = await session.revisions(target, document)
-    rollback = roll_back(target.kind, document, known, to_revision)
+    rollback = roll_back(target.kind, document, known)
     if rollback.skipped:
         printing.report(target.kind, document, rollback.skipped, Writing(output=writing.output))
     elif writing.dry_run == "client" and not writing.output:
@@ -144,9 +163,50 @@ async def _undo(session: Session, target: Target, document: Json, to_revision: i
             session,
             [(target, document)],
             writing,
-            lambda kind, now: roll_back(kind, now, known, to_revision).changed,
-            "rolled back",
+            lambda kind, now: roll_back(kind, now, known).changed,
+            operation,
         )
+
+
+@rollout.command(cls=flags.Command)
+@flags.words
+@flags.where()
+@flags.writing(wait=True)
+@flags.connection
+def promote(words: tuple[str, ...], where: Where, writing: Writing, connection: Connection) -> None:
+    """Let a rollout go on to its end.
+
+    The partition becomes 0, and what is paused is resumed. Limits and hooks hold as before.
+    """
+    from kruise.cli import changing
+    from kruise.cli.session import run
+    from kruise.verbs import partitioning
+
+    run(
+        connection,
+        lambda session: changing.change_words(session, words, where, writing, partitioning.promote, "promoted"),
+    )
+
+
+@rollout.command(cls=flags.Command)
+@flags.words
+@flags.where(several=False)
+@flags.writing(wait=True)
+@flags.connection
+def abort(words: tuple[str, ...], where: Where, writing: Writing, connection: Connection) -> None:
+    """Take back a rollout that is under way.
+
+    All pods go back to the template that was current before, those that are new already as well: the partition
+    becomes 0, and what is paused is resumed. A rollout that is over is undone with `undo`.
+    """
+    from kruise.cli.session import run
+    from kruise.verbs import partitioning
+
+    async def work(session: Session) -> None:
+        target, document = await session.one(words, where, "rollout abort")
+        await _go_back(session, target, document, partitioning.abort, writing, "aborted")
+
+    run(connection, work)
 
 
 @rollout.command(cls=flags.Command)

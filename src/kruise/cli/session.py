@@ -111,6 +111,11 @@ class Session:
             return [(target, await self.get(target)) for target in selection.targets]
         return await self._by_selector(selection)
 
+    async def present(self, words: Sequence[str], where: Where) -> list[tuple[Target, Json]]:
+        """Those of a kind, or of all, that there are: none where there are none."""
+        selection = targets.parse(words, selector=where.selector, everything=where.everything)
+        return await self._listed(selection)
+
     async def one(self, words: Sequence[str], where: Where, verb: str) -> tuple[Target, Json]:
         """The only object that a verb takes."""
         if where.filenames:
@@ -139,6 +144,13 @@ class Session:
         return revisions_of(kind, document, held)
 
     async def _by_selector(self, selection: Selection) -> list[tuple[Target, Json]]:
+        found = await self._listed(selection)
+        if not found:
+            names = ", ".join(kind.resource.plural for kind in selection.kinds)
+            raise VerbError(f'no {names} found in namespace "{self.namespace}"')
+        return found
+
+    async def _listed(self, selection: Selection) -> list[tuple[Target, Json]]:
         found: list[tuple[Target, Json]] = []
         for kind in selection.kinds:
             try:
@@ -148,9 +160,6 @@ class Session:
                     continue  # `all` means what the cluster has
                 raise VerbError(_not_served(kind)) from error
             found += [(Target(kind, name_of(item)), item) for item in items]
-        if not found:
-            names = ", ".join(kind.resource.plural for kind in selection.kinds)
-            raise VerbError(f'no {names} found in namespace "{self.namespace}"')
         return found
 
     def manifests(self, where: Where) -> Iterator[tuple[str, Json]]:

@@ -1,4 +1,4 @@
-"""`kruise set`: image, env, resources, serviceaccount, selector."""
+"""`kruise set`: image, env, resources, serviceaccount, partition, selector."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _complete_assignment(ctx: click.Context, param: click.Parameter, incomplete:
 
 @click.group("set", cls=flags.Group)
 def set_() -> None:
-    """Change a workload: its images, variables, resources, service account; the selector of a Service.
+    """Change a workload: its images, variables, resources, service account, partition; the selector of a Service.
 
     Only what differs is sent, so no other field of the object is touched. `unchanged` is printed where nothing does.
     """
@@ -246,6 +246,35 @@ def selector(
             return identity.change_selector(kind, document, labels)
 
         await changing.change_words(session, objects, where, writing, edit, "selector updated")
+
+    run(connection, work, online=not where.local)
+
+
+@set_.command(cls=flags.Command)
+@click.argument("words", nargs=-1, metavar="KIND/NAME NUMBER|PERCENT%", shell_complete=_complete_assignment)
+@flags.where(local=True)
+@flags.writing(wait=True, record=True)
+@flags.connection
+def partition(words: tuple[str, ...], where: Where, writing: Writing, connection: Connection) -> None:
+    """Set how many pods stay at their old template: kruise set partition cloneset/web 2, or 40%."""
+    from kruise.cli import changing
+    from kruise.cli.session import run
+    from kruise.verbs import partitioning
+    from kruise.verbs.errors import UsageError
+
+    async def work(session: Session) -> None:
+        if not words:
+            raise UsageError("name the workload and how many pods stay behind: cloneset/web 2, or cloneset/web 40%")
+        *objects, amount = words
+        wanted = partitioning.parse(amount)
+        await changing.change_words(
+            session,
+            objects,
+            where,
+            writing,
+            lambda kind, document: partitioning.set_partition(kind, document, wanted),
+            "partition updated",
+        )
 
     run(connection, work, online=not where.local)
 

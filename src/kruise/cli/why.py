@@ -14,6 +14,8 @@ from kruise.cli.flags import Connection, Where
 from kruise.machinery import collection
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kruise.cli.deciding import Asking
     from kruise.cli.session import Session
     from kruise.machinery.causes import Act
@@ -25,7 +27,7 @@ WAITS = 3
 
 @click.command(cls=flags.Command)
 @flags.words
-@flags.where(several=False)
+@flags.where()
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), default=None, help="The same as data, complete.")
 @click.option("--manager-url", default="", help="Address of the manager's journal, where the cluster cannot reach it.")
 @click.option("--anew", is_flag=True, help="Do not ask the manager: decide anew from the live objects.")
@@ -42,15 +44,21 @@ def why(
 ) -> None:
     """Tell why pods are not where they should be, and what to do about it.
 
-    KIND/NAME is a workload or a pod. Exit code 0: nothing waits, or only what the spec asks to wait (partition, paused,
-    OnDelete); 3: something waits.
+    KIND/NAME is a workload or a pod; --all tells one line about each workload of the namespace that does not move, and
+    KIND --all or KIND -l SELECTOR about some of them. Exit code 0: nothing waits, or only what the spec asks to wait
+    (partition, paused, OnDelete); 3: something waits.
     """
     from kruise.cli.deciding import Asking
     from kruise.cli.session import run
+    from kruise.verbs.errors import UsageError
 
     asking = Asking(manager_url=manager_url, journal=not anew, gates=_gates(feature_gates))
 
     async def work(session: Session) -> Act | None:
+        if where.everything or where.selector:
+            if where.filenames:
+                raise UsageError("--all and -l choose among what the cluster has: leave out -f")
+            return await _about_all(session, words or ("all",), where, asking, output)
         target, document = await session.one(words, where, "why")
         if target.kind.resource.kind == "Pod":
             return await _about_pod(session, document, asking, output)
@@ -71,6 +79,32 @@ def why(
         act = run(connection, work)
     if act is not None and act.value != "intended":
         sys.exit(WAITS)
+
+
+async def _about_all(
+    session: Session, words: Sequence[str], where: Where, asking: Asking, output: str | None
+) -> Act | None:
+    """One line for each workload that waits, those that somebody must act upon first."""
+    from kruise.cli.deciding import explain_all
+    from kruise.cli.session import explained
+    from kruise.reasons.links import first_act
+
+    found = await session.present(words, where)
+    answers, failures = await explain_all(session, found, asking)
+    if output:
+        from kruise.reasons.data import as_data
+
+        _show([as_data(answer) for answer in answers], output)
+    else:
+        from kruise.reasons.summary import list_lines
+
+        click.echo("\n".join(list_lines(answers, len(found) - len(failures), session.namespace)))
+    for target, error in failures:
+        click.echo(f"error: {target}: {explained(error)}", err=True)
+    if failures:
+        raise click.ClickException(f"{len(failures)} of {len(found)} workloads cannot be told about")
+    acts = [answer.act for answer in answers if answer.act is not None]
+    return first_act(acts) if acts else None
 
 
 async def _about_pod(session: Session, document: Json, asking: Asking, output: str | None) -> Act | None:
@@ -98,7 +132,7 @@ async def _about_pod(session: Session, document: Json, asking: Asking, output: s
     return answer.act_of(name) if name in answer.waiting else None
 
 
-def _show(data: dict[str, Any], output: str) -> None:
+def _show(data: Any, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(data, indent=4))
     else:

@@ -79,6 +79,7 @@ class Face:
     replicas: Path | None = ("spec", "replicas")
     paused: Path | None = None
     partition: Path | None = None
+    partition_may_be_percent: bool = False
 
     # Its pods
     pods: Pods = Pods.OWNED

@@ -130,7 +130,8 @@ def described(view: Overview, now: datetime, *, width: int = 0) -> list[str]:
     lines = [f"{title + ':':<{room}}{text}" for title, text in head]
     if view.revisions:
         lines += ["", *table(REVISION_COLUMNS, map(_revision_row, view.revisions), width=width)]
-    lines += ["", *table(POD_COLUMNS, (pod_row(pod, now) for pod in view.pods), width=width)]
+    unknown = "?" if view.revisions else "<none>"  # a kind that keeps no history has no numbers
+    lines += ["", *table(POD_COLUMNS, (pod_row(pod, now, unknown) for pod in view.pods), width=width)]
     held = dict(view.causes)
     if held:
         lines += ["", *table(("HELD", "BECAUSE"), held.items(), width=width)]
@@ -146,10 +147,10 @@ REVISION_COLUMNS = ("REVISION", "NAME", "ROLE", "PODS", "READY", "IMAGES")
 POD_COLUMNS = ("POD", "REVISION", "STATE", "READY", "RESTARTS", "AGE", "NODE")
 
 
-def pod_row(pod: PodState, now: datetime) -> tuple[str, ...]:
+def pod_row(pod: PodState, now: datetime, unknown: str = "?") -> tuple[str, ...]:
     return (
         pod.name,
-        str(pod.revision or "?"),
+        str(pod.revision or unknown),
         pod.state,
         pod.containers,
         str(pod.restarts),

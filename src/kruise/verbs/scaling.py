@@ -7,6 +7,7 @@ from typing import Any
 
 from kruise import kinds
 from kruise.faces.face import Face
+from kruise.faces.progress import Phase, Progress
 from kruise.machinery.documents import Json, name_of, value_at, with_value
 from kruise.verbs.errors import UsageError, VerbError
 
@@ -36,6 +37,13 @@ def check_precondition(kind: Face, document: Json, *, current: int, resource_ver
 
 def scaled(kind: Face, document: Json, replicas: int) -> Json:
     return with_value(document, replicas_path(kind), replicas)
+
+
+def told(progress: Progress) -> Progress:
+    """How far it is, for whoever follows it: pods were added or taken away, and no template was rolled out."""
+    if progress.phase is not Phase.DONE:
+        return progress
+    return progress.done(f"scaled: {progress.ready} of {progress.wanted} pods are ready")
 
 
 def without_pods(kind: Face, document: Json, pods: Sequence[str], existing: Sequence[Any]) -> Json:

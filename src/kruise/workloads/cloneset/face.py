@@ -44,15 +44,16 @@ def progress(document: Json) -> Progress:
         total=total,
         is_paused=is_paused,
     )
-    if not is_rolling(document):
-        return seen.failed(NOT_ROLLING)
     if not is_observed(document):
         return seen.waiting("Waiting for CloneSet spec update to be observed...")
+    if not is_rolling(document) and updated < total:
+        old = f"{total - updated} of {total} pods have an older template until somebody deletes them"
+        return seen.failed(f"{NOT_ROLLING}: {old}")
     if exceeded(document):
         return seen.failed(f'cloneset "{name}" exceeded its progress deadline')
     if (stop := standing(document, FAILURE_BUDGET)) is not None:
         return seen.failed(f'cloneset "{name}" exceeded its failure budget: {stop}')
-    if updated < expected:
+    if updated < expected and is_rolling(document):
         paused = " (the CloneSet is paused: kruise rollout resume lets it go on)" if is_paused else ""
         return seen.waiting(f"{partitioned(updated, expected)}{paused}")
     if total > wanted:
@@ -61,6 +62,8 @@ def progress(document: Json) -> Progress:
         return seen.waiting(f"Waiting for {wanted - ready} pods to be ready...")
     if available < wanted and number(document, "spec", "minReadySeconds"):
         return seen.waiting(f"Waiting for {wanted - available} pods to be available...")
+    if not is_rolling(document):
+        return seen.done(f"all {wanted} pods are ready and have the newest template")
     in_place = str(rolling.get("podUpdatePolicy", "")).startswith("InPlace")
     if in_place or kept:
         return seen.done(partition_complete(updated))
@@ -76,6 +79,7 @@ FACE = Face(
     is_ours=True,
     paused=(*_ROLLING, "paused"),
     partition=(*_ROLLING, "partition"),
+    partition_may_be_percent=True,
     writes_pod_ready=True,
     progress=progress,
     settings="kruise.workloads.cloneset.settings:settings",
