@@ -6,7 +6,7 @@ matches is adopted, unless it or the owner is being deleted.
 
 Adoption has a race that no guard on the object can see: the owner may have been deleted and created anew since the
 snapshot, and the orphan would be given to a dead owner. So a claim that adopts says `needs_live_owner`: read the owner
-from the server first, and adopt only if `adoption_problem` has nothing to say.
+from the server first, and adopt only if `adoption_problem` has nothing to say; `adoption` has the server compare.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kruise.api.meta import Key, Object, ObjectMeta, OwnerReference, controller_
 from kruise.api.resource import Resource
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import to_builtins
-from kruise.machinery.plan import Action, Target, patch
+from kruise.machinery.plan import Action, Chain, Target, patch
 from kruise.machinery.selectors import Selector
 from kruise.machinery.times import format_time
 
@@ -140,6 +140,22 @@ def adopt(resource: Resource[Any], obj: Object, owner: Owner, *, strategic: bool
         return _patch(resource, obj, [reference], reason, PatchType.STRATEGIC)
     others = [_as_json(item) for item in obj.metadata.owner_references if item.uid != owner.uid]
     return _patch(resource, obj, [*others, reference], reason, PatchType.MERGE)
+
+
+def adoption(owner: Owner, resource: Resource[Any], orphan: Object, *, generation: int = 0) -> Chain:
+    """Adopt, but only where the server still has the owner: a patch that changes nothing fails if it has not.
+
+    `generation` is the owner's: one that is deleted by now has a higher one, and must not take orphans along that its
+    deletion has just made.
+    """
+    target = Target(owner.resource, owner.namespace, owner.name)
+    reason = "the owner must still be there before it adopts"
+    if generation:
+        test = [{"op": "test", "path": "/metadata/generation", "value": generation}]
+        check = patch(target, test, uid=owner.uid, reason=reason, patch_type=PatchType.JSON)
+    else:
+        check = patch(target, {}, uid=owner.uid, reason=reason)
+    return check, adopt(resource, orphan, owner)
 
 
 def release(resource: Resource[Any], obj: Object, owner: Owner, *, strategic: bool = True) -> Action:

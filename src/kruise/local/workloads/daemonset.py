@@ -22,13 +22,13 @@ from kruise.local.workloads.daemon_nodes import (
 )
 from kruise.local.workloads.objects import DAEMON_SETS, DaemonSet, DaemonSetStatus
 from kruise.local.workloads.pods import selector_of
-from kruise.local.workloads.replicaset import adoption, pod_events
+from kruise.local.workloads.replicaset import pod_events
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import Struct, evolve, field, to_builtins
 from kruise.machinery.delays import Delay
 from kruise.machinery.names import choose_names
-from kruise.machinery.ownership import Owner, claim, release
+from kruise.machinery.ownership import Owner, adoption, claim, release
 from kruise.machinery.plan import (
     Action,
     Chain,

@@ -15,13 +15,13 @@ from kruise.api.meta import NO_STRINGS
 from kruise.local.workloads import deployment_status, rollout, templates
 from kruise.local.workloads.objects import DEPLOYMENTS, REPLICA_SETS, Deployment, ReplicaSet
 from kruise.local.workloads.pods import selector_of
-from kruise.local.workloads.replicaset import adoption, is_namespace_end
+from kruise.local.workloads.replicaset import is_namespace_end
 from kruise.local.workloads.rollout import REVISION, REVISION_HISTORY, Group, Limits
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.codec import Struct, to_builtins
 from kruise.machinery.names import SUBDOMAIN_MAX
-from kruise.machinery.ownership import Owner, claim, release
+from kruise.machinery.ownership import Owner, adoption, claim, release
 from kruise.machinery.plan import (
     Action,
     Conclusion,

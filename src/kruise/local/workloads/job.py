@@ -37,12 +37,12 @@ from kruise.local.workloads.job_state import (
 )
 from kruise.local.workloads.objects import JOBS, Job, JobStatus, UncountedPods
 from kruise.local.workloads.pods import first_to_go, selector_of
-from kruise.local.workloads.replicaset import adoption, pod_events
+from kruise.local.workloads.replicaset import pod_events
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.codec import Struct, evolve
 from kruise.machinery.names import choose_names
-from kruise.machinery.ownership import Owner, claim, release
+from kruise.machinery.ownership import Owner, adoption, claim, release
 from kruise.machinery.plan import (
     Action,
     Chain,

@@ -21,10 +21,9 @@ from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import Struct, field
 from kruise.machinery.names import choose_names
-from kruise.machinery.ownership import Claim, Owner, adopt, claim, release
+from kruise.machinery.ownership import Claim, Owner, adoption, claim, release
 from kruise.machinery.plan import (
     Action,
-    Chain,
     Conclusion,
     EventNote,
     EventType,
@@ -75,17 +74,6 @@ def decide(snapshot: Snapshot) -> Plan:
             on_error = OnError.STOP_PLAN if creates else OnError.CONTINUE
             phases.append(single(_SCALE, *actions, slow_start=creates, on_error=on_error))
     return Plan(phases=tuple(phases))
-
-
-def adoption(owner: Owner, resource: Any, orphan: Any) -> Chain:
-    """Adopt, but only where the server still has the owner: a patch that changes nothing fails if it has not."""
-    check = plans.patch(
-        Target(owner.resource, owner.namespace, owner.name),
-        {},
-        uid=owner.uid,
-        reason="the owner must still be there before it adopts",
-    )
-    return (check, adopt(resource, orphan, owner))
 
 
 def _claim(snapshot: Snapshot, owner: Owner) -> Claim[Pod]:

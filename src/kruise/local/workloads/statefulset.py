@@ -20,14 +20,13 @@ from kruise.local.storage_binding.objects import Claim
 from kruise.local.workloads import stateful_claims, stateful_members, stateful_pods, templates
 from kruise.local.workloads.objects import STATEFUL_SETS, StatefulSet, StatefulSetStatus
 from kruise.local.workloads.pods import selector_of
-from kruise.local.workloads.replicaset import adoption
 from kruise.local.workloads.stateful_members import Member, Members
 from kruise.local.workloads.stateful_status import CONDEMN, REPLICAS, REVISION, UPDATE, Memo, conclusion, counted
 from kruise.machinery import plan as plans
 from kruise.machinery import revisions as history
 from kruise.machinery.codec import Struct
 from kruise.machinery.intorpercent import scaled
-from kruise.machinery.ownership import Owner, claim, release
+from kruise.machinery.ownership import Owner, adoption, claim, release
 from kruise.machinery.plan import Action, Chain, Conclusion, OnError, Outcomes, Phase, Plan, Target, single
 
 __all__ = ["Snapshot", "conclude", "decide"]

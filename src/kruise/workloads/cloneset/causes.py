@@ -24,14 +24,5 @@ PREPARING_DELETE = Meaning(
     field="spec.replicas",
     waits_for_others=True,
 )
-DELETION_BUDGET = Meaning(
-    code="deletion-budget",
-    says="its deletion waits until enough others are available",
-    act=Act.NOBODY,
-    field=f"{_ROLLING}.maxUnavailable",
-    waits_for_others=True,
-    is_before_turn=True,
-    relief="raise updateStrategy.rollingUpdate.maxUnavailable or maxSurge: nothing else makes room",
-)
 
-CAUSES = (SURGE, TO_DELETE, PREPARING_DELETE, DELETION_BUDGET)
+CAUSES = (SURGE, TO_DELETE, PREPARING_DELETE)

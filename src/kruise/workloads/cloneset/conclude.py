@@ -5,23 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kruise.api.apps.cloneset import CLONE_SETS, CloneSet, CloneSetStatus
-from kruise.machinery import plan as plans
-from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result, Target, Wake, failure_of
+from kruise.api.apps.cloneset import CLONE_SETS, CloneSetStatus
+from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result, Wake, failure_of
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.progress import PROGRESSING, deadline_of
 from kruise.workloads.cloneset.scale import SCALE
 from kruise.workloads.cloneset.situation import Snapshot
-from kruise.workloads.cloneset.status import (
-    Figures,
-    effect_of,
-    must_write,
-    status_of,
-    wire_form,
-)
+from kruise.workloads.cloneset.status import Figures, effect_of, status_of, wire_form
 from kruise.workloads.shared.events import budget_events
 from kruise.workloads.shared.moving import REFRESH, UPDATE
 from kruise.workloads.shared.rollout_revisions import REVISION
+from kruise.workloads.shared.statuses import status_write
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
@@ -46,25 +40,17 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         failure_budget=memo.remembered_failures(cloneset.status.failure_budget),
     )
     return Conclusion(
-        status=_status_write(cloneset, status),
+        status=status_write(CLONE_SETS, cloneset, status, wire_form),
         events=(*memo.events, *budget_events(memo.failure_budget)),
         wakes=tuple(_wakes(snapshot, counted, status)),
         effect=effect_of(cloneset.status, status),
     )
 
 
-def _status_write(cloneset: CloneSet, status: CloneSetStatus) -> plans.Action | None:
-    if not must_write(cloneset.status, status):
-        return None
-    target = Target.of(CLONE_SETS, cloneset)
-    return plans.status_patch(target, wire_form(status), uid=cloneset.metadata.uid, reason="the status changed")
-
-
 def _wakes(snapshot: Snapshot, counted: Figures, status: CloneSetStatus) -> Iterator[Wake]:
     """The moments at which time alone changes something: CS-69a and CS-118."""
-    if counted.next_available_after is not None:
-        reason = f"pod {counted.next_available} becomes available after minReadySeconds"
-        yield Wake(after=counted.next_available_after, reason=reason)
+    if counted.next_available is not None:
+        yield counted.next_available
     condition = next((item for item in status.conditions if item.type == PROGRESSING), None)
     ends = deadline_of(condition, snapshot.cloneset.spec.progress_deadline_seconds)
     if ends is not None:

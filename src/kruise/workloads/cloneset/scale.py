@@ -9,32 +9,26 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
-from kruise.api.apps.shared import LifecycleHook
 from kruise.api.native.pod import PODS
 from kruise.inplace import edits, lifecycle
 from kruise.inplace.availability import serves
 from kruise.inplace.lifecycle import State
 from kruise.machinery import ownership
 from kruise.machinery import plan as plans
-from kruise.machinery.pending import CREATION
-from kruise.machinery.plan import Chain, EventNote, EventType, Held, OnError, Phase, Target, Urgency
+from kruise.machinery.plan import Chain, EventNote, EventType, Held, OnError, Phase, Target
 from kruise.machinery.wording import listed, plural
-from kruise.workloads.cloneset.causes import DELETION_BUDGET, PREPARING_DELETE
+from kruise.workloads.cloneset.causes import PREPARING_DELETE
 from kruise.workloads.cloneset.claims import claims_by_id, delete_claim, hand_over, id_of, mark_for_deletion
 from kruise.workloads.cloneset.creation import create_pods
 from kruise.workloads.cloneset.deletion_order import choose_for_deletion, topology_keys
 from kruise.workloads.cloneset.numbers import ScaleNumbers, counts_of, scale_numbers
 from kruise.workloads.cloneset.situation import Situation
 from kruise.workloads.shared import causes
+from kruise.workloads.shared.leaving import held_by_hook
 from kruise.workloads.shared.pod_facts import PodFacts
+from kruise.workloads.shared.scaling_phases import creation, deletion, most_at_once
 
 SCALE = "scale"
-_LONGEST_PASS = 0.15
-"""Seconds. Pods that got a node meanwhile wait no longer than this for their conditions."""
-_DETACH_AFTER = 0.04
-"""Seconds that a pass waits for the pods it makes. With two hundred CloneSets, the server may take much longer."""
-_ROUNDS = 8
-"""Times what the server takes at once is more than a pass can make in its time: the others come with the next."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,17 +108,7 @@ class _Scaling:
                 break
         phase = None
         if self._chains:
-            phase = Phase(
-                name=SCALE,
-                chains=tuple(self._chains),
-                on_error=OnError.STOP_PHASE,
-                slow_start=self._creates,
-                pause_after=_DETACH_AFTER if self._creates else _LONGEST_PASS,
-                detaches=self._creates,
-                mark=CREATION if self._creates else "",
-                # Pods that are there should not stand in line behind those that are not.
-                urgency=Urgency.LATER if self._creates else Urgency.USUAL,
-            )
+            phase = (creation if self._creates else deletion)(SCALE, self._chains)
         return ScaleStep(
             phase=phase, events=tuple(self._events), held=tuple(self._held), touched=frozenset(self._touched)
         )
@@ -159,7 +143,7 @@ class _Scaling:
             return False
         if numbers.up > numbers.limit:
             self._limited()
-        most = self._situation.pending.capacity * _ROUNDS
+        most = most_at_once(self._situation.pending)
         created = create_pods(
             self._situation,
             at_current=min(numbers.create_current, most),
@@ -239,12 +223,14 @@ class _Scaling:
 
     def _delete(self, chosen: Iterable[PodFacts], reason: str) -> None:
         """CS-86: a hooked pod prepares for its deletion, any other is deleted and its claims after it."""
-        hook = self._lifecycle.pre_delete if self._lifecycle is not None else None
         claims = None
         for facts in chosen:
-            if hook is not None and lifecycle.is_hooked(facts.pod, hook):
-                self._enter(facts, State.PREPARING_DELETE, "it is to be deleted when the preDelete hook lets it go")
-                self._hold_by_hook(facts, hook)
+            stay = held_by_hook(facts.pod, self._lifecycle, now=self._situation.now)
+            if stay is not None:
+                self._held.append(stay.held)
+                if stay.chain:
+                    self._chains.append(stay.chain)
+                    self._touched.add(facts.name)
                 continue
             if claims is None:
                 claims = claims_by_id(self._situation)
@@ -298,7 +284,7 @@ class _Scaling:
     def _hold_for_budget(self, waiting: list[PodFacts]) -> None:
         unavailable = [facts.name for facts in self._facts if not facts.is_available]
         limit = self._situation.limits.max_unavailable
-        cause = DELETION_BUDGET.cause(
+        cause = causes.DELETION_BUDGET.cause(
             f"maxUnavailable {limit} lets {plural(self._numbers.delete_budget, 'ready pod')} be deleted now;"
             f" not available: {_listed(unavailable)}",
             details={"budget": self._numbers.delete_budget, "unavailable": unavailable},
@@ -313,14 +299,6 @@ class _Scaling:
         )
         waiting = [facts for facts in self._facts if facts.is_specified and not facts.is_preparing_delete]
         self._held += (Held(target=Target.of(PODS, facts.pod), causes=(cause,)) for facts in waiting)
-
-    def _hold_by_hook(self, facts: PodFacts, hook: LifecycleHook) -> None:
-        cause = causes.HOOK.cause(
-            lifecycle.waiting_for(facts.pod, hook),
-            details=lifecycle.label_changes(facts.pod, hook, on=True),
-            remedy="it is deleted when the preDelete hook lets it go",
-        )
-        self._held.append(Held(target=Target.of(PODS, facts.pod), causes=(cause,)))
 
     @property
     def _target(self) -> Target:

@@ -10,13 +10,12 @@ from typing import Any
 from kruise.api.apps.cloneset import CloneSet, CloneSetStatus
 from kruise.api.apps.shared import FailureBudgetStatus
 from kruise.api.meta import Condition
-from kruise.inplace.availability import seconds_until_available
-from kruise.machinery.codec import evolve, to_builtins
-from kruise.machinery.plan import StatusEffect
+from kruise.machinery.plan import StatusEffect, Wake
 from kruise.machinery.selectors import from_label_selector
 from kruise.workloads.cloneset.progress import PROGRESSING, ProgressFigures, progressing
 from kruise.workloads.cloneset.situation import Situation
-from kruise.workloads.shared import conditions
+from kruise.workloads.shared import conditions, statuses
+from kruise.workloads.shared.pod_facts import next_available
 
 FAILED_SCALE = "FailedScale"
 FAILED_UPDATE = "FailedUpdate"
@@ -32,9 +31,8 @@ class Figures(ProgressFigures):
     updated_ready: int
     collision_count: int
     label_selector: str
-    next_available: str = ""
-    """The pod that is the next to become available, where only time is missing."""
-    next_available_after: float | None = None
+    next_available: Wake | None = None
+    """When the next pod becomes available for which only time is missing."""
 
 
 def figures(situation: Situation, *, current_revision: str | None = None) -> Figures:
@@ -44,7 +42,6 @@ def figures(situation: Situation, *, current_revision: str | None = None) -> Fig
     """
     spec, replicas = situation.cloneset.spec, situation.replicas
     ready = available = updated = updated_ready = updated_available = 0
-    waits: list[tuple[float, str]] = []
     for fact in situation.observed:
         ready += fact.is_ready
         available += fact.is_available
@@ -52,11 +49,6 @@ def figures(situation: Situation, *, current_revision: str | None = None) -> Fig
             updated += 1
             updated_ready += fact.is_ready
             updated_available += fact.is_available
-        if fact.is_ready and not fact.is_available:
-            seconds = seconds_until_available(fact.pod, spec.min_ready_seconds, situation.now)
-            if seconds is not None:
-                waits.append((seconds, fact.name))
-    after, name = min(waits, default=(None, ""))
     existing = len(situation.observed)
     update_revision = situation.update.metadata.name
     if current_revision is None:
@@ -76,8 +68,7 @@ def figures(situation: Situation, *, current_revision: str | None = None) -> Fig
         is_paused=situation.limits.is_paused,
         collision_count=situation.choice.collision_count,
         label_selector=str(from_label_selector(spec.selector)),
-        next_available=name,
-        next_available_after=after,
+        next_available=next_available(situation.observed, spec.min_ready_seconds, situation.now),
     )
 
 
@@ -130,37 +121,15 @@ def _conditions(
     return conditions.changed(cloneset.status.conditions, {**changes, **standing})
 
 
-_OPTIONAL = {
-    "expectedUpdatedReplicas": "expected_updated_replicas",
-    "updateRevision": "update_revision",
-    "currentRevision": "current_revision",
-    "labelSelector": "label_selector",
-    "observedGeneration": "observed_generation",
-}
-
-
-def wire_form(status: CloneSetStatus) -> dict[str, Any]:
-    """The counters that the schema requires and those that `kubectl get` shows are there even when 0, and so is
-    `collisionCount`; others are left out."""
-    document: dict[str, Any] = {
-        "replicas": status.replicas,
-        "readyReplicas": status.ready_replicas,
-        "availableReplicas": status.available_replicas,
-        "updatedReplicas": status.updated_replicas,
-        "updatedReadyReplicas": status.updated_ready_replicas,
-        "updatedAvailableReplicas": status.updated_available_replicas,
-        "collisionCount": status.collision_count or 0,
-    }
-    for name, attribute in _OPTIONAL.items():
-        if value := getattr(status, attribute):
-            document[name] = value
-    if status.failure_budget is not None:
-        document["failureBudget"] = to_builtins(status.failure_budget)
-    if status.conditions:
-        document["conditions"] = [conditions.condition_form(condition) for condition in status.conditions]
-    return document
-
-
+_ALWAYS = (
+    "replicas",
+    "readyReplicas",
+    "availableReplicas",
+    "updatedReplicas",
+    "updatedReadyReplicas",
+    "updatedAvailableReplicas",
+    "collisionCount",
+)
 _COUNTS = (
     "replicas",
     "ready_replicas",
@@ -172,25 +141,11 @@ _COUNTS = (
 )
 
 
+def wire_form(status: CloneSetStatus) -> dict[str, Any]:
+    """The counters that the schema requires and those that `kubectl get` shows are there even when 0, and so is
+    `collisionCount`."""
+    return statuses.wire_form(status, always=_ALWAYS)
+
+
 def effect_of(old: CloneSetStatus, new: CloneSetStatus) -> StatusEffect:
-    """Pods are counted anew at every pass, so counts decide nothing. Where they go back to, and that too many of them
-    had failed, cannot be worked out again from them."""
-    if _remembered(old) != _remembered(new):
-        return StatusEffect.BLOCKS
-    counts_alone_differ = evolve(old, **dict.fromkeys(_COUNTS, 0)) == evolve(new, **dict.fromkeys(_COUNTS, 0))
-    return StatusEffect.INFORMS if counts_alone_differ else StatusEffect.REQUEUES
-
-
-def _remembered(status: CloneSetStatus) -> tuple[Any, ...]:
-    return status.current_revision, status.collision_count, status.failure_budget
-
-
-def must_write(old: CloneSetStatus, new: CloneSetStatus) -> bool:
-    """Whether the difference is worth a write (CS-28, and failures that appear or go).
-
-    The text of a failure alone is not: a write wakes this controller, which would try again at once and so undo the
-    back-off. The numbers of a failure budget are memory, and change only when more pods have failed than ever before.
-    """
-    if evolve(old, conditions=()) != evolve(new, conditions=()):
-        return True
-    return conditions.standing(old.conditions) != conditions.standing(new.conditions)
+    return statuses.effect_of(old, new, _COUNTS)

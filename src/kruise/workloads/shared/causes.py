@@ -104,6 +104,15 @@ SCALE_LIMIT = Meaning(
     is_before_turn=True,
     relief="raise scaleStrategy.maxUnavailable, or leave it out for no limit",
 )
+DELETION_BUDGET = Meaning(
+    code="deletion-budget",
+    says="its deletion waits until enough others are available",
+    act=Act.NOBODY,
+    field=f"{_ROLLING}.maxUnavailable",
+    waits_for_others=True,
+    is_before_turn=True,
+    relief="raise updateStrategy.rollingUpdate.maxUnavailable or maxSurge: nothing else makes room",
+)
 TERMINATING = Meaning(code="terminating", says="it is on its way out", act=Act.NOBODY)
 FAILURE_BUDGET = Meaning(
     code="failure-budget",
@@ -130,6 +139,7 @@ SHARED = (
     NEXT,
     BROKEN_ANNOTATION,
     SCALE_LIMIT,
+    DELETION_BUDGET,
     TERMINATING,
     FAILURE_BUDGET,
 )

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 from kruise.api.meta import controller_of
 from kruise.api.native.pod import Pod, is_active
 from kruise.inplace import keys
-from kruise.inplace.availability import is_ready_for, readiness_of, serves
+from kruise.inplace.availability import is_ready_for, readiness_of, seconds_until_available, serves
 from kruise.inplace.engine import is_settled
 from kruise.machinery import codec
 from kruise.machinery.codec import Struct
 from kruise.machinery.ownership import Owner
 from kruise.machinery.pending import Pending, revision_of
+from kruise.machinery.plan import Wake
 from kruise.machinery.revision_names import is_revision
 from kruise.machinery.selectors import Selector
 
@@ -84,6 +85,22 @@ def once_written(observed: Iterable[PodFacts], pending: Pending, update: str) ->
             yield facts
 
 
+def next_available(facts: Iterable[PodFacts], min_ready_seconds: int, now: datetime) -> Wake | None:
+    """When the next pod becomes available for which only time is missing."""
+    if min_ready_seconds <= 0:
+        return None
+    waits: list[tuple[float, str]] = []
+    for fact in facts:
+        if fact.is_ready and not fact.is_available:
+            seconds = seconds_until_available(fact.pod, min_ready_seconds, now)
+            if seconds is not None:
+                waits.append((seconds, fact.name))
+    if not waits:
+        return None
+    after, name = min(waits)
+    return Wake(after=after, reason=f"pod {name} becomes available after minReadySeconds")
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class SortedOut:
     """The pods of a workload by what becomes of them, each group by name."""
@@ -96,8 +113,10 @@ class SortedOut:
     """Active ones that the selector does not match any more."""
 
 
-def sorted_out(pods: Iterable[Pod], owner: Owner, selector: Selector) -> SortedOut:
-    """CS-65, CS-67. A workload that is being deleted lets nothing go."""
+def sorted_out(
+    pods: Iterable[Pod], owner: Owner, selector: Selector, belongs: Callable[[Pod], bool] | None = None
+) -> SortedOut:
+    """CS-65, CS-67. A workload that is being deleted lets nothing go. `belongs` narrows the selector."""
     kept: list[Pod] = []
     inactive: list[Pod] = []
     released: list[Pod] = []
@@ -107,7 +126,7 @@ def sorted_out(pods: Iterable[Pod], owner: Owner, selector: Selector) -> SortedO
             inactive.append(pod)
         elif reference is None or reference.uid != owner.uid:
             continue  # an owner among others, but not the one that manages it
-        elif owner.is_deleted or selector.matches(pod.metadata.labels):
+        elif owner.is_deleted or (selector.matches(pod.metadata.labels) and (belongs is None or belongs(pod))):
             kept.append(pod)
         else:
             released.append(pod)

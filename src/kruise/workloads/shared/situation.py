@@ -6,7 +6,7 @@ A kind derives its own situation from this one and adds its limits.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Self
 
@@ -62,10 +62,11 @@ class WorkloadSituation:
         resize_subresource: bool,
         to_delete: frozenset[str] = NOBODY,
         hash_label: bool = False,
+        belongs: Callable[[Pod], bool] | None = None,
         **of_kind: Any,
     ) -> Self:
         """`of_kind` are the fields that the kind's own situation adds; the others are worked out."""
-        pods_by_fate, update = sorted_out(pods, owner, selector), revisions.update.metadata.name
+        pods_by_fate, update = sorted_out(pods, owner, selector, belongs), revisions.update.metadata.name
         observed = tuple(
             facts_of(
                 pod,

@@ -1,0 +1,30 @@
+"""What a StatefulSet tells the failure budget, and what a stopped rollout means for its limits."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from kruise.workloads.shared import failures
+from kruise.workloads.shared.failures import Asked, Failures
+from kruise.workloads.statefulset.situation import Situation
+
+
+def failures_of(situation: Situation) -> Failures:
+    metadata, status = situation.statefulset.metadata, situation.statefulset.status
+    asked = Asked(
+        annotations=metadata.annotations,
+        memory=status.failure_budget,
+        conditions=status.conditions,
+        replicas=situation.replicas,
+        current_revision=status.current_revision,
+        can_go_back=not situation.limits.is_on_delete,
+    )
+    return failures.failures_of(situation, asked)
+
+
+def stopped(situation: Situation, found: Failures) -> Situation:
+    """The situation under a stop: new pods are made at the current revision, and nobody goes to the stopped one."""
+    if found.stop is None:
+        return situation
+    limits = dataclasses.replace(situation.limits, is_stopped=True, rolls_back=found.stop.rolls_back)
+    return dataclasses.replace(situation, limits=limits)

@@ -1,0 +1,64 @@
+"""Which numbers the pods of a StatefulSet have: from a start on, without reserved ones (ST-40 to ST-42). Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from kruise.api.apps.statefulset import StatefulSetSpec
+
+START_GATE = "StatefulSetStartOrdinal"
+
+Reserved = tuple[tuple[int, int], ...]
+"""Ranges with both ends, the lowest first, none of which touch. Somebody may reserve two thousand million numbers."""
+
+_RANGE = re.compile(r"([0-9]{1,10})-([0-9]{1,10})", re.ASCII)
+
+
+def reserved_of(entries: Iterable[int | str]) -> Reserved:
+    """What `reserveOrdinals` says. A range that nobody can read makes the whole list count for nothing (ST-41)."""
+    ranges: list[tuple[int, int]] = []
+    for entry in entries:
+        if isinstance(entry, int):
+            ranges.append((entry, entry))
+            continue
+        found = _RANGE.fullmatch(entry)
+        if found is None or int(found[1]) > int(found[2]):
+            return ()
+        ranges.append((int(found[1]), int(found[2])))
+    merged: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def ordinals(replicas: int, start: int, reserved: Reserved) -> tuple[int, ...]:
+    """The first `replicas` numbers from `start` on that are not reserved, the lowest first."""
+    wanted: list[int] = []
+    number = start
+    for first, last in reserved:
+        if last < number:
+            continue
+        wanted += range(number, min(first, number + replicas - len(wanted)))
+        if len(wanted) >= replicas:
+            return tuple(wanted)
+        number = last + 1
+    return (*wanted, *range(number, number + replicas - len(wanted)))
+
+
+def ordinals_of(spec: StatefulSetSpec, *, start_counts: bool) -> tuple[int, ...]:
+    """`start_counts`: the gate is on."""
+    start = spec.ordinals.start if start_counts and spec.ordinals is not None else 0
+    return ordinals(replicas_of(spec), max(start, 0), reserved_of(spec.reserve_ordinals))
+
+
+def replicas_of(spec: StatefulSetSpec) -> int:
+    return max(1 if spec.replicas is None else spec.replicas, 0)
+
+
+def highest(numbers: Sequence[int], count: int) -> tuple[int, ...]:
+    """The highest ones, from the top."""
+    return tuple(reversed(numbers[max(len(numbers) - count, 0) :]))
