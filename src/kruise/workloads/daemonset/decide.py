@@ -32,7 +32,7 @@ def decide(snapshot: Snapshot) -> Plan:
     first = (
         revision_phase(situation.choice),
         release_phase(situation.owner, situation.released),
-        adoption_phase(situation.owner, situation.adopted),
+        adoption_phase(situation.owner, situation.adopted, generation=situation.daemon_set.metadata.generation),
         *merge_twins(situation),
     )
     if situation.adopted:

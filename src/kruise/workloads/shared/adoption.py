@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from kruise.api.meta import Key, controller_of, key_of
+from kruise.api.meta import Key, Object, controller_of, key_of
+from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
 from kruise.machinery import ownership
 from kruise.machinery import plan as plans
 from kruise.machinery.ownership import Owner
-from kruise.machinery.plan import Chain, OnError, Phase, Target
+from kruise.machinery.plan import OnError, Phase
 from kruise.machinery.selector_index import Selects
 from kruise.machinery.selectors import NOTHING, SelectorError, from_label_selector
 from kruise.machinery.spec import OWNER_INDEX, Stores, View, owner_keys
@@ -64,17 +65,13 @@ def orphans_for(view: View, workload: Any) -> tuple[Pod, ...]:
     return tuple(pod for pod in found if selector.matches(pod.metadata.labels))
 
 
-def adoption_phase(owner: Owner, pods: Sequence[Pod]) -> Phase:
-    """Adopt, but only where the server still has the owner: a patch that changes nothing fails if it has not."""
-    chains: list[Chain] = []
-    for pod in pods:
-        check = plans.patch(
-            Target(owner.resource, owner.namespace, owner.name),
-            {},
-            uid=owner.uid,
-            reason="the owner must still be there before it adopts",
-        )
-        chains.append((check, ownership.adopt(PODS, pod, owner)))
+def adoption_phase(
+    owner: Owner, pods: Sequence[Pod], *, generation: int, revisions: Iterable[ControllerRevision] = ()
+) -> Phase:
+    """`generation` is the owner's; `revisions` are orphans as well."""
+    orphans: list[tuple[Resource[Any], Object]] = [(CONTROLLER_REVISIONS, revision) for revision in revisions]
+    orphans += ((PODS, pod) for pod in pods)
+    chains = (ownership.adoption(owner, kind, orphan, generation=generation) for kind, orphan in orphans)
     return Phase(name="adopt", chains=tuple(chains), on_error=OnError.STOP_PLAN)
 
 

@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from kruise.api.meta import Object, controller_of
-from kruise.api.native.apps import CONTROLLER_REVISIONS
-from kruise.api.native.pod import PODS
-from kruise.api.resource import Resource
+from kruise.api.meta import controller_of
 from kruise.machinery import ownership
-from kruise.machinery.plan import OnError, Phase
+from kruise.machinery.plan import Held, Phase, Plan, Target
 from kruise.machinery.selectors import from_label_selector
+from kruise.workloads.shared.adoption import adoption_phase
+from kruise.workloads.shared.causes import NEXT
+from kruise.workloads.shared.rollout_revisions import revision_phase
+from kruise.workloads.statefulset.memo import Memo
 from kruise.workloads.statefulset.situation import Situation, has_ordinal_of
-
-ADOPT = "adopt"
+from kruise.workloads.statefulset.status import Figures
 
 
 def adopt(situation: Situation) -> Phase:
-    owner, metadata = situation.owner, situation.statefulset.metadata
+    owner, statefulset = situation.owner, situation.statefulset
     claimed = ownership.claim(
         owner,
         situation.snapshot.others,
-        from_label_selector(situation.statefulset.spec.selector),
+        from_label_selector(statefulset.spec.selector),
         belongs=lambda pod: has_ordinal_of(owner.name, pod),
     )
-    orphans: list[tuple[Resource[Any], Object]] = [
-        (CONTROLLER_REVISIONS, revision)
+    revisions = (
+        revision
         for revision in situation.history
         if controller_of(revision) is None and revision.metadata.deletion_timestamp is None
-    ]
-    orphans += ((PODS, pod) for pod in claimed.to_adopt)
-    chains = tuple(
-        ownership.adoption(owner, resource, orphan, generation=metadata.generation) for resource, orphan in orphans
     )
-    return Phase(name=ADOPT, chains=chains, on_error=OnError.CONTINUE)
+    generation = statefulset.metadata.generation
+    return adoption_phase(owner, claimed.to_adopt, generation=generation, revisions=revisions)
+
+
+def adopting(situation: Situation, counted: Figures, adoption: Phase) -> Plan:
+    """Whoever is missing, and whose turn it is, is known only when the adopted pods belong to the StatefulSet."""
+    cause = NEXT.cause("pods or revisions that nobody controls are adopted first")
+    target = Target.of(situation.owner.resource, situation.statefulset)
+    revision = revision_phase(situation.choice)
+    return Plan(
+        phases=(adoption,) if revision is None else (revision, adoption),
+        held=(Held(target=target, causes=(cause,)),),
+        memo=Memo(owner=situation.owner.name, figures=counted, update_revision=counted.update_revision),
+    )

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from kruise.machinery.plan import Plan
 from kruise.workloads.shared import waiting
+from kruise.workloads.shared.adoption import release_phase
 from kruise.workloads.shared.failures import NO_BUDGET
 from kruise.workloads.shared.rollout_revisions import history_phase, revision_phase
 from kruise.workloads.statefulset import scale, update
-from kruise.workloads.statefulset.adoption import adopt
+from kruise.workloads.statefulset.adoption import adopt, adopting
 from kruise.workloads.statefulset.failures import failures_of, stopped
 from kruise.workloads.statefulset.memo import Memo
 from kruise.workloads.statefulset.predownload import pull_images
@@ -29,10 +30,7 @@ def decide(snapshot: Snapshot) -> Plan:
     counted = figures(situation, current_revision=failures.current_revision)
     adoption = adopt(situation)
     if adoption.chains:
-        # Whoever is missing, and whose turn it is, is known when they belong to us.
-        memo = Memo(owner=situation.owner.name, figures=counted, update_revision=counted.update_revision)
-        revision = revision_phase(situation.choice)
-        return Plan(phases=(adoption,) if revision is None else (revision, adoption), memo=memo)
+        return adopting(situation, counted, adoption)
     situation = stopped(situation, failures)
     scaling = scale.scale(situation)
     updating = update.update(situation, scaling, failures)
@@ -40,7 +38,7 @@ def decide(snapshot: Snapshot) -> Plan:
     waits = waiting.of_pods(situation.facts, held, situation.now)
     phases = (
         revision_phase(situation.choice),
-        scale.release(situation),
+        release_phase(situation.owner, situation.released),
         *pull_images(situation, counted.updated_ready),
         *scaling.phases,
         *updating.phases,

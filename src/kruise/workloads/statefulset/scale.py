@@ -17,7 +17,6 @@ from kruise.api.native.pod import PODS, Pod
 from kruise.inplace import edits
 from kruise.inplace.availability import serves
 from kruise.inplace.edits import PodEdit
-from kruise.machinery import ownership
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Cause, Chain, Held, OnError, Phase, Target, Wake
 from kruise.machinery.wording import listed
@@ -40,7 +39,6 @@ CREATE = "create"
 DELETE = "delete"
 CLAIMS = "claims"
 IDENTITY = "identity"
-RELEASE = "release"
 
 _OVERDUE_AFTER = 60.0
 """Seconds after its grace period that a pod may still be terminating without anybody being told."""
@@ -61,12 +59,6 @@ class ScaleStep:
 
 def scale(situation: Situation) -> ScaleStep:
     return _Scaling(situation).step()
-
-
-def release(situation: Situation) -> Phase:
-    """Let go of pods that do not match any more (ST-49)."""
-    chains = tuple((ownership.release(PODS, pod, situation.owner),) for pod in situation.released)
-    return Phase(name=RELEASE, chains=chains, on_error=OnError.CONTINUE)
 
 
 class _Scaling:
