@@ -14,7 +14,8 @@ from kruise.api.meta import Condition
 from kruise.api.native.pod import Pod
 from kruise.machinery import codec
 from kruise.machinery.plan import StatusEffect
-from kruise.workloads.cloneset.status import Figures, effect_of, figures, must_write, status_of, wire_form
+from kruise.workloads.cloneset.status import Figures, effect_of, figures, status_of, wire_form
+from kruise.workloads.shared.statuses import must_write
 from tests.workloads.cloneset.status_cases import (
     START,
     at,
