@@ -249,7 +249,7 @@ def test_an_orphan_is_adopted_before_anything_is_made() -> None:  # ST-49
     uid = model.pod("web-1").metadata.uid  # type: ignore[union-attr]
     plan = model.reconcile()
     assert [phase.name for phase in plan.phases] == ["adopt"]
-    [(check, adopt)] = plan.phases[0].chains
+    [(check, _)] = plan.phases[0].chains
     assert check.target.name == "web"
     pod = model.pod("web-1")
     assert pod is not None
