@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from kruise.feature import Feature
 
 REGISTRY = Registry(
-    (Entry("apps.kruise.io", "CloneSet", "kruise.workloads.cloneset"),),
+    (
+        Entry("apps.kruise.io", "CloneSet", "kruise.workloads.cloneset"),
+        Entry("apps.kruise.io", "StatefulSet", "kruise.workloads.statefulset"),
+    ),
     without_kind=("kruise.readiness",),
     natives=native.FACES,
 )

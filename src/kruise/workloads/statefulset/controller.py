@@ -43,6 +43,7 @@ from kruise.workloads.shared.reading import (
     pods_of,
     revisions_near,
 )
+from kruise.workloads.statefulset.admission import ADMISSION
 from kruise.workloads.statefulset.conclude import conclude
 from kruise.workloads.statefulset.decide import decide
 from kruise.workloads.statefulset.events import events
@@ -192,4 +193,6 @@ FEATURE = Feature(
     name="statefulset",
     definitions=(STATEFUL_SET_DEFINITION,),
     controllers=controllers,
+    webhooks=ADMISSION.webhooks,
+    conversions=(ADMISSION.conversion,),
 )

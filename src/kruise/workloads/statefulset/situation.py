@@ -16,7 +16,7 @@ from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.ordinals import parent_and_ordinal, pod_name
 from kruise.api.native.pod import Pod
 from kruise.api.native.storage import PersistentVolumeClaim, StorageClass
-from kruise.machinery.codec import Struct, field
+from kruise.machinery.codec import Raw, Struct, field
 from kruise.machinery.ownership import Owner
 from kruise.machinery.pending import Pending
 from kruise.machinery.selectors import from_label_selector
@@ -133,11 +133,16 @@ def situation_of(snapshot: Snapshot) -> Situation:
         statefulset=statefulset,
         limits=limits,
         ordinals=ordinals_of(spec, start_counts=snapshot.gates.get(START_GATE, False)),
-        claim_templates=claim_templates(spec.volume_claim_templates),
+        claim_templates=_templates(spec.volume_claim_templates),
         claims={claim.metadata.name: claim for claim in snapshot.claims},
     )
     slots, condemned = _slots(situation, (*situation.released, *snapshot.others))
     return dataclasses.replace(situation, slots=slots, condemned=condemned)
+
+
+def _templates(given: Iterable[Raw]) -> tuple[ClaimTemplate, ...]:
+    """Of templates with one name the last counts, as it does for volumes; nobody can make a claim of one without."""
+    return tuple({item.name: item for item in claim_templates(given) if item.name}.values())
 
 
 def has_ordinal_of(workload: str, pod: Pod) -> bool:
