@@ -32,11 +32,14 @@ from tests.support.recorded_passes import recorded_passes
 from tests.support.world import LocalWorld, run_local
 from tests.workloads.cloneset.modelled import ModelledCloneSet
 from tests.workloads.cloneset.test_properties import MOVES, models
+from tests.workloads.statefulset.stories import a_life_with_storage
 
 ELSEWHERE: Sequence[Mapping[str, str]] = (
     {"PYTHONHASHSEED": "1", "TZ": "Pacific/Kiritimati", "LC_ALL": "C"},
     {"PYTHONHASHSEED": "4242", "TZ": "America/St_Johns", "LC_ALL": "tr_TR.UTF-8", "PYTHONUTF8": "1"},
 )
+LIVES = (a_life_with_storage,)
+"""Of other kinds."""
 STORIES = (
     "claims_are_used_again_until_reuse_is_switched_off",
     "a_grace_period_lies_between_unready_and_the_new_image",
@@ -72,6 +75,8 @@ def test_every_pass_of_stories_is_decided_the_same_elsewhere(tmp_path: Path) -> 
     with recorded_passes() as passes:
         for story in STORIES:
             play_locally(SCENARIOS[story], dict(SCENARIOS[story].gates))
+        for life in LIVES:
+            run_local(life)
     assert {one.controller for one in passes} == {spec.name for spec in replaying.specs()}
     dumps = [one.dump for one in passes]
     for environment in ELSEWHERE:

@@ -43,7 +43,9 @@ async def ask_both(stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str = "w
     return anew
 
 
-async def ask_journal(stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str = "web") -> Answer:
+async def ask_journal(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str = "web", *, kind: str = "cloneset"
+) -> Answer:
     world = stage.world
     assert isinstance(world, LocalWorld)
 
@@ -53,7 +55,7 @@ async def ask_journal(stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str =
         return dump.read(world.journal.dump(controller, key, causes_once=True), causes), "the manager of the test"
 
     monkeypatch.setattr(journal_access, "latest_decision", latest_decision)
-    return await ask(stage, name, asking=Asking())
+    return await ask(stage, name, kind=kind, asking=Asking())
 
 
 def story(answer: Answer) -> dict[str, Any]:

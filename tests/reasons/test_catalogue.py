@@ -25,6 +25,7 @@ from kruise.workloads.cloneset import causes as cloneset
 from kruise.workloads.shared import waiting
 from kruise.workloads.shared.causes import FAILURE_BUDGET, HOOK, MAX_UNAVAILABLE, PAUSED, SHARED
 from kruise.workloads.shared.failure_budget import ANNOTATION
+from kruise.workloads.statefulset import causes as statefulset
 from tests.foresight_rendering.reports import report
 from tests.reasons.test_answers import answer_of, document
 from tests.support.clonesets import NOW, make_pod
@@ -122,7 +123,7 @@ def table(meanings: tuple[Meaning, ...]) -> str:
     return "\n".join(("| code | meaning | who acts | normal for | set by |", "|---|---|---|---|---|", *rows))
 
 
-@pytest.mark.parametrize("meanings", [SHARED, cloneset.CAUSES, causes.OF_PODS, causes.OF_WORKLOADS])
+@pytest.mark.parametrize("meanings", [SHARED, cloneset.CAUSES, statefulset.CAUSES, causes.OF_PODS, causes.OF_WORKLOADS])
 def test_the_document_is_the_catalogue(meanings: tuple[Meaning, ...]) -> None:
     expected = table(meanings)
     assert expected in (DOCUMENTS / "why.md").read_text(), f"docs/why.md should have:\n{expected}"

@@ -22,8 +22,9 @@ def test_a_kind_has_many_names(word: str) -> None:
 def test_a_group_must_fit() -> None:
     """`statefulset.apps.kruise.io` is another kind than the native one."""
     assert lookup.find("statefulset.apps") is STATEFUL_SET
+    assert lookup.find("statefulset.apps.kruise.io").is_ours
     with pytest.raises(UsageError, match='there is no kind "statefulset'):
-        lookup.find("statefulset.apps.kruise.io")
+        lookup.find("statefulset.example.com")
 
 
 def test_a_kind_that_is_nearly_right_is_suggested() -> None:

@@ -132,7 +132,7 @@ def test_a_pod_waits_until_the_claim_of_its_predecessor_is_gone() -> None:  # ST
     _scale(model, 2)
     plan = model.reconcile()
     assert writes(plan) == []
-    assert model.causes(plan, "web-1") == ["claim-leaving"]
+    assert model.causes(plan, "web") == ["claim-leaving"]
     model.world.remove(PERSISTENT_VOLUME_CLAIMS, claim)
     assert model.settle() == ["create web-1"]
 
@@ -144,7 +144,7 @@ def test_a_pod_waits_until_a_terminating_claim_is_gone() -> None:  # ST-81
     model.world.add(PERSISTENT_VOLUME_CLAIMS, [claim])
     plan = model.reconcile()
     assert writes(plan) == []
-    assert model.causes(plan, "web-0") == ["claim-leaving"]
+    assert model.causes(plan, "web") == ["claim-leaving"]
 
 
 def test_claims_that_are_kept_again_lose_the_owner_that_would_take_them_along() -> None:  # ST-89

@@ -236,7 +236,7 @@ def test_a_name_that_somebody_else_has_is_not_created() -> None:  # ST-50
     model.world.add(PODS, [other])
     plan = model.reconcile()
     assert writes(plan) == []
-    assert model.causes(plan, "web-0") == ["name-taken"]
+    assert model.causes(plan, "web") == ["name-taken"]
 
 
 def test_an_orphan_is_adopted_before_anything_is_made() -> None:  # ST-49
@@ -280,7 +280,7 @@ def test_a_pod_that_matches_no_longer_is_let_go_and_keeps_its_name() -> None:  #
     assert pod is not None
     assert pod.metadata.owner_references == ()
     plan = model.reconcile()
-    assert model.causes(plan, "web-0") == ["name-taken"]
+    assert model.causes(plan, "web") == ["name-taken"]
     model.label("web-0", app="web")
     model.settle(2)
     assert model.pod("web-0").metadata.owner_references != ()  # type: ignore[union-attr]

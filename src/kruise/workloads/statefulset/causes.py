@@ -26,7 +26,6 @@ NAME_TAKEN = Meaning(
     says="a pod of somebody else has its name",
     act=Act.SOMEBODY,
     patience=0,
-    remedy="delete that pod, or let it be adopted: kubectl edit pod {pod}{flags}",
 )
 CLAIM_LEAVING = Meaning(
     code="claim-leaving",

@@ -152,13 +152,13 @@ def leaving_claim(situation: Situation, slot: Slot) -> Cause | None:
         name = claim.metadata.name
         if claim.metadata.deletion_timestamp is not None:
             return CLAIM_LEAVING.cause(
-                f"its claim {name} is being deleted",
+                f"pod {slot.name} is missing, and its claim {name} is being deleted",
                 details={"claim": name},
                 remedy="it goes on when the claim is gone; see who still uses it",
             )
         if is_stale(situation, slot, claim):
             return CLAIM_LEAVING.cause(
-                f"its claim {name} goes with an earlier pod of this name (whenScaled is Delete)",
+                f"pod {slot.name} is missing, and its claim {name} goes with an earlier pod of this name",
                 details={"claim": name},
                 remedy="it goes on when the garbage collector has removed the claim",
             )

@@ -14,7 +14,7 @@ from kruise.workloads.shared.failures import NO_BUDGET
 from kruise.workloads.shared.rollout_revisions import history_phase, revision_phase
 from kruise.workloads.statefulset import scale, update
 from kruise.workloads.statefulset.adoption import adopt, adopting
-from kruise.workloads.statefulset.failures import failures_of, stopped
+from kruise.workloads.statefulset.failures import believed, failures_of, stopped
 from kruise.workloads.statefulset.memo import Memo
 from kruise.workloads.statefulset.predownload import pull_images
 from kruise.workloads.statefulset.situation import Snapshot, situation_of
@@ -26,6 +26,7 @@ def decide(snapshot: Snapshot) -> Plan:
     if situation.owner.is_deleted:
         counted = figures(situation)
         return Plan(memo=Memo(owner=situation.owner.name, figures=counted, update_revision=counted.update_revision))
+    situation = believed(situation)
     failures = failures_of(situation)
     counted = figures(situation, current_revision=failures.current_revision)
     adoption = adopt(situation)

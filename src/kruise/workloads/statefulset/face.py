@@ -36,17 +36,20 @@ def progress(document: Json) -> Progress:
         total=total,
         is_paused=bool(value_at(document, (*_ROLLING, "paused"), False)),
     )
-    if not is_rolling(document):
-        return seen.failed(NOT_ROLLING)
     if not is_observed(document):
         return seen.waiting("Waiting for statefulset spec update to be observed...")
+    if not is_rolling(document) and updated < total:
+        old = f"{total - updated} of {total} pods have an older template until somebody deletes them"
+        return seen.failed(f"{NOT_ROLLING}: {old}")
     if (stop := standing(document, FAILURE_BUDGET)) is not None:
         return seen.failed(f'statefulset "{name_of(document)}" exceeded its failure budget: {stop}')
-    if updated < seen.expected:
+    if updated < seen.expected and is_rolling(document):
         hint = " (the StatefulSet is paused: kruise rollout resume lets it go on)" if seen.is_paused else ""
         return seen.waiting(f"{partitioned(updated, seen.expected)}{hint}")
     if (missing := _missing(seen, number(document, *_ROLLING, "minReadySeconds"))) is not None:
         return seen.waiting(missing)
+    if not is_rolling(document):
+        return seen.done(f"all {wanted} pods are ready and have the newest template")
     if kept:
         return seen.done(partition_complete(updated))
     revision = value_at(document, ("status", "updateRevision"), "")
@@ -66,7 +69,7 @@ def _missing(seen: Progress, min_ready_seconds: int) -> str | None:
 FACE = Face(
     resource=resource(GROUP, "v1beta1", "statefulsets", "StatefulSet"),
     versions=("v1alpha1", "v1beta1"),
-    short_names=("asts", "sts"),
+    short_names=("sts", "asts"),
     is_ours=True,
     paused=(*_ROLLING, "paused"),
     partition=(*_ROLLING, "partition"),

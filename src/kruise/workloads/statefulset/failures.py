@@ -9,9 +9,17 @@ from kruise.workloads.shared.failures import Asked, Failures
 from kruise.workloads.statefulset.situation import Situation
 
 
+def believed(situation: Situation) -> Situation:
+    return failures.believed(situation, _asked(situation))
+
+
 def failures_of(situation: Situation) -> Failures:
+    return failures.failures_of(situation, _asked(situation))
+
+
+def _asked(situation: Situation) -> Asked:
     metadata, status = situation.statefulset.metadata, situation.statefulset.status
-    asked = Asked(
+    return Asked(
         annotations=metadata.annotations,
         memory=status.failure_budget,
         conditions=status.conditions,
@@ -19,7 +27,6 @@ def failures_of(situation: Situation) -> Failures:
         current_revision=status.current_revision,
         can_go_back=not situation.limits.is_on_delete,
     )
-    return failures.failures_of(situation, asked)
 
 
 def stopped(situation: Situation, found: Failures) -> Situation:

@@ -215,7 +215,8 @@ class _Scaling:
     # Saying why
 
     def _hold(self, slot: Slot, *why: Cause) -> None:
-        target = Target(PODS, self._situation.owner.namespace, slot.name)
+        """A pod that is not there is the StatefulSet's own matter."""
+        target = self._target if slot.pod is None else Target.of(PODS, slot.pod)
         self._held.append(Held(target=target, causes=why))
 
     def _hold_terminating(self, pod: Pod) -> None:

@@ -1,0 +1,153 @@
+"""Whole behaviours of a StatefulSet on a cluster, written once: the local cluster plays them on virtual time."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from kruise.api.apps.statefulset import STATEFUL_SETS
+from kruise.api.native.pod import PODS
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES
+from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
+from kruise.machinery.client.requests import PatchType
+from tests.support.world import Json, World
+
+GATE = {"conditionType": "InPlaceUpdateReady"}
+IN_PLACE = {"podUpdatePolicy": "InPlaceIfPossible"}
+CLAIM: Mapping[str, Any] = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+def manifest(
+    replicas: int = 3,
+    *,
+    rolling: Mapping[str, Any] | None = None,
+    parallel: bool = False,
+    version: str = "v1beta1",
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Json:
+    """`annotations` are those of the pods."""
+    metadata: Json = {"labels": {"app": "web"}}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    pod = {"containers": [{"name": "main", "image": "nginx:1.25"}], "readinessGates": [GATE]}
+    return {
+        "apiVersion": f"apps.kruise.io/{version}",
+        "kind": "StatefulSet",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": replicas,
+            "serviceName": "svc",
+            "podManagementPolicy": "Parallel" if parallel else "OrderedReady",
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": metadata, "spec": pod},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": dict(rolling or {})},
+            **spec,
+        },
+    }
+
+
+def with_claims(given: Json) -> Json:
+    made = copy.deepcopy(given)
+    made["spec"]["volumeClaimTemplates"] = [copy.deepcopy(dict(CLAIM))]
+    mount = {"name": "data", "mountPath": "/data"}
+    made["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [mount]
+    return made
+
+
+class Stateful:
+    """A StatefulSet `web` in a world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def start(self, given: Json) -> list[Json]:
+        await self.world.create(given)
+        return await self.complete()
+
+    async def status(self) -> Json:
+        found: Json = (await self.world.get(STATEFUL_SETS, "web")).get("status", {})
+        return found
+
+    async def reaches(self, **status: Any) -> Json:
+        async def is_there() -> Json:
+            now = await self.status()
+            assert {key: now.get(key) for key in status} == status
+            return now
+
+        return await self.world.until(is_there, within=300)
+
+    async def complete(self) -> list[Json]:
+        """All pods are there, updated and available."""
+
+        async def is_complete() -> list[Json]:
+            found = await self.world.get(STATEFUL_SETS, "web")
+            wanted, status = found["spec"]["replicas"], found.get("status", {})
+            assert status.get("observedGeneration") == found["metadata"]["generation"]
+            assert status["updatedReplicas"] == status["availableReplicas"] == status["replicas"] == wanted
+            return await self.pods()
+
+        return await self.world.until(is_complete, within=300)
+
+    async def pods(self) -> list[Json]:
+        return await self.world.pods("app=web")
+
+    async def names(self) -> list[str]:
+        return [pod["metadata"]["name"] for pod in await self.pods()]
+
+    async def uids(self) -> dict[str, str]:
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await self.pods()}
+
+    async def claims(self) -> list[Json]:
+        return await self.world.list(PERSISTENT_VOLUME_CLAIMS)
+
+    async def change(self, spec: Json) -> None:
+        await self.world.patch(STATEFUL_SETS, "web", {"spec": spec})
+
+    async def set_image(self, image: str) -> None:
+        change = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image}]
+        await self.world.patch(STATEFUL_SETS, "web", change, patch_type=PatchType.JSON)
+
+    async def label(self, pod: str, **labels: str | None) -> None:
+        await self.world.patch(PODS, pod, {"metadata": {"labels": labels}})
+
+
+async def a_life_with_storage(world: World) -> None:
+    """In a local world, which has no storage class yet."""
+    await world.client.create(STORAGE_CLASSES, dict(DEFAULT_STORAGE_CLASS))
+    await a_life(world)
+
+
+async def a_life(world: World) -> None:
+    """Made in order, updated in place, scaled, updated by deletion, deleted with its claims."""
+    web = Stateful(world)
+    policy = {"whenDeleted": "Delete", "whenScaled": "Delete"}
+    await web.start(with_claims(manifest(3, rolling=IN_PLACE, persistentVolumeClaimRetentionPolicy=policy)))
+    assert await web.names() == ["web-0", "web-1", "web-2"]
+    before = await web.uids()
+    await web.set_image("nginx:1.26")
+    await web.complete()
+    assert await web.uids() == before
+    await web.change({"replicas": 2})
+    await web.complete()
+
+    async def claims_went() -> None:
+        assert [claim["metadata"]["name"] for claim in await web.claims()] == ["data-web-0", "data-web-1"]
+
+    await world.until(claims_went, within=60)
+    await web.change({"updateStrategy": {"rollingUpdate": {"podUpdatePolicy": "ReCreate"}}})
+    await web.set_image("nginx:1.27")
+    await web.complete()
+    after = await web.uids()
+    assert not set(after.values()) & set(before.values())
+    await world.delete(STATEFUL_SETS, "web")
+
+    async def all_gone() -> None:
+        assert await world.list(PODS) == []
+        assert await web.claims() == []
+
+    await world.until(all_gone, within=120)

@@ -1,0 +1,99 @@
+"""StatefulSets on the local cluster, on virtual time, with webhooks, garbage collector, scheduler and nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kruise.api.apps.statefulset import STATEFUL_SETS
+from kruise.api.native.pod import PODS
+from kruise.api.native.storage import STORAGE_CLASSES
+from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
+from tests.support.world import LocalWorld, run_local
+from tests.workloads.statefulset.stories import IN_PLACE, Stateful, a_life_with_storage, manifest, with_claims
+
+
+async def _with_storage(world: LocalWorld) -> None:
+    await world.client.create(STORAGE_CLASSES, dict(DEFAULT_STORAGE_CLASS))
+
+
+def test_a_whole_life() -> None:  # ST-60, ST-63, ST-76, ST-77, ST-80, ST-82, ST-133
+    run_local(a_life_with_storage)
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_the_walkthrough_of_a_parallel_set(version: str) -> None:  # ST-7, ST-75, ST-140
+    async def play(world: LocalWorld) -> None:
+        web = Stateful(world)
+        await web.start(manifest(5, parallel=True, rolling={"maxUnavailable": 3, **IN_PLACE}, version=version))
+        before = await web.uids()
+        await web.set_image("nginx:1.26")
+        await web.complete()
+        assert await web.uids() == before
+
+    run_local(play)
+
+
+def test_orphans_are_taken_over_by_a_new_set_of_the_same_name() -> None:  # ST-49, ST-80
+    async def play(world: LocalWorld) -> None:
+        web = Stateful(world)
+        await web.start(manifest(2))
+        before = await web.uids()
+        await world.delete(STATEFUL_SETS, "web", propagation="Orphan")
+
+        async def alone() -> None:
+            assert not any(pod["metadata"].get("ownerReferences") for pod in await web.pods())
+            assert await world.list(STATEFUL_SETS) == []
+
+        await world.until(alone)
+        await world.sleep(30)
+        assert await web.uids() == before
+        await world.create(manifest(2))
+        await web.complete()
+        assert await web.uids() == before
+
+    run_local(play)
+
+
+def test_a_killed_manager_never_doubles_a_pod() -> None:  # ST-131
+    async def play(world: LocalWorld) -> None:
+        web = Stateful(world)
+        await web.start(manifest(3, annotations={"sim.kruise.io/stop-seconds": "20"}))
+        await web.set_image("nginx:1.26")
+        for _ in range(8):
+            await world.sleep(7)
+            await world.kill_manager()
+            world.start_manager()
+            names = [pod["metadata"]["name"] for pod in await world.list(PODS)]
+            assert len(names) == len(set(names)) <= 3
+        await web.complete()
+        assert await web.names() == ["web-0", "web-1", "web-2"]
+
+    run_local(play)
+
+
+def test_an_updated_pod_costs_three_writes() -> None:
+    async def play(world: LocalWorld) -> None:
+        web = Stateful(world)
+        before = {pod["metadata"]["name"]: pod for pod in await web.start(manifest(2, rolling=IN_PLACE))}
+        assert all(pod["metadata"]["labels"]["lifecycle.apps.kruise.io/state"] == "Normal" for pod in before.values())
+        await web.set_image("nginx:1.26")
+        for pod in await web.complete():
+            assert pod["metadata"]["labels"]["lifecycle.apps.kruise.io/state"] == "Normal"
+            assert pod["status"]["containerStatuses"][0]["restartCount"] == 1
+
+    run_local(play)
+
+
+def test_claims_come_back_with_their_pods() -> None:  # ST-132
+    async def play(world: LocalWorld) -> None:
+        await _with_storage(world)
+        web = Stateful(world)
+        await web.start(with_claims(manifest(2, parallel=True)))
+        before = {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in await web.claims()}
+        await web.change({"replicas": 0})
+        await web.reaches(replicas=0)
+        await web.change({"replicas": 2})
+        await web.complete()
+        assert {claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in await web.claims()} == before
+
+    run_local(play)
