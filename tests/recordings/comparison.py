@@ -14,8 +14,9 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from tests.recordings.environment import zone_of
+from tests.recordings.kinds import RecordedKind
 from tests.recordings.matching import match
-from tests.recordings.ours import Names, claim_picture, cloneset_picture, pod_picture, revision_picture
+from tests.recordings.ours import Names, claim_picture, pod_picture, revision_picture, workload_picture
 from tests.recordings.parsing import Json, Recording, Step
 from tests.recordings.pictures import anonymous, holds, sparse, unlike, with_acts
 from tests.recordings.recorded import CONFLICT, ID_LABEL, STATE_LABEL, Acts, Picture, Recorded
@@ -42,7 +43,7 @@ class Look:
     """Both clusters at one moment; ours as it is."""
 
     recorded: Recorded
-    clonesets: Mapping[str, Json]
+    workloads: Mapping[str, Json]
     pods: Mapping[str, Json]
     revisions: Mapping[str, Json]
     claims: Sequence[Json]
@@ -51,8 +52,9 @@ class Look:
 class Comparison:
     """Collects what differs; says it once, and goes on."""
 
-    def __init__(self, recording: Recording, names: Names) -> None:
+    def __init__(self, recording: Recording, kind: RecordedKind, names: Names) -> None:
         self.recording = recording
+        self.kind = kind
         self.names = names
         self.found: list[Difference] = []
         self.looks: list[Look] = []
@@ -74,6 +76,8 @@ class Comparison:
         """Give one of our pods a recorded name for good: the one of the same number, if it fits."""
         if name in self._bound:
             return self._bound[name]
+        if self.kind.names_pods:
+            return name
         number = int(name.rpartition("-")[2])
         same = self.names.pods[number - 1 : number]
         free = [our for our in self.names.pods if our not in self._bound.values() and our in living]
@@ -120,15 +124,15 @@ class Comparison:
             self._going.add(uid)
             self._acts.deleted.append(name)
 
-    def see_cloneset(self, kind: str, cloneset: Json) -> None:
-        for condition in cloneset.get("status", {}).get("conditions", ()):
+    def see_workload(self, kind: str, workload: Json) -> None:
+        for condition in workload.get("status", {}).get("conditions", ()):
             if condition["type"] == "Progressing" and condition["reason"] != self._progress and kind != "DELETED":
                 self._progress = condition["reason"]
                 self._acts.progress.append(self._progress)
 
     def note_known(self, recorded: Recorded) -> None:
-        for name, cloneset in recorded.clonesets.items():
-            self._known[name] |= set(cloneset.get("status", {}))
+        for name, workload in recorded.workloads.items():
+            self._known[name] |= set(workload.get("status", {}))
 
     def compare_spread(self, step: Step, look: Look) -> None:
         """How many pods the zones have, whichever zone it is (CS-93)."""
@@ -140,7 +144,7 @@ class Comparison:
     def compare(self, step: Step, look: Look, acts: Acts, *, in_order: bool) -> None:
         """`acts`: what was recorded since the last look."""
         where = f"after step {step.number} ({step.title})"
-        self._compare_clonesets(where, look.recorded, look.clonesets)
+        self._compare_workloads(where, look.recorded, look.workloads)
         self._compare_revisions(where, look.recorded, look.revisions)
         self._same("progress", where, acts.progress, self._acts.progress)
         self._compare_pods(where, look, self._comparable(acts, in_order), self._comparable(self._acts, in_order))
@@ -154,13 +158,13 @@ class Comparison:
             states=acts.states if told else {},
         )
 
-    def _compare_clonesets(self, where: str, recorded: Recorded, ours: Mapping[str, Json]) -> None:
-        if set(recorded.clonesets) != set(ours):
-            self.differ("clonesets", f"{where}: recorded {sorted(recorded.clonesets)}, ours {sorted(ours)}")
-        for name in set(recorded.clonesets) & set(ours):
-            before, now = recorded.clonesets[name], cloneset_picture(ours[name], self.names)
+    def _compare_workloads(self, where: str, recorded: Recorded, ours: Mapping[str, Json]) -> None:
+        if set(recorded.workloads) != set(ours):
+            self.differ("workloads", f"{where}: recorded {sorted(recorded.workloads)}, ours {sorted(ours)}")
+        for name in set(recorded.workloads) & set(ours):
+            before, now = recorded.workloads[name], workload_picture(ours[name], self.names)
             self._same("generation", where, before["metadata"]["generation"], now["generation"])
-            spec = cloneset_picture({**before, "status": {}}, self.names)["spec"]
+            spec = workload_picture({**before, "status": {}}, self.names)["spec"]
             for key in sorted(set(spec) | set(now["spec"])):
                 if key != "volumeClaimTemplates":
                     self._same(f"spec.{key}", where, spec.get(key), now["spec"].get(key))
@@ -186,7 +190,7 @@ class Comparison:
                 self._same(f"revision {name}", where, before is not None, name in now)
                 continue
             for key in ("labels", "annotations", "revision", "owned"):
-                self._same(f"revision {key}", where, before[key], now[name][key])
+                self._same(f"revision {key}", where, before.get(key, {}), now[name][key])
 
     def _compare_pods(self, where: str, look: Look, recorded_acts: Acts, our_acts: Acts) -> None:
         before = with_acts(self._recorded_pictures(look.recorded), recorded_acts)
@@ -198,6 +202,8 @@ class Comparison:
                     history.insert(0, {})
                 history.append(pictures.get(name, {}))
         self.looks.append(look)
+        if self.kind.names_pods:
+            self._bound = {name: name for name in (*self._recorded_history, *self._our_history)}
         if self._matching(self._bound) is None:
             self._explain(where, before, now)
             for shelf in (self._recorded_history, self._our_history):
@@ -241,7 +247,7 @@ class Comparison:
             owner = name.partition("-")[2]
             told = {
                 "labels": anonymous(claim["metadata"]["labels"]),
-                "owners": [entry["kind"] for entry in claim["metadata"]["ownerReferences"]],
+                "owners": [entry["kind"] for entry in claim["metadata"].get("ownerReferences", ())],
                 "terminating": "deletionTimestamp" in claim["metadata"],
             }
             pictures.setdefault(owner, {}).setdefault("claims", []).append(told)
@@ -255,7 +261,8 @@ class Comparison:
         for claim in claims:
             told = claim_picture(claim)
             told.pop("spec")
-            owner = "web-" + claim["metadata"]["labels"][ID_LABEL]
+            number = claim["metadata"]["labels"].get(ID_LABEL)
+            owner = f"web-{number}" if number is not None else claim["metadata"]["name"].partition("-")[2]
             pictures.setdefault(owner, {}).setdefault("claims", []).append(told)
         return pictures
 
@@ -268,7 +275,7 @@ class Comparison:
     def compare_events(self, events: list[Json]) -> None:
         ours: collections.Counter[tuple[str, ...]] = collections.Counter()
         for event in events:
-            if event.get("source", {}).get("component") != "cloneset-controller":
+            if event.get("source", {}).get("component") != self.kind.component:
                 continue
             target = f"{event['involvedObject']['kind']}/{event['involvedObject']['name']}"
             told = event["message"].removeprefix(COMBINED)
@@ -276,7 +283,7 @@ class Comparison:
             ours[target, event["type"], event["reason"], _cut(message)] += event.get("count") or 1
         recorded: collections.Counter[tuple[str, ...]] = collections.Counter()
         for row in self.recording.events:
-            if row.component == "cloneset-controller":
+            if row.component == self.kind.component:
                 message = row.message.removeprefix(COMBINED)
                 recorded[row.target, row.type, row.reason, _cut(message)] += row.count
         for key in sorted(set(ours) | set(recorded)):
@@ -289,29 +296,29 @@ class Comparison:
         matching = self._matching(self._bound) or dict(self._bound)
         for title, obj in self.recording.objects:
             compare = {
-                "CloneSet": self._compare_printed_cloneset,
+                self.kind.kind: self._compare_printed_workload,
                 "Pod": self._compare_printed_pod,
                 "PersistentVolumeClaim": self._compare_printed_claim,
             }.get(obj["kind"])
             if compare is not None and not compare(title, obj, matching):
                 self.differ("printed", f"{title} was printed at a moment that no look caught")
 
-    def _compare_printed_cloneset(self, title: str, obj: Json, _: Mapping[str, str]) -> bool:
-        name, wanted = obj["metadata"]["name"], cloneset_picture(obj, Names())
+    def _compare_printed_workload(self, title: str, obj: Json, _: Mapping[str, str]) -> bool:
+        name, wanted = obj["metadata"]["name"], workload_picture(obj, Names())
         for look in reversed(self.looks):
-            known = look.recorded.clonesets.get(name, {"metadata": {"generation": 0}})
+            known = look.recorded.workloads.get(name, {"metadata": {"generation": 0}})
             status = {key: value for key, value in known.get("status", {}).items() if key != "conditions"}
-            if known["metadata"]["generation"] != wanted["generation"] or name not in look.clonesets:
+            if known["metadata"]["generation"] != wanted["generation"] or name not in look.workloads:
                 continue
             if any(wanted["status"].get(key) != value for key, value in status.items()):
                 continue
-            where, now = f"as printed ({title})", cloneset_picture(look.clonesets[name], self.names)
+            where, now = f"as printed ({title})", workload_picture(look.workloads[name], self.names)
             self._same("status", where, wanted["status"], now["status"])
             for key, value in wanted["spec"].items():
                 self._same(f"spec.{key}", where, value, now["spec"].get(key))
-            self._compare_condition_fields(title, obj, look.clonesets[name])
+            self._compare_condition_fields(title, obj, look.workloads[name])
             if "template" in obj["spec"]:
-                self._same("spec.template", where, obj["spec"]["template"], look.clonesets[name]["spec"]["template"])
+                self._same("spec.template", where, obj["spec"]["template"], look.workloads[name]["spec"]["template"])
             return True
         return False
 
@@ -360,14 +367,13 @@ class Comparison:
     def _compare_printed_claim(self, title: str, obj: Json, matching: Mapping[str, str]) -> bool:
         name = obj["metadata"]["name"]
         pod = name.partition("-")[2]
-        for look in self.looks:
-            for claim in look.claims:
-                if claim["metadata"]["name"] != name.replace(pod, matching.get(pod, "?")):
-                    continue
-                for key, wanted in claim_picture(obj).items():
-                    self._same(f"claim {key}", title, wanted, claim_picture(claim)[key])
-                return True
-        return False
+        ours = name.replace(pod, matching.get(pod, "?"))
+        seen = [claim for look in self.looks for claim in look.claims if claim["metadata"]["name"] == ours]
+        wanted = claim_picture(obj)
+        if seen and not any(claim_picture(claim) == wanted for claim in seen):
+            for key, value in wanted.items():
+                self._same(f"claim {key}", title, value, claim_picture(seen[0])[key])
+        return bool(seen)
 
     def compare_revision_names(self) -> None:
         self._same("revision name", "the first one", self.recording.revision_example, self.names.raw_revisions[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,8 @@ class Directions:
     """Seconds after a step at which the recording printed an object, before the step had come to rest."""
     spread: bool = False
     """Whether the recording is about how the pods are spread over zones."""
+    objects: Sequence[Mapping[str, Any]] = ()
+    """What was there before the first step: classes and volumes."""
     gap: Sequence[str] = ()
     """Lines that the log leaves out and the rest of it proves."""
     late: Mapping[int, float] = dataclasses.field(default_factory=dict)

@@ -30,6 +30,7 @@ from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import VirtualClock
 from kruise.machinery.times import format_time
+from kruise.manager import gates as feature_gates
 from kruise.manager.options import Options
 from tests.support.world import LocalWorld
 
@@ -269,7 +270,7 @@ async def create_nodes(world: LocalWorld) -> None:
 
 @contextlib.asynccontextmanager
 async def recorded_world(
-    places: Sequence[str], *, late: Mapping[int, float], seed: int = 1
+    places: Sequence[str], *, late: Mapping[int, float], gates: Mapping[str, bool] | None = None, seed: int = 1
 ) -> AsyncIterator[tuple[LocalWorld, Watched, CountingTransport]]:
     """A world in which the pod number n is bound to `places[n]`; the watch on its pods; the manager's transport."""
     clock = VirtualClock(asyncio.get_running_loop())
@@ -278,7 +279,8 @@ async def recorded_world(
     running = asyncio.create_task(cluster.run(), name="cluster")
     await cluster.ready.wait()
     await install(cluster, features())
-    world = LocalWorld(cluster, Options(), features(), seed=seed)
+    options = Options(gates=feature_gates.resolve(dict(gates or {})))
+    world = LocalWorld(cluster, options, features(), seed=seed)
     world.namespace = "demo"
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
     await world.client.send(Request(Verb.CREATE, NAMESPACES, body=json.dumps(namespace).encode()))

@@ -32,7 +32,11 @@ class Invariants:
         """A user is about to change the pod: the next change of it is not the controller's."""
         self._touched.add(name)
 
-    def see_cloneset(self, kind: str, cloneset: Json) -> None:
+    def deleted(self, name: str) -> None:
+        """A user is about to delete the pod."""
+        self.user_deleted.add(name)
+
+    def see_workload(self, kind: str, cloneset: Json) -> None:
         name = cloneset["metadata"]["name"]
         if kind == "DELETED":
             self._clonesets.pop(name, None)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 
-from kruise.api.apps.cloneset import CLONE_SETS
 from tests.recordings.parsing import Json
 from tests.recordings.recorded import ID_LABEL, TIMESTAMP, Picture
 
-V1ALPHA1 = dataclasses.replace(CLONE_SETS, version="v1alpha1")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _IMAGE_ID = re.compile(r'sim://([^"\\\s]+)')
 
@@ -17,7 +14,8 @@ _IMAGE_ID = re.compile(r'sim://([^"\\\s]+)')
 class Names:
     """Revision hashes by the order of their first sight, pods by the order of creation."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, names_pods: bool = False) -> None:
+        self._names_pods = names_pods
         self.hashes: dict[str, str] = {}
         self.raw_revisions: list[str] = []
         self.pods: list[str] = []
@@ -41,6 +39,8 @@ class Names:
         return _IMAGE_ID.sub(r"<imageID \1>", text)
 
     def without_pods(self, text: str) -> str:
+        if self._names_pods:
+            return text
         for name in self.pods:
             text = text.replace(name, "pod-N")
         return text
@@ -78,10 +78,10 @@ def pod_picture(pod: Json, names: Names) -> Picture:
     return picture
 
 
-def cloneset_picture(cloneset: Json, names: Names) -> Json:
-    spec: Json = {key: value for key, value in cloneset["spec"].items() if key != "template"}
+def workload_picture(workload: Json, names: Names) -> Json:
+    spec: Json = {key: value for key, value in workload["spec"].items() if key != "template"}
     status: Json = {}
-    for key, value in cloneset.get("status", {}).items():
+    for key, value in workload.get("status", {}).items():
         status[key] = names.plain(value) if isinstance(value, str) else value
     if status.get("updatedAvailableReplicas") == 0:
         del status["updatedAvailableReplicas"]  # the original leaves a zero out
@@ -90,7 +90,7 @@ def cloneset_picture(cloneset: Json, names: Names) -> Json:
         for condition in status.pop("conditions", ())
     }
     return {
-        "generation": cloneset["metadata"]["generation"],
+        "generation": workload["metadata"]["generation"],
         "spec": spec,
         "status": status,
         "conditions": {
@@ -113,7 +113,7 @@ def claim_picture(claim: Json) -> Json:
     metadata = claim["metadata"]
     spec = {key: value for key, value in claim["spec"].items() if key != "volumeName"}
     return {
-        "labels": {**metadata["labels"], ID_LABEL: "<id>"},
+        "labels": {**metadata["labels"], **({ID_LABEL: "<id>"} if ID_LABEL in metadata["labels"] else {})},
         "owners": [owner["kind"] for owner in metadata.get("ownerReferences", ())],
         "terminating": "deletionTimestamp" in metadata,
         "spec": spec,

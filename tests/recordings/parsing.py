@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +90,21 @@ class Recording:
         return [found.group(1).removeprefix("None") for found in added if found]
 
     @property
+    def gates(self) -> dict[str, bool]:
+        """Those that are on beside the defaults."""
+        named = re.search(r"feature gates ([\w, ]+) on", self.environment)
+        return dict.fromkeys(named[1].split(", "), True) if named else {}
+
+    @property
     def end(self) -> float:
         return self.lines[-1].at
 
 
-def read(path: Path) -> Recording:
+def read(path: Path, gap: Sequence[str] = ()) -> Recording:
+    """`gap`: steps and lines that stand where the log leaves some out, as the rest of the file proves them."""
     text = path.read_text(encoding="utf-8")
+    if gap:
+        text = re.sub(r"^… .*\n", "".join(f"{line}\n" for line in gap).replace("\\", r"\\"), text, flags=re.MULTILINE)
     parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     log = _log(sections["Log"])

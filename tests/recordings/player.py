@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import json
 import re
+from collections.abc import Mapping
+from typing import Any
 
-from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.events import EVENTS
 from kruise.api.native.pod import PODS
-from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
+from kruise.api.resource import Resource
 from kruise.machinery.client.errors import ApiError
 from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.clock import run_virtual
@@ -19,13 +22,13 @@ from kruise.machinery.times import format_time
 from tests.recordings.comparison import Comparison, Difference, Look
 from tests.recordings.directions import Directions
 from tests.recordings.environment import Watched, recorded_world
-from tests.recordings.invariants import Invariants
-from tests.recordings.ours import V1ALPHA1, Names
+from tests.recordings.kinds import RecordedKind, unchanged
+from tests.recordings.ours import Names
 from tests.recordings.parsing import Json, Recording, Step
 from tests.recordings.recorded import Recorded, Replay
-from tests.recordings.versions import manifest_in_v1beta1, patch_in_v1beta1
 from tests.support.world import LocalWorld
 
+STORAGE: Mapping[str, Resource[Any]] = {one.kind: one for one in (PERSISTENT_VOLUMES, STORAGE_CLASSES)}
 SETTLED = 0.75
 """A recorded state is compared when the next step came no sooner than so many seconds later."""
 TAIL = 10.0
@@ -46,14 +49,15 @@ class Played:
 
 
 def play(
-    recording: Recording, directions: Directions | None = None, *, version: str = "v1alpha1", seed: int = 1
+    recording: Recording, kind: RecordedKind, directions: Directions | None = None, *, version: str = "", seed: int = 1
 ) -> Played:
-    """`version`: the one that the user writes CloneSets in; they are read and compared in v1alpha1, as recorded."""
+    """`version`: the one that the user writes objects in; they are read and compared in the one that was recorded."""
     directed = directions or Directions()
 
     async def main() -> Played:
-        async with recorded_world(recording.nodes, late=directed.late, seed=seed) as (world, pods, manager):
-            player = Player(recording, directed, world, pods, version)
+        environment = recorded_world(recording.nodes, late=directed.late, gates=recording.gates, seed=seed)
+        async with environment as (world, pods, manager):
+            player = Player(recording, kind, directed, world, pods, version or kind.resource.version)
             result = await player.run()
             return dataclasses.replace(result, pod_writes=manager.pod_writes)
 
@@ -62,28 +66,37 @@ def play(
 
 class Player:
     def __init__(
-        self, recording: Recording, directions: Directions, world: LocalWorld, pods: Watched, version: str
+        self,
+        recording: Recording,
+        kind: RecordedKind,
+        directions: Directions,
+        world: LocalWorld,
+        pods: Watched,
+        version: str,
     ) -> None:
         self.recording = recording
-        self.resource = dataclasses.replace(CLONE_SETS, version=version)
-        is_beta = version == "v1beta1"
-        self.manifests = [manifest_in_v1beta1(m) if is_beta else m for m in recording.manifests]
-        self.patch = patch_in_v1beta1 if is_beta else lambda body: body
+        self.kind = kind
+        self.resource = dataclasses.replace(kind.resource, version=version)
+        is_other = version != kind.resource.version
+        self.manifests = [kind.manifest_in_beta(m) if is_other else m for m in recording.manifests]
+        self.patch = kind.patch_in_beta if is_other else unchanged
         self.directions = directions
         self.world = world
         self.pods = pods
-        self.replay = Replay(recording, directions.gap)
-        self.names = Names()
-        self.comparison = Comparison(recording, self.names)
+        self.replay = Replay(recording, kind.kind, directions.gap)
+        self.names = Names(names_pods=kind.names_pods)
+        self.comparison = Comparison(recording, kind, self.names)
         self.revisions = Watched(world, CONTROLLER_REVISIONS)
-        self.clonesets = Watched(world, V1ALPHA1)
-        self.invariants = Invariants(world.clock)
+        self.workloads = Watched(world, kind.resource)
+        self.promises = kind.promises(world.clock)
         self.revisions.listeners.append(self.names.see_revision)
-        pods.listeners += [self.names.see_pod, self.comparison.see_act, self.invariants.see_pod]
-        self.clonesets.listeners += [self.invariants.see_cloneset, self.comparison.see_cloneset]
+        pods.listeners += [self.names.see_pod, self.comparison.see_act, self.promises.see_pod]
+        self.workloads.listeners += [self.promises.see_workload, self.comparison.see_workload]
 
     async def run(self) -> Played:
-        watches = [asyncio.create_task(part.run()) for part in (self.revisions, self.clonesets)]
+        for obj in self.directions.objects:
+            await self.world.client.create(STORAGE[obj["kind"]], obj)
+        watches = [asyncio.create_task(part.run()) for part in (self.revisions, self.workloads)]
         await asyncio.sleep(0)
         steps = self.recording.steps
         for step in steps:
@@ -111,7 +124,7 @@ class Player:
         self.comparison.compare_events(await self.world.list(EVENTS))
         self.comparison.compare_printed()
         self.comparison.compare_revision_names()
-        for broken in self.invariants.broken:
+        for broken in self.promises.broken:
             self.comparison.differ("invariant", broken)
         for task in watches:
             task.cancel()
@@ -119,7 +132,7 @@ class Player:
         return Played(
             differences=self.comparison.found,
             compared=len(self.comparison.looks),
-            checked=self.invariants.checked,
+            checked=self.promises.checked,
             revisions=self.names.raw_revisions,
         )
 
@@ -157,10 +170,14 @@ class Player:
 
     async def _send(self, step: Step) -> None:
         title, world = step.title, self.world
-        if found := re.match(r"create CloneSet (\S+)$", title):
+        if found := re.match(rf"create {self.kind.kind} (\S+)$", title):
             await world.create(next(m for m in self.manifests if m["metadata"]["name"] == found[1]))
-        elif title == "create a CloneSet with the same name and selector":
+        elif title == f"create a {self.kind.kind} with the same name and selector":
             await world.create(self.manifests[0])
+        elif title == "create without readiness gate (refused)":
+            manifest = copy.deepcopy(self.manifests[0])
+            del manifest["spec"]["template"]["spec"]["readinessGates"]
+            await world.create(manifest)
         elif title == "create web2":
             manifest = json.loads(json.dumps(self.manifests[0]).replace('"web"', '"web2"'))
             manifest["spec"]["replicas"] = 1
@@ -170,18 +187,18 @@ class Player:
         elif title == "HPA with minReplicas 4":
             await asyncio.sleep(15)
             await world.client.set_scale(self.resource, "web", 4, world.namespace)
-        elif found := re.match(r"delete CloneSet/(\S+) (\{.*\})", title):
-            policy = json.loads(found[2])["propagationPolicy"]
+        elif found := re.match(rf"delete {self.kind.kind}/(\S+)(?: (\{{.*\}}))?", title):
+            policy = json.loads(found[2])["propagationPolicy"] if found[2] else ""
             await world.delete(self.resource, found[1], propagation=policy)
         elif title.startswith("delete "):
             name = self._pod(step)
-            self.invariants.user_deleted.add(name)
+            self.promises.deleted(name)
             await world.delete(PODS, name)
-        elif title.startswith("set phase Failed"):
+        elif title.startswith("set phase Failed") or title.endswith(" phase Failed"):
             name = self._pod(step)
-            self.invariants.touched(name)
+            self.promises.touched(name)
             await world.patch(PODS, name, {"status": {"phase": "Failed", "reason": "Evicted"}}, subresource="status")
-        elif found := re.match(r"set condition (\S+)=(\w+) on (pod-\d+)", title):
+        elif found := re.match(r"set condition (\S+)=(\w+) on (\S+)", title):
             await self._set_condition(step, found[1], found[2], found[3])
         elif step.form:
             await self._patch(step)
@@ -193,14 +210,21 @@ class Player:
         condition = {"type": kind, "status": status, "lastTransitionTime": format_time(self.world.clock.now())}
         body = {"status": {"conditions": [condition]}}
         name = self._pod(step)
-        self.invariants.touched(name)
+        self.promises.touched(name)
         await self.world.patch(PODS, name, body, subresource="status", patch_type=PatchType.STRATEGIC)
 
     async def _patch(self, step: Step) -> None:
         form = PatchType.JSON if step.form == "json" else PatchType.MERGE
+        if found := re.match(r"the storage side reports capacity \S+ for ([\w-]+)", step.title):
+            body = _timed(step.body, self.world)
+            volume = (await self.world.get(PERSISTENT_VOLUME_CLAIMS, found[1]))["spec"]["volumeName"]
+            capacity = {"spec": {"capacity": body["status"]["capacity"]}}
+            await self.world.client.patch(PERSISTENT_VOLUMES, volume, capacity)
+            await self.world.patch(PERSISTENT_VOLUME_CLAIMS, found[1], body, subresource="status")
+            return
         if step.form == "merge" and set(step.body) == {"metadata"}:
             name = self._pod(step)
-            self.invariants.touched(name)
+            self.promises.touched(name)
             await self.world.patch(PODS, name, step.body, patch_type=form)
             return
         subresource = "scale" if "subresource" in step.title else ""
@@ -212,15 +236,15 @@ class Player:
                 body = {**body, "spec": {**body["spec"], "scaleStrategy": {"podsToDelete": named}}}
             if not subresource:
                 body = self.patch(body)
-        target = [m["metadata"]["name"] for m in self.recording.manifests if m["kind"] == "CloneSet"]
-        living = [name for name in target if name in self.clonesets.latest]
+        target = [m["metadata"]["name"] for m in self.recording.manifests if m["kind"] == self.kind.kind]
+        living = [name for name in target if name in self.workloads.latest]
         await self.world.patch(self.resource, living[-1], body, patch_type=form, subresource=subresource)
 
     def _pod(self, step: Step) -> str:
         """The pod that a step is about, of ours."""
         if step.number in self.directions.targets:
             return self._bound(self.directions.targets[step.number])
-        found = re.search(r"pod-\d+", step.title)
+        found = re.search(r"\bweb-\d+" if self.kind.names_pods else r"pod-\d+", step.title)
         if found:
             return self._bound(found[0])
         for word, name in (("first pod", "pod-1"), ("second pod", "pod-2")):
@@ -234,17 +258,24 @@ class Player:
     async def _look(self, recorded: Recorded) -> Look:
         return Look(
             recorded=recorded,
-            clonesets={obj["metadata"]["name"]: obj for obj in await self.world.list(V1ALPHA1)},
+            workloads={obj["metadata"]["name"]: obj for obj in await self.world.list(self.kind.resource)},
             pods={obj["metadata"]["name"]: obj for obj in await self.world.list(PODS)},
             revisions={obj["metadata"]["name"]: obj for obj in await self.world.list(CONTROLLER_REVISIONS)},
             claims=await self.world.list(PERSISTENT_VOLUME_CLAIMS),
         )
 
 
+def _timed(body: Json, world: LocalWorld) -> Json:
+    """With a time where the recording hides it."""
+    changed: Json = json.loads(json.dumps(body).replace("<time>", format_time(world.clock.now())))
+    return changed
+
+
 def _core(message: str) -> str:
     """Field, reason and text of a refusal, without the webhook's name and the way a value is written down."""
     message = re.sub(r'^admission webhook "[^"]+"', "admission webhook", message)
-    return re.sub(r'Invalid value: (?:(?:\[\]string)?\{[^}]*\}|\[[^\]]*\]|"[^"]*"|\d+): ', "Invalid value: ", message)
+    values = r'(?:\[\]string)?\{[^}]*\}|\[\][\w.]+\(nil\)|\[[^\]]*\]|"[^"]*"|\d+'
+    return re.sub(rf"Invalid value: (?:{values}): ", "Invalid value: ", message)
 
 
 def _bare_pod() -> Json:

@@ -34,7 +34,7 @@ _WORD = re.compile(
 class Recorded:
     """The state of the recorded cluster."""
 
-    clonesets: dict[str, Json] = dataclasses.field(default_factory=dict)
+    workloads: dict[str, Json] = dataclasses.field(default_factory=dict)
     revisions: dict[str, Json] = dataclasses.field(default_factory=dict)
     pods: dict[str, Picture] = dataclasses.field(default_factory=dict)
     claims: dict[str, Json] = dataclasses.field(default_factory=dict)
@@ -58,9 +58,11 @@ class Acts:
 class Replay:
     """Plays the log of a recording."""
 
-    def __init__(self, recording: Recording, gap: Sequence[str]) -> None:
-        """`gap`: the lines that matter where the log leaves some out; the rest of it proves them."""
+    def __init__(self, recording: Recording, kind: str, gap: Sequence[str]) -> None:
+        """`kind`: the one that the recording is about. `gap`: the lines that matter where the log leaves some out; the
+        rest of it proves them."""
         self._recording = recording
+        self._kind = kind
         self._gap = gap
         self._position = 0
         self._first_pod: Picture = {}
@@ -102,7 +104,7 @@ class Replay:
             self._play_pod(name, line.text)
             return
         shelf = {
-            "CloneSet": self.state.clonesets,
+            self._kind: self.state.workloads,
             "ControllerRevision": self.state.revisions,
             "PersistentVolumeClaim": self.state.claims,
         }.get(kind)
@@ -158,8 +160,10 @@ class Replay:
         if picture is None or picture["labels"]["controller-revision-hash"] == revision:
             return
         self.acts.updated.append(name)
-        labels = {"controller-revision-hash": revision, "pod-template-hash": revision.partition("-")[2]}
-        picture["labels"] |= {**labels, STATE_LABEL: UNTOLD}
+        labels = {"controller-revision-hash": revision, STATE_LABEL: UNTOLD}
+        if "pod-template-hash" in picture["labels"]:
+            labels["pod-template-hash"] = revision.partition("-")[2]
+        picture["labels"] |= labels
         picture["annotations"]["apps.kruise.io/inplace-update-state"] = UNTOLD
         for aspect in [aspect for aspect in picture if aspect.startswith("container ")]:
             del picture[aspect]
@@ -219,12 +223,15 @@ class Replay:
     def _start_all(self) -> None:
         """The lines of the start were left out: what every pod went through."""
         for name, picture in self.state.pods.items():
-            picture["labels"][STATE_LABEL] = "Normal"
-            self.acts.enter(name, "Normal")
+            if picture["labels"].get(STATE_LABEL) != "Normal":
+                picture["labels"][STATE_LABEL] = "Normal"
+                self.acts.enter(name, "Normal")
+            gates = picture.setdefault("gates", [])
             picture["phase"] = "Running"
-            for kind in ("PodScheduled", "Initialized", "ContainersReady", "KruisePodReady", "InPlaceUpdateReady"):
+            ours = [gate for gate in ("KruisePodReady", "InPlaceUpdateReady") if gate in gates]
+            for kind in ("PodScheduled", "Initialized", "ContainersReady", *ours):
                 picture[f"condition {kind}"] = ("True", "", "")
-            held = [gate for gate in picture["gates"] if "." in gate]
+            held = [gate for gate in gates if "." in gate]
             picture["condition Ready"] = ("False", "ReadinessGatesNotReady", "") if held else ("True", "", "")
             for name, image in picture["images"].items():
                 picture[f"container {name}"] = {"image": image, "restartCount": "0", "ready": "True"}

@@ -34,7 +34,7 @@ def pod(name: str, *, revision: str = "web-old", in_place: str = "True", termina
 
 def watching(**strategy: Any) -> Invariants:
     invariants = Invariants(ManualClock())
-    invariants.see_cloneset("ADDED", cloneset(**strategy))
+    invariants.see_workload("ADDED", cloneset(**strategy))
     for name in ("a", "b"):
         invariants.see_pod("ADDED", pod(name))
     assert invariants.broken == []

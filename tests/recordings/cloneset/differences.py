@@ -5,20 +5,9 @@ Every difference that is found must be in this table, and every entry of it must
 
 from __future__ import annotations
 
-import dataclasses
-import re
 from collections.abc import Mapping
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Chosen:
-    pattern: str
-    """Matches the text of a difference from its beginning."""
-    reason: str
-
-    def covers(self, difference: str) -> bool:
-        return re.match(self.pattern, difference) is not None
-
+from tests.recordings.checking import Chosen
 
 CHOSEN: Mapping[str, tuple[Chosen, ...]] = {
     "cloneset-failed-pods": (

@@ -8,6 +8,7 @@ import pytest
 
 from tests.recordings.cloneset.differences import CHOSEN
 from tests.recordings.cloneset.directions import DIRECTIONS
+from tests.recordings.cloneset.kind import KIND
 from tests.recordings.parsing import read
 from tests.recordings.player import play
 
@@ -85,6 +86,6 @@ def test_a_changed_fact_is_noticed(changed: str, tmp_path: Path) -> None:
     assert fact in text
     path = tmp_path / f"{name}.md"
     path.write_text(text.replace(fact, instead), encoding="utf-8")
-    found = play(read(path), DIRECTIONS.get(name)).differences
+    found = play(read(path), KIND, DIRECTIONS.get(name)).differences
     new = [one for one in found if not any(entry.covers(str(one)) for entry in CHOSEN.get(name, ()))]
     assert aspect in {one.aspect for one in new}, [str(one) for one in new]

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.recordings.checking import check
 from tests.recordings.cloneset.differences import CHOSEN
 from tests.recordings.cloneset.directions import DIRECTIONS
+from tests.recordings.cloneset.kind import KIND
 from tests.recordings.parsing import read
 from tests.recordings.player import Played, play
 
@@ -38,25 +40,14 @@ def played() -> dict[str, Played]:
 def test_recording_plays_the_same(name: str, played: dict[str, Played]) -> None:
     recording = read(DATA / f"{name}.md")
     assert "default feature gates" in recording.environment  # the world below has them
-    result = played[name] = play(recording, DIRECTIONS.get(name))
-    check(name, result)
+    result = played[name] = play(recording, KIND, DIRECTIONS.get(name))
+    check(CHOSEN.get(name, ()), result)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ALPHA_ONLY])
 def test_recording_plays_the_same_in_v1beta1(name: str) -> None:
     """CS-2: the same, written in the other version."""
-    check(name, play(read(DATA / f"{name}.md"), DIRECTIONS.get(name), version="v1beta1"))
-
-
-def check(name: str, result: Played) -> None:
-    """Nothing differs but what is listed, and all that is listed does."""
-    chosen = CHOSEN.get(name, ())
-    found = [str(difference) for difference in result.differences]
-    unexplained = [text for text in found if not any(entry.covers(text) for entry in chosen)]
-    assert not unexplained, "\n".join(unexplained)
-    stale = [entry.pattern for entry in chosen if not any(entry.covers(text) for text in found)]
-    assert not stale, f"listed, but not found any more: {stale}"
-    assert result.compared > 0
+    check(CHOSEN.get(name, ()), play(read(DATA / f"{name}.md"), KIND, DIRECTIONS.get(name), version="v1beta1"))
 
 
 def test_every_recording_is_played(played: dict[str, Played], capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,7 +68,7 @@ def test_every_recording_is_played(played: dict[str, Played], capsys: pytest.Cap
 def test_golden_revision_names(played: dict[str, Played]) -> None:
     """IPU-14: names as they really were, all five of them."""
     name = "cloneset-golden-revisions"
-    result = played.get(name) or play(read(DATA / f"{name}.md"))
+    result = played.get(name) or play(read(DATA / f"{name}.md"), KIND)
     assert result.revisions == [
         "sample-d4d4fb5bd",
         "sample-7b66b966b7",
@@ -90,7 +81,7 @@ def test_golden_revision_names(played: dict[str, Played]) -> None:
 @pytest.mark.parametrize(("name", "writes"), [("cloneset-create", 5 * 2), ("cloneset-inplace-image", 5 * 2 + 5 * 3)])
 def test_few_writes(name: str, writes: int, played: dict[str, Played]) -> None:
     """Two for a pod created, three for a pod updated in place."""
-    result = played.get(name) or play(read(DATA / f"{name}.md"))
+    result = played.get(name) or play(read(DATA / f"{name}.md"), KIND)
     assert result.pod_writes == writes
 
 

@@ -11,7 +11,9 @@ from kruise.api.apps.shared import FailureBudgetStatus
 from kruise.api.apps.statefulset import StatefulSet, StatefulSetStatus, VolumeClaimStatus
 from kruise.api.meta import Condition
 from kruise.api.native.pod import Pod, is_ready
+from kruise.inplace import keys
 from kruise.inplace.availability import is_available
+from kruise.inplace.lifecycle import State
 from kruise.machinery.plan import StatusEffect, Wake
 from kruise.machinery.selectors import from_label_selector
 from kruise.workloads.shared import conditions, statuses
@@ -52,7 +54,7 @@ def figures(situation: Situation, *, current_revision: str | None = None) -> Fig
     staying = [pod for pod in created if pod.metadata.deletion_timestamp is None]
     ready = [pod for pod in created if pod.status.phase == "Running" and is_ready(pod)]
     available = [pod for pod in ready if is_available(pod, seconds, now)]
-    current = sum(carries(pod, situation.current) for pod in staying)
+    current = sum(carries(pod, situation.current) and not _is_going_over(pod) for pod in staying)
     updated = sum(carries(pod, situation.update) for pod in staying)
     if current_revision is None:
         current_revision = situation.current.metadata.name
@@ -75,6 +77,11 @@ def figures(situation: Situation, *, current_revision: str | None = None) -> Fig
         volume_claims=volume_claims(situation),
         next_available=next_available(situation.observed, seconds, now),
     )
+
+
+def _is_going_over(pod: Pod) -> bool:
+    """A pod that is prepared for its update counts as moved already (ST-13)."""
+    return pod.metadata.labels.get(keys.STATE_LABEL) == State.PREPARING_UPDATE
 
 
 def _pods(situation: Situation) -> list[Pod]:

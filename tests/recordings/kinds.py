@@ -1,0 +1,54 @@
+"""What the player must know of a kind: a kind brings this, its recordings and its listed differences, and no code."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from kruise.api.resource import Resource
+from kruise.machinery.clock import Clock
+from tests.recordings.parsing import Json
+
+
+class Promises(Protocol):
+    """Watches what happens, and notes every broken promise."""
+
+    broken: list[str]
+    checked: int
+
+    def touched(self, name: str) -> None:
+        """A user is about to change the pod."""
+        ...
+
+    def deleted(self, name: str) -> None:
+        """A user is about to delete the pod."""
+        ...
+
+    def see_workload(self, kind: str, workload: Json) -> None: ...
+
+    def see_pod(self, kind: str, pod: Json) -> None: ...
+
+
+def unchanged(document: Json) -> Json:
+    return document
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedKind:
+    resource: Resource[Any]
+    """In the version that the recordings have."""
+    promises: Callable[[Clock], Promises]
+    names_pods: bool = False
+    """Its pods have names of their own, also in the recordings. Otherwise they are numbered there."""
+    manifest_in_beta: Callable[[Json], Json] = unchanged
+    patch_in_beta: Callable[[Json], Json] = unchanged
+    """What the recordings wrote, in v1beta1, where they are in v1alpha1."""
+
+    @property
+    def kind(self) -> str:
+        return self.resource.kind
+
+    @property
+    def component(self) -> str:
+        return f"{self.kind.lower()}-controller"
