@@ -1,0 +1,99 @@
+"""The manager killed at every write in turn: whatever was half done, the next one goes on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kruise.inplace import keys
+from kruise.machinery.client.requests import Verb
+from kruise.machinery.plan import Outcome, Result
+from kruise.model.world import Json
+from tests.support.modelled import BROKEN
+from tests.workloads.statefulset.modelled import CLAIM, IN_PLACE, ModelledStatefulSet, document
+
+Change = Callable[[ModelledStatefulSet], None]
+DELETE_BOTH = {"whenDeleted": "Delete", "whenScaled": "Delete"}
+
+
+def _image(image: str) -> Change:
+    return lambda model: model.set_image(image)
+
+
+def _spec(**fields: Any) -> Change:
+    return lambda model: model.edit_spec(lambda spec: spec.update(fields))
+
+
+STORIES: dict[str, tuple[Json, Change]] = {
+    "created": (document(0, volumeClaimTemplates=[CLAIM]), _spec(replicas=3)),
+    "recreated": (document(3, volumeClaimTemplates=[CLAIM]), _image("nginx:2")),
+    "updated in place": (document(3, rolling=IN_PLACE), _image("nginx:2")),
+    "scaled away": (
+        document(3, volumeClaimTemplates=[CLAIM], persistentVolumeClaimRetentionPolicy=DELETE_BOTH),
+        _spec(replicas=1),
+    ),
+    "all at once": (document(4, parallel=True, rolling={"maxUnavailable": "50%"}), _image("nginx:2")),
+    "moved": (document(3, volumeClaimTemplates=[CLAIM]), _spec(reserveOrdinals=[1])),
+}
+
+
+class Play:
+    """A story, and a manager that dies at its n-th write; the next one starts at once."""
+
+    def __init__(self, story: str, dies_at: int | None) -> None:
+        given, change = STORIES[story]
+        self.model = ModelledStatefulSet(given)
+        self.model.settle(40)
+        change(self.model)
+        self._left = dies_at
+        self.writes = 0
+        self.died = False
+
+    def run(self) -> None:
+        loop = self.model.loop
+        for _ in range(80):
+            before = self.writes
+            done = loop.run(loop.controllers[0], self.model.key, wrote=self._wrote, die_at=self._left)
+            assert done is not None
+            if done.died:
+                self.died, self._left = True, None
+            elif self._left is not None:
+                self._left -= self.writes - before
+            for name in self.model.names:
+                self.model.kubelet(name)
+            self.model.pass_time(1)
+
+    def _wrote(self, outcome: Outcome) -> None:
+        self.writes += 1
+        if outcome.result is not Result.DONE or outcome.action.target.resource.plural != "pods":
+            return
+        names = self.model.names
+        assert len(names) == len(set(names)), f"two pods of one name: {names}"
+        if outcome.action.verb is Verb.CREATE:
+            pod = self.model.pod(outcome.action.target.name)
+            assert pod is not None
+            assert pod.metadata.deletion_timestamp is None
+
+
+def _state(model: ModelledStatefulSet) -> tuple[Any, ...]:
+    status = model.statefulset.status
+    return (
+        model.images,
+        {pod.metadata.name: pod.metadata.labels[keys.STATE_LABEL] for pod in model.pods},
+        {claim.metadata.name: [ref.kind for ref in claim.metadata.owner_references] for claim in model.claims},
+        (status.replicas, status.available_replicas, status.updated_replicas, status.current_revision),
+    )
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_a_manager_may_die_at_every_write(story: str) -> None:  # ST-131
+    undisturbed = Play(story, None)
+    undisturbed.run()
+    assert BROKEN not in undisturbed.model.images.values()
+    for place in range(undisturbed.writes):
+        play = Play(story, place)
+        play.run()
+        assert play.died
+        assert _state(play.model) == _state(undisturbed.model), f"killed at write {place}"
