@@ -14,6 +14,7 @@ from tests.recordings.statefulset.directions import DIRECTIONS, GAPS
 from tests.recordings.statefulset.kind import KIND
 
 DATA = Path(__file__).parent / "data"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "statefulset-differences.md"
 NAMES = sorted(path.stem for path in DATA.glob("statefulset-*.md"))
 
 
@@ -26,3 +27,11 @@ def test_recording_plays_the_same(name: str) -> None:
 def test_every_recording_is_there() -> None:
     assert len(NAMES) == 16
     assert CHOSEN.keys() <= set(NAMES)
+
+
+def test_the_document_tells_every_chosen_difference() -> None:
+    text = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
+    for name, entries in CHOSEN.items():
+        assert f"`{name}`" in text
+        for entry in entries:
+            assert entry.reason in text, entry.reason
