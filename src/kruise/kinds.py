@@ -18,6 +18,7 @@ REGISTRY = Registry(
     (
         Entry("apps.kruise.io", "CloneSet", "kruise.workloads.cloneset"),
         Entry("apps.kruise.io", "StatefulSet", "kruise.workloads.statefulset"),
+        Entry("apps.kruise.io", "DaemonSet", "kruise.workloads.daemonset"),
     ),
     without_kind=("kruise.readiness",),
     natives=native.FACES,

@@ -30,6 +30,11 @@ class Amount:
     """False: it is the default."""
 
 
+def amount_of(path: str, given: IntOrPercent | None, pods: int) -> Amount | None:
+    """A limit that has no default."""
+    return None if given is None else Amount(path=path, given=given, pods=pods)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What a workload promises while it is rolled out."""

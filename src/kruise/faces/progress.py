@@ -7,7 +7,7 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
-from kruise.machinery.documents import Json, value_at
+from kruise.machinery.documents import Json, name_of, value_at
 
 DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
 NOT_ROLLING = "rollout status is only available for RollingUpdate strategy type"
@@ -53,6 +53,25 @@ class Progress:
 
     def failed(self, message: str) -> Progress:
         return dataclasses.replace(self, phase=Phase.FAILED, message=message)
+
+
+def under_way(seen: Progress, document: Json, kind: str, *, failure_budget: str) -> Progress | None:
+    """Where a workload of ours stands whose pods are not updated as far as they should be; None: they are.
+    `failure_budget` is the condition that tells of too many failures."""
+    name = name_of(document)
+    if not is_observed(document):
+        return seen.waiting(f"Waiting for {kind} spec update to be observed...")
+    if not is_rolling(document) and seen.updated < seen.total:
+        old = f"{seen.total - seen.updated} of {seen.total} pods have an older template until somebody deletes them"
+        return seen.failed(f"{NOT_ROLLING}: {old}")
+    if exceeded(document):
+        return seen.failed(f'{kind.lower()} "{name}" exceeded its progress deadline')
+    if (stop := standing(document, failure_budget)) is not None:
+        return seen.failed(f'{kind.lower()} "{name}" exceeded its failure budget: {stop}')
+    if seen.updated < seen.expected and is_rolling(document):
+        paused = f" (the {kind} is paused: kruise rollout resume lets it go on)" if seen.is_paused else ""
+        return seen.waiting(f"{partitioned(seen.updated, seen.expected)}{paused}")
+    return None
 
 
 def number(document: Mapping[str, Any], *path: str, default: int = 0) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Pod
@@ -110,12 +110,21 @@ def refresh(pod: Pod, *, options: InPlaceOptions, now: datetime) -> Refreshed:
     return Refreshed(edit=_ready(pod, now))
 
 
+_WHENEVER = datetime.min.replace(tzinfo=UTC)
+"""Where only it matters whether something would be written, not when."""
+
+
 @once_per_object
 def is_settled(pod: Pod) -> bool:
-    """Whether a look would find nothing to do: the pod is Normal, has both conditions, and no update is under
-    way. A quick answer for the many pods of a workload that rest; False says nothing."""
-    labels = pod.metadata.labels
-    return readiness_of(pod).is_marked and labels.get(keys.STATE_LABEL) == State.NORMAL and not states.in_grace(pod)
+    """Whether a look would find nothing to do: the pod is Normal or has no state, has its conditions, and no update is
+    under way. A quick answer for the many pods of a workload that rest; False says nothing."""
+    labels, annotations = pod.metadata.labels, pod.metadata.annotations
+    if states.in_grace(pod):
+        return False
+    if keys.STATE_LABEL in labels:
+        return readiness_of(pod).is_marked and labels[keys.STATE_LABEL] == State.NORMAL
+    # Of a kind whose pods have no states: no state tells that an update is under way.
+    return keys.UPDATE_STATE_ANNOTATION not in annotations and _ready(pod, _WHENEVER).is_empty
 
 
 def _in_grace(pod: Pod, state: UpdateState | None, now: datetime) -> Refreshed:

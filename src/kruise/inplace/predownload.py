@@ -137,6 +137,8 @@ class RolloutFacts:
     """The first step may touch every pod."""
     too_few: int = FEW_REPLICAS
     """So many pods are not worth it."""
+    older: tuple[ControllerRevision, ...] = ()
+    """Further revisions that pods still have, where a kind tells."""
     can_be_in_place: Callable[[], bool]
     """Whether the way from the current to the update revision can be gone in place. Asked once per revision, not in
     every pass: comparing templates is dear."""
@@ -155,12 +157,13 @@ def pull_jobs(rollout: RolloutFacts, tuning: Tuning) -> PreDownload:
     if reason := _pointless(rollout):
         return PreDownload(marks=(_mark(rollout.update, keys.PREDOWNLOAD_IGNORED_LABEL, reason),), ignored=reason)
     template = template_of(rollout.update) or {}
-    images, before = _images(template), _images(template_of(rollout.current) or {})
+    images = _images(template)
+    before = [_images(template_of(revision) or {}) for revision in (rollout.current, *rollout.older)]
     return PreDownload(
         jobs=tuple(
             _job(rollout, tuning, template, container, image)
             for container, image in images.items()
-            if before.get(container) != image
+            if any(known.get(container) != image for known in before)
         ),
         marks=(_mark(rollout.update, keys.PREDOWNLOAD_CREATED_LABEL, "pull jobs were created for this revision"),),
     )

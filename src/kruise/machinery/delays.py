@@ -1,4 +1,4 @@
-"""Delays that double from one failure of a thing to its next (pure): somebody else keeps them between two passes."""
+"""Delays that double from one failure of a thing to its next (pure), and who keeps them between two passes."""
 
 from __future__ import annotations
 
@@ -28,3 +28,25 @@ def seconds_left(delay: Delay | None, now: datetime) -> float:
 def is_over(delay: Delay, now: datetime, *, most: float) -> bool:
     """It went well for so long that the next failure is a first one."""
     return (now - delay.since).total_seconds() > 2 * most
+
+
+class KeptDelays:
+    """The delays of the parts of some objects. Another key, such as a new generation of an object, begins anew."""
+
+    def __init__(self, most: float) -> None:
+        self._most = most
+        self._known: dict[tuple[str, int], dict[str, Delay]] = {}
+
+    def of(self, key: tuple[str, int]) -> dict[str, Delay]:
+        return dict(self._known.get(key, {}))
+
+    def note(self, key: tuple[str, int], delays: dict[str, Delay], now: datetime) -> None:
+        if not delays:
+            return
+        self._known.setdefault(key, {}).update(delays)
+        for one, by_part in list(self._known.items()):
+            current = {part: delay for part, delay in by_part.items() if not is_over(delay, now, most=self._most)}
+            if current:
+                self._known[one] = current
+            else:
+                del self._known[one]

@@ -6,7 +6,7 @@ Pure. A template is read once, and then asked about many nodes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kruise.api.meta import ObjectMeta
@@ -31,6 +31,9 @@ _TOLERATED: Final = (
     (UNSCHEDULABLE_TAINT, NO_SCHEDULE),
 )
 _TOLERATED_ON_HOST_NETWORK: Final = ("node.kubernetes.io/network-unavailable", NO_SCHEDULE)
+
+_VERDICTS: Final = f"{__name__}.verdicts"
+"""Where a node keeps what templates say about it."""
 
 Json = Mapping[str, Any]
 
@@ -76,9 +79,27 @@ def _spec_of(template: bytes) -> PodSpec:
     return daemon_pod_spec(decode(template, dict[str, Any]).get("spec") or {})
 
 
+def judge_of(template: Raw) -> Callable[[Node], Verdict]:
+    """Who tells what nodes are to a daemon with this template.
+
+    A node keeps the answers: passes follow each other closely while thousands of nodes stay as they are, and one that
+    joins or changes should not cost a look at all others.
+    """
+    spec = _spec_of(bytes(template))
+
+    def judge(node: Node) -> Verdict:
+        known: dict[int, tuple[PodSpec, Verdict]] = node.__dict__.setdefault(_VERDICTS, {})
+        found = known.get(id(spec))
+        if found is None or found[0] is not spec:
+            found = known[id(spec)] = (spec, verdict(spec, node))
+        return found[1]
+
+    return judge
+
+
 def verdict_on(template: Raw, node: Node) -> Verdict:
     """What a node is to a daemon with this template."""
-    return verdict(_spec_of(bytes(template)), node)
+    return judge_of(template)(node)
 
 
 def verdict(spec: PodSpec, node: Node) -> Verdict:

@@ -43,7 +43,9 @@ class NodeStatus(Struct):
     node_info: NodeSystemInfo = NodeSystemInfo()
 
 
-class Node(Struct):
+class Node(Struct, dict=True, gc=True):
+    """With room for what was found out about it (`kruise.machinery.remembered`)."""
+
     api_version: str = ""
     kind: str = ""
     metadata: ObjectMeta = ObjectMeta()

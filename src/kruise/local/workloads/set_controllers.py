@@ -6,7 +6,6 @@ Each spec's name is the component of its events.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
 
 from kruise.api.meta import Key, key_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
@@ -20,7 +19,7 @@ from kruise.local.workloads.daemon_rollout import LONGEST_DELAY
 from kruise.local.workloads.objects import DAEMON_SETS, STATEFUL_SETS, DaemonSet, StatefulSet
 from kruise.local.workloads.pods import ORPHAN_INDEX, ORPHANS, matcher
 from kruise.local.workloads.sources import ADOPTERS, pods_of, wanting
-from kruise.machinery.delays import Delay, is_over
+from kruise.machinery.delays import KeptDelays
 from kruise.machinery.plan import Conclusion, Outcomes, Plan
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, no_keys, own_key, owner_keys
 from kruise.machinery.watched import Watched
@@ -98,33 +97,12 @@ def _claims(view: View, stateful_set: StatefulSet, pods: Iterable[Pod]) -> tuple
 # DaemonSets
 
 
-class FailureDelays:
-    """How long failed pods of a DaemonSet stay on a node before they are replaced. A new generation begins anew."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, int], dict[str, Delay]] = {}
-
-    def of(self, daemon_set: DaemonSet) -> dict[str, Delay]:
-        return dict(self._known.get(_generation(daemon_set), {}))
-
-    def note(self, daemon_set: DaemonSet, delays: dict[str, Delay], now: datetime) -> None:
-        if not delays:
-            return
-        self._known.setdefault(_generation(daemon_set), {}).update(delays)
-        for key, by_node in list(self._known.items()):
-            current = {node: delay for node, delay in by_node.items() if not is_over(delay, now, most=LONGEST_DELAY)}
-            if current:
-                self._known[key] = current
-            else:
-                del self._known[key]
-
-
 def _generation(daemon_set: DaemonSet) -> tuple[str, int]:
     return daemon_set.metadata.uid, daemon_set.status.observed_generation
 
 
 def daemon_set_spec() -> ControllerSpec[daemonset.Snapshot]:
-    failures = FailureDelays()
+    failures = KeptDelays(LONGEST_DELAY)
 
     def snapshot(view: View, key: Key) -> daemonset.Snapshot | None:
         found: DaemonSet | None = view.store(DAEMON_SETS).get(*key)
@@ -138,14 +116,14 @@ def daemon_set_spec() -> ControllerSpec[daemonset.Snapshot]:
             nodes=view.store(NODES).list(),
             revisions=view.store(CONTROLLER_REVISIONS).list(key.namespace),
             deleted=deleted,
-            delays=failures.of(found),
+            delays=failures.of(_generation(found)),
             now=view.now,
             seed=view.seed,
         )
 
     def conclude(seen: daemonset.Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         if plan.memo is not None:
-            failures.note(seen.daemon_set, plan.memo_as(daemonset.Memo).delays, seen.now)
+            failures.note(_generation(seen.daemon_set), plan.memo_as(daemonset.Memo).delays, seen.now)
         return daemonset.conclude(seen, plan, outcomes)
 
     return ControllerSpec(

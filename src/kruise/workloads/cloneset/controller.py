@@ -8,11 +8,10 @@ from typing import Any
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
 from kruise.api.apps.conversion.cloneset import convert
 from kruise.api.apps.definitions import CLONE_SET_DEFINITION
-from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.apps.shared import GROUP
 from kruise.api.meta import Key
 from kruise.api.native.nodes import NODES
-from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.pod import Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.feature import Conversion, Feature, Settings
 from kruise.flags import FeatureFlag, Flag, boolean
@@ -26,13 +25,12 @@ from kruise.workloads.cloneset.events import events
 from kruise.workloads.cloneset.situation import Snapshot
 from kruise.workloads.shared.reading import (
     PRE_DOWNLOAD_GATE,
-    TASKS_PER_WORKER,
     WATCHED_PODS,
     WATCHED_REVISIONS,
-    has_resize_subresource,
+    common_to_snapshots,
     pace_of,
-    pods_of,
-    revisions_near,
+    pull_job_sources,
+    tasks_of,
 )
 
 NAME = "cloneset-controller"
@@ -58,23 +56,14 @@ class _Snapshots:
         except SelectorError:
             return None  # admission refuses it; trying again cannot help (CS-63)
         uid = cloneset.metadata.uid
-        pods = pods_of(view, uid)
         claims = view.store(PERSISTENT_VOLUME_CLAIMS)
-        jobs = view.store(IMAGE_PULL_JOBS) if self._pulls_images else None
+        seen = common_to_snapshots(view, cloneset, pulls_images=self._pulls_images)
         return Snapshot(
             cloneset=cloneset,
-            pods=pods,
             claims=tuple(claim for claim in claims.by_index(OWNER, uid) if not claims.is_terminating(claim)),
-            revisions=revisions_near(view, cloneset),
-            pull_jobs=jobs.by_index(OWNER, uid) if jobs is not None and jobs.synced else (),
-            pull_jobs_served=jobs is not None and jobs.synced,
-            node_labels=_node_labels(view, pods) if _spreads(cloneset) else {},
-            gates=dict(view.gates),
+            node_labels=_node_labels(view, seen["pods"]) if _spreads(cloneset) else {},
             exclude_preparing_delete=self._exclude,
-            resize_subresource=has_resize_subresource(view),
-            pending=view.pending(PODS),
-            now=view.now,
-            seed=view.seed,
+            **seen,
         )
 
 
@@ -91,25 +80,24 @@ def _node_labels(view: View, pods: Iterable[Pod]) -> dict[str, dict[str, str]]:
 
 def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
     mine = owner_keys(CLONE_SETS)
-    sources: list[Source[Any]] = [
+    sources: tuple[Source[Any], ...] = (
         Source(WATCHED_PODS, mine),
         Source(Watched(PERSISTENT_VOLUME_CLAIMS, indexes=OWNER_INDEX), mine),
         Source(WATCHED_REVISIONS, mine),
         Source(NODES, no_keys),
-    ]
-    if settings.gates.get(PRE_DOWNLOAD_GATE, False):
-        sources.append(Source(Watched(IMAGE_PULL_JOBS, indexes=OWNER_INDEX, optional=True), mine))
+        *pull_job_sources(settings, CLONE_SETS, PRE_DOWNLOAD_GATE),
+    )
     return (
         ControllerSpec(
             name=NAME,
             subject=CLONE_SETS,
-            sources=tuple(sources),
+            sources=sources,
             snapshot=_Snapshots(settings),
             decide=decide,
             conclude=conclude,
             snapshot_type=Snapshot,
             events=events,
-            workers=settings.workers_of("cloneset") * TASKS_PER_WORKER,
+            workers=tasks_of(settings, "cloneset"),
             pace=lambda snapshot: pace_of(len(snapshot.pods)),
         ),
     )

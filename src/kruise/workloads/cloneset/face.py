@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from kruise.api.apps.shared import GROUP
 from kruise.faces.face import Face, History, Restart, resource
-from kruise.faces.progress import (
-    NOT_ROLLING,
-    Progress,
-    exceeded,
-    is_observed,
-    is_rolling,
-    number,
-    partition_complete,
-    partitioned,
-    standing,
-)
-from kruise.machinery.documents import Json, name_of, value_at
+from kruise.faces.progress import Progress, is_rolling, number, partition_complete, under_way
+from kruise.machinery.documents import Json, value_at
 from kruise.workloads.cloneset import causes
 from kruise.workloads.cloneset.counts import partition_of
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
@@ -27,7 +17,6 @@ def progress(document: Json) -> Progress:
     """KK-1, waiting for more than its letter asks: a CloneSet is done when the controller has seen its newest spec, as
     many pods as the partition allows are updated, no surplus pod is left, and all are ready (and, with
     minReadySeconds, available)."""
-    name = name_of(document)
     wanted = number(document, "spec", "replicas", default=1)
     rolling = value_at(document, _ROLLING, {})
     kept = partition_of(rolling.get("partition"), wanted)
@@ -44,18 +33,8 @@ def progress(document: Json) -> Progress:
         total=total,
         is_paused=is_paused,
     )
-    if not is_observed(document):
-        return seen.waiting("Waiting for CloneSet spec update to be observed...")
-    if not is_rolling(document) and updated < total:
-        old = f"{total - updated} of {total} pods have an older template until somebody deletes them"
-        return seen.failed(f"{NOT_ROLLING}: {old}")
-    if exceeded(document):
-        return seen.failed(f'cloneset "{name}" exceeded its progress deadline')
-    if (stop := standing(document, FAILURE_BUDGET)) is not None:
-        return seen.failed(f'cloneset "{name}" exceeded its failure budget: {stop}')
-    if updated < expected and is_rolling(document):
-        paused = " (the CloneSet is paused: kruise rollout resume lets it go on)" if is_paused else ""
-        return seen.waiting(f"{partitioned(updated, expected)}{paused}")
+    if (unfinished := under_way(seen, document, "CloneSet", failure_budget=FAILURE_BUDGET)) is not None:
+        return unfinished
     if total > wanted:
         return seen.waiting(f"Waiting for {total - wanted} surplus pods to be deleted...")
     if ready < wanted:

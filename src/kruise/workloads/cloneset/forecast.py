@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
 from kruise.api.apps.shared import IN_PLACE_POLICIES
-from kruise.faces.forecast import Amount, Around, ForecastFacts, Limits
+from kruise.faces.forecast import Amount, Around, ForecastFacts, Limits, amount_of
 from kruise.inplace import availability
-from kruise.machinery.intorpercent import IntOrPercent
 from kruise.workloads.cloneset.numbers import DEFAULT_MAX_UNAVAILABLE, limits_of, replicas_of
 
 
@@ -23,15 +22,11 @@ def _limits(cloneset: CloneSet) -> Limits:
             pods=limits.max_unavailable,
             is_given=unavailable is not None,
         ),
-        surge=_amount(f"{path}.maxSurge", rolling.max_surge if rolling is not None else None, limits.max_surge),
-        partition=_amount(f"{path}.partition", rolling.partition if rolling is not None else None, limits.partition),
+        surge=amount_of(f"{path}.maxSurge", rolling.max_surge if rolling is not None else None, limits.max_surge),
+        partition=amount_of(f"{path}.partition", rolling.partition if rolling is not None else None, limits.partition),
         is_paused=limits.is_paused,
         is_on_delete=strategy.type == "OnDelete",
     )
-
-
-def _amount(path: str, given: IntOrPercent | None, pods: int) -> Amount | None:
-    return None if given is None else Amount(path=path, given=given, pods=pods)
 
 
 def _policy(cloneset: CloneSet) -> str:

@@ -57,5 +57,12 @@ NO_BURST = Meaning(
     patience=0,
     is_before_turn=True,
 )
+SELECTS_ALL = Meaning(
+    code="selects-all",
+    says="its selector is empty, and would take every pod of the namespace",
+    act=Act.SOMEBODY,
+    field="spec.selector",
+    patience=0,
+)
 
-CAUSES = (NODE_NOT_SELECTED, MISPLACED, MAX_SURGE, SUCCESSOR, FAILED_POD, BURST, NO_BURST)
+CAUSES = (NODE_NOT_SELECTED, MISPLACED, MAX_SURGE, SUCCESSOR, FAILED_POD, BURST, NO_BURST, SELECTS_ALL)

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kruise.api.apps.daemonset import DAEMON_SETS
 from kruise.machinery import plan as plans
-from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result, Target, Wake
+from kruise.machinery.plan import Conclusion, EventNote, Outcomes, Plan, Result, Target, Wake
+from kruise.workloads.daemonset.causes import SELECTS_ALL
 from kruise.workloads.daemonset.memo import Memo
 from kruise.workloads.daemonset.situation import Snapshot
 from kruise.workloads.daemonset.status import effect_of, must_write, status_of, wire_form
+from kruise.workloads.daemonset.update import CREATE, DELETE
 from kruise.workloads.shared import conditions
-from kruise.workloads.shared.events import budget_events
+from kruise.workloads.shared.adoption import ADOPT
+from kruise.workloads.shared.events import budget_events, warning
 from kruise.workloads.shared.rollout_revisions import REVISION
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
-    if plan.memo is None or any(outcome.result is not Result.DONE for outcome in outcomes.within(REVISION)):
+    if plan.memo is None:
+        return Conclusion(events=tuple(_selecting_all(plan)))
+    if any(outcome.result is not Result.DONE for outcome in outcomes.within(REVISION)):
         return Conclusion()
     daemon_set, memo = snapshot.daemon_set, plan.memo_as(Memo)
     before, counted = daemon_set.status, memo.figures
     status = status_of(
         before,
         counted,
-        observed_generation=daemon_set.metadata.generation if memo.is_complete else before.observed_generation,
+        observed_generation=(
+            daemon_set.metadata.generation if _is_observed(memo, outcomes) else before.observed_generation
+        ),
         conditions=conditions.changed(before.conditions, memo.conditions(before.conditions, snapshot.now)),
         failure_budget=memo.remembered_failures(before.failure_budget),
     )
@@ -39,3 +48,16 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         wakes=wakes,
         effect=effect_of(before, status),
     )
+
+
+def _is_observed(memo: Memo, outcomes: Outcomes) -> bool:
+    """DS-36: the pass after the one that created or deleted pods tells the generation. Where nothing of that came to
+    be, no other pass will see more."""
+    return memo.is_complete or not any(
+        outcome.result is Result.DONE for outcome in outcomes.within(ADOPT, CREATE, DELETE)
+    )
+
+
+def _selecting_all(plan: Plan) -> Iterator[EventNote]:
+    for held in plan.held:
+        yield from (warning("SelectingAll", cause.message) for cause in held.causes if cause.meaning is SELECTS_ALL)

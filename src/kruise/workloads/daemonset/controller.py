@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSet
 from kruise.api.apps.definitions import DAEMON_SET_DEFINITION
-from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.meta import Key, key_of
-from kruise.api.native.daemon_pods import verdict_on
+from kruise.api.native.daemon_pods import NOT_HERE, verdict_on
 from kruise.api.native.nodes import NODES, Node
-from kruise.api.native.pod import PODS
 from kruise.feature import Feature, Settings
 from kruise.flags import FeatureFlag, Flag, boolean
-from kruise.machinery.delays import Delay, is_over
+from kruise.machinery.delays import KeptDelays
 from kruise.machinery.plan import Conclusion, Outcomes, Plan
 from kruise.machinery.selectors import SelectorError, from_label_selector
-from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, own_key, owner_keys
+from kruise.machinery.spec import ControllerSpec, Source, Stores, View, own_key, owner_keys
 from kruise.machinery.watched import Watched
+from kruise.workloads.daemonset.admission import ADMISSION
 from kruise.workloads.daemonset.conclude import conclude
 from kruise.workloads.daemonset.decide import decide
 from kruise.workloads.daemonset.events import events
@@ -28,14 +26,7 @@ from kruise.workloads.daemonset.memo import Memo
 from kruise.workloads.daemonset.predownload import GATE as PRE_DOWNLOAD_GATE
 from kruise.workloads.daemonset.situation import Snapshot
 from kruise.workloads.shared.adoption import ADOPTERS, WATCHED_PODS, orphans_for, pod_keys
-from kruise.workloads.shared.reading import (
-    TASKS_PER_WORKER,
-    WATCHED_REVISIONS,
-    has_resize_subresource,
-    pace_of,
-    pods_of,
-    revisions_near,
-)
+from kruise.workloads.shared.reading import WATCHED_REVISIONS, common_to_snapshots, pace_of, pull_job_sources, tasks_of
 
 NAME = "daemonset-controller"
 BY_SCHEDULER: FeatureFlag[bool] = FeatureFlag(
@@ -43,36 +34,15 @@ BY_SCHEDULER: FeatureFlag[bool] = FeatureFlag(
 )
 
 
-class _FailureDelays:
-    """How long failed pods of a DaemonSet stay on a node before they are replaced (DS-44). A new generation begins
-    anew."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, int], dict[str, Delay]] = {}
-
-    def of(self, daemon_set: DaemonSet) -> dict[str, Delay]:
-        return dict(self._known.get(_generation(daemon_set), {}))
-
-    def note(self, daemon_set: DaemonSet, delays: dict[str, Delay], now: datetime) -> None:
-        if not delays:
-            return
-        self._known.setdefault(_generation(daemon_set), {}).update(delays)
-        for key, by_node in list(self._known.items()):
-            current = {node: delay for node, delay in by_node.items() if not is_over(delay, now, most=LONGEST_DELAY)}
-            if current:
-                self._known[key] = current
-            else:
-                del self._known[key]
-
-
 def _generation(daemon_set: DaemonSet) -> tuple[str, int]:
+    """How often pods have failed on a node is forgotten with a new one (DS-44)."""
     return daemon_set.metadata.uid, daemon_set.metadata.generation
 
 
 class _Snapshots:
     """Reads what a pass needs from the stores, under the settings of this process."""
 
-    def __init__(self, settings: Settings, failures: _FailureDelays) -> None:
+    def __init__(self, settings: Settings, failures: KeptDelays) -> None:
         self._by_scheduler = settings.flag(BY_SCHEDULER)
         self._pulls_images = settings.gates.get(PRE_DOWNLOAD_GATE, False)
         self._failures = failures
@@ -82,27 +52,17 @@ class _Snapshots:
         if daemon_set is None:
             return None
         try:
-            if from_label_selector(daemon_set.spec.selector).is_empty:
-                return None  # it would take every pod of the namespace; admission refuses it (DS-34)
+            from_label_selector(daemon_set.spec.selector)
         except SelectorError:
             return None  # admission refuses it; trying again cannot help
-        uid = daemon_set.metadata.uid
-        jobs = view.store(IMAGE_PULL_JOBS) if self._pulls_images else None
+        seen = common_to_snapshots(view, daemon_set, pulls_images=self._pulls_images)
         return Snapshot(
             daemon_set=daemon_set,
-            pods=pods_of(view, uid),
             orphans=orphans_for(view, daemon_set),
             nodes=view.store(NODES).list(),
-            revisions=revisions_near(view, daemon_set),
-            pull_jobs=jobs.by_index(OWNER, uid) if jobs is not None and jobs.synced else (),
-            pull_jobs_served=jobs is not None and jobs.synced,
-            delays=self._failures.of(daemon_set),
-            gates=dict(view.gates),
+            delays=self._failures.of(_generation(daemon_set)),
             by_scheduler=self._by_scheduler,
-            resize_subresource=has_resize_subresource(view),
-            pending=view.pending(PODS),
-            now=view.now,
-            seed=view.seed,
+            **seen,
         )
 
 
@@ -119,47 +79,47 @@ def _traits(node: Node) -> tuple[object, ...]:
     return node.metadata.labels, node.spec.taints
 
 
-def _meaning(daemon_set: DaemonSet, node: Node | None) -> tuple[object, ...] | None:
-    """What the node is to the DaemonSet: whether it has a pod, may keep one, and is one to be updated."""
-    if node is None:
-        return None
+def _meaning(daemon_set: DaemonSet, node: Node | None) -> tuple[object, ...]:
+    """What the node is to the DaemonSet: whether it has a pod, may keep one, and is one to be updated. One that suits
+    no pod is as good as none."""
+    if node is None or (found := verdict_on(daemon_set.spec.template, node)) == NOT_HERE:
+        return (NOT_HERE,)
     rolling = daemon_set.spec.update_strategy.rolling_update
     selector = rolling.selector if rolling is not None else None
     try:
         is_selected = selector is None or from_label_selector(selector).matches(node.metadata.labels)
     except SelectorError:
         is_selected = False
-    return verdict_on(daemon_set.spec.template, node), is_selected
+    return found, is_selected
 
 
 def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
-    failures = _FailureDelays()
+    failures = KeptDelays(LONGEST_DELAY)
 
     def concluded(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         if plan.memo is not None:
-            failures.note(snapshot.daemon_set, plan.memo_as(Memo).delays, snapshot.now)
+            failures.note(_generation(snapshot.daemon_set), plan.memo_as(Memo).delays, snapshot.now)
         return conclude(snapshot, plan, outcomes)
 
     mine = owner_keys(DAEMON_SETS)
-    sources: list[Source[Any]] = [
+    sources: tuple[Source[Any], ...] = (
         Source(Watched(DAEMON_SETS, selectors=ADOPTERS), own_key),
         Source(WATCHED_PODS, pod_keys(DAEMON_SETS)),
         Source(WATCHED_REVISIONS, mine),
         Source(NODES, _node_keys),
-    ]
-    if settings.gates.get(PRE_DOWNLOAD_GATE, False):
-        sources.append(Source(Watched(IMAGE_PULL_JOBS, indexes=OWNER_INDEX, optional=True), mine))
+        *pull_job_sources(settings, DAEMON_SETS, PRE_DOWNLOAD_GATE),
+    )
     return (
         ControllerSpec(
             name=NAME,
             subject=DAEMON_SETS,
-            sources=tuple(sources),
+            sources=sources,
             snapshot=_Snapshots(settings, failures),
             decide=decide,
             conclude=concluded,
             snapshot_type=Snapshot,
             events=events,
-            workers=settings.workers_of("daemonset") * TASKS_PER_WORKER,
+            workers=tasks_of(settings, "daemonset"),
             pace=lambda snapshot: pace_of(len(snapshot.pods)),
         ),
     )
@@ -170,4 +130,6 @@ FEATURE = Feature(
     flags=(BY_SCHEDULER,),
     definitions=(DAEMON_SET_DEFINITION,),
     controllers=controllers,
+    webhooks=ADMISSION.webhooks,
+    conversions=(ADMISSION.conversion,),
 )

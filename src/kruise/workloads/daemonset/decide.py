@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from kruise.api.apps.daemonset import DAEMON_SETS
 from kruise.machinery.plan import EventNote, Held, Phase, Plan, Target, Wake
+from kruise.machinery.selectors import from_label_selector
+from kruise.workloads.daemonset.causes import SELECTS_ALL
 from kruise.workloads.daemonset.history import merge_twins
 from kruise.workloads.daemonset.keeping import Keeping, keep
 from kruise.workloads.daemonset.memo import Memo
@@ -23,10 +26,14 @@ from kruise.workloads.shared.events import warning
 from kruise.workloads.shared.failures import NO_BUDGET, Asked, Failures, failures_of
 from kruise.workloads.shared.rollout_revisions import history_phase, revision_phase
 
+SELECTING_ALL = "This daemon set is selecting all pods. A non-empty selector is required."
+
 
 def decide(snapshot: Snapshot) -> Plan:
     if snapshot.daemon_set.metadata.deletion_timestamp is not None:
         return Plan()  # its pods go with it, and its revisions may be gone already (DS-34)
+    if from_label_selector(snapshot.daemon_set.spec.selector).is_empty:
+        return _selecting_all(snapshot)
     situation = situation_of(snapshot)
     counted = figures(situation)
     first = (
@@ -52,6 +59,7 @@ def decide(snapshot: Snapshot) -> Plan:
         failure_budget=failures.judgement if failures is not NO_BUDGET else None,
         waiting=waits,
         delays=keeping.delays,
+        is_complete=not work.is_keeping,
     )
     return Plan(
         phases=tuple(phase for phase in phases if phase is not None and phase.chains),
@@ -59,6 +67,12 @@ def decide(snapshot: Snapshot) -> Plan:
         wakes=(*work.mover.wakes, *failures.wakes, *waits.wakes, *_wakes(keeping)),
         memo=memo,
     )
+
+
+def _selecting_all(snapshot: Snapshot) -> Plan:
+    """Only one from before there was admission can be so: its selector never changes, so it does nothing (DS-34)."""
+    cause = SELECTS_ALL.cause(SELECTING_ALL, remedy="delete it, and create it anew with a selector of its own pods")
+    return Plan(held=(Held(target=Target.of(DAEMON_SETS, snapshot.daemon_set), causes=(cause,)),))
 
 
 def _adopting(situation: Situation, counted: Figures, phases: tuple[Phase | None, ...]) -> Plan:

@@ -31,13 +31,18 @@ def _pod_events(outcome: Outcome) -> Iterator[EventNote]:
     if verb is Verb.CREATE:
         if done:
             yield EventNote(reason="SuccessfulCreate", message=f"Created pod: {name}")
-        else:
+        elif not _namespace_goes(outcome):
             yield warning("FailedCreate", f"Error creating: {outcome.message}")
     elif verb is Verb.DELETE:
         if done:
             yield EventNote(reason="SuccessfulDelete", message=f"Deleted pod: {name}")
         else:
             yield warning("FailedDelete", f"Error deleting: {outcome.message}")
+
+
+def _namespace_goes(outcome: Outcome) -> bool:
+    """What cannot come to be any more is no news (DS-45)."""
+    return outcome.error_code == 403 and "because it is being terminated" in outcome.error
 
 
 def _update_events(chain: ChainOutcomes, memo: Memo) -> Iterator[EventNote]:

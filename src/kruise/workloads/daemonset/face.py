@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from kruise.api.apps.shared import GROUP
 from kruise.faces.face import Face, History, Pods, Restart, resource
-from kruise.faces.progress import (
-    NOT_ROLLING,
-    Progress,
-    is_observed,
-    is_rolling,
-    number,
-    partition_complete,
-    partitioned,
-    standing,
-)
+from kruise.faces.progress import Progress, is_rolling, number, partition_complete, under_way
 from kruise.machinery.documents import Json, name_of, value_at
 from kruise.workloads.daemonset import causes
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
@@ -32,7 +23,6 @@ def progress(document: Json) -> Progress:
     expected = wanted - kept
     updated = number(document, "status", "updatedNumberScheduled")
     available = number(document, "status", "numberAvailable")
-    is_paused = bool(rolling.get("paused"))
     seen = Progress(
         wanted=wanted,
         expected=expected,
@@ -40,19 +30,14 @@ def progress(document: Json) -> Progress:
         ready=number(document, "status", "numberReady"),
         available=available,
         total=number(document, "status", "currentNumberScheduled"),
-        is_paused=is_paused,
+        is_paused=bool(rolling.get("paused")),
     )
-    if not is_rolling(document):
-        return seen.failed(NOT_ROLLING)
-    if not is_observed(document):
-        return seen.waiting("Waiting for DaemonSet spec update to be observed...")
-    if (stop := standing(document, FAILURE_BUDGET)) is not None:
-        return seen.failed(f'daemonset "{name}" exceeded its failure budget: {stop}')
-    if updated < expected:
-        paused = " (the DaemonSet is paused: kruise rollout resume lets it go on)" if is_paused else ""
-        return seen.waiting(f"{partitioned(updated, expected)}{paused}")
+    if (unfinished := under_way(seen, document, "DaemonSet", failure_budget=FAILURE_BUDGET)) is not None:
+        return unfinished
     if available < wanted:
         return seen.waiting(f"Waiting for {wanted - available} pods to be available...")
+    if not is_rolling(document):
+        return seen.done(f"all {wanted} pods are available and have the newest template")
     return seen.done(partition_complete(updated) if kept else f'daemon set "{name}" successfully rolled out')
 
 
@@ -65,6 +50,7 @@ FACE = Face(
     paused=(*_ROLLING, "paused"),
     partition=(*_ROLLING, "partition"),
     pods=Pods.PER_NODE,
+    writes_pod_ready=True,
     progress=progress,
     settings="kruise.workloads.daemonset.settings:settings",
     forecast="kruise.workloads.daemonset.forecast:FORECAST",

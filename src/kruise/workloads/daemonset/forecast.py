@@ -5,9 +5,8 @@ from __future__ import annotations
 from kruise.api.apps.daemonset import DAEMON_SETS, STANDARD, DaemonSet
 from kruise.api.apps.shared import IN_PLACE_IF_POSSIBLE
 from kruise.api.native.daemon_pods import verdict_on
-from kruise.faces.forecast import Amount, Around, ForecastFacts, Limits
+from kruise.faces.forecast import Amount, Around, ForecastFacts, Limits, amount_of
 from kruise.inplace import availability
-from kruise.machinery.intorpercent import IntOrPercent
 from kruise.workloads.daemonset.numbers import limits_of
 
 _ROLLING = "spec.updateStrategy.rollingUpdate"
@@ -26,17 +25,13 @@ def _limits(daemon_set: DaemonSet) -> Limits:
             pods=limits.unavailable,
             is_given=unavailable is not None,
         ),
-        surge=_amount(f"{_ROLLING}.maxSurge", rolling.max_surge if rolling is not None else None, limits.surge),
-        partition=_amount(
+        surge=amount_of(f"{_ROLLING}.maxSurge", rolling.max_surge if rolling is not None else None, limits.surge),
+        partition=amount_of(
             f"{_ROLLING}.partition", rolling.partition if rolling is not None else None, limits.partition
         ),
         is_paused=limits.is_paused,
         is_on_delete=limits.is_on_delete,
     )
-
-
-def _amount(path: str, given: IntOrPercent | None, pods: int) -> Amount | None:
-    return None if given is None else Amount(path=path, given=given, pods=pods)
 
 
 def _policy(daemon_set: DaemonSet) -> str:

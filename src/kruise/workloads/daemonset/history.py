@@ -6,25 +6,19 @@ from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.pod import PODS
 from kruise.inplace import keys
 from kruise.machinery import plan as plans
-from kruise.machinery import revisions
 from kruise.machinery.plan import Action, Phase, Target, single
 from kruise.machinery.revision_names import is_revision, short_hash
-from kruise.workloads.daemonset.situation import Situation
+from kruise.workloads.daemonset.situation import Situation, twins_of, worn_hash
 
 
 def merge_twins(situation: Situation) -> tuple[Phase, ...]:
     """Pods of the others get the label of the one that stays, before these go."""
-    update = situation.update
-    twins = [
-        item
-        for item in revisions.equal_to(bytes(update.data), situation.history)
-        if item.metadata.name != update.metadata.name
-    ]
+    update, twins = situation.update, twins_of(situation)
     if not twins:
         return ()
     names = {short_hash(item.metadata.name) for item in twins}
     labels = {keys.REVISION_LABEL: short_hash(update.metadata.name)}
-    pods = [fact.pod for fact in situation.facts if _revision(fact.pod.metadata.labels) in names]
+    pods = [fact.pod for fact in situation.facts if worn_hash(fact.pod) in names]
     relabel: list[Action] = [
         plans.patch(
             Target.of(PODS, pod),
@@ -44,7 +38,3 @@ def merge_twins(situation: Situation) -> tuple[Phase, ...]:
         for item in twins
     ]
     return single("twins", *relabel), single("twins-gone", *remove)
-
-
-def _revision(labels: dict[str, str]) -> str:
-    return short_hash(labels.get(keys.REVISION_LABEL, ""))

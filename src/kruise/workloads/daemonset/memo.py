@@ -14,4 +14,4 @@ class Memo(WorkloadMemo, kw_only=True):
     delays: dict[str, Delay] = field(default_factory=dict)
     """How long failed pods stay from now on, by node."""
     is_complete: bool = True
-    """The pass looked at everything, so its status may name the generation (DS-36)."""
+    """The pass came to the end: it adopts, creates and deletes nothing before it rolls (DS-36)."""

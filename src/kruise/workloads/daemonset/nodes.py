@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 from kruise.api.apps.daemonset import DaemonSet
-from kruise.api.native.daemon_pods import NOT_HERE, Verdict, target_node, verdict_on
+from kruise.api.native.daemon_pods import NOT_HERE, Verdict, judge_of, target_node
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
 from kruise.workloads.shared.pod_facts import PodFacts
@@ -67,11 +67,12 @@ def survey(
         others.setdefault(target_node(pod), []).append(pod)
     known = {node.metadata.name: node for node in nodes}
     names = sorted({*known, *active, *others} - {""})
-    return [_node(daemon_set, name, known.get(name), active.get(name, ()), others.get(name, ())) for name in names]
+    judge = judge_of(daemon_set.spec.template)
+    return [_node(judge, name, known.get(name), active.get(name, ()), others.get(name, ())) for name in names]
 
 
 def _node(
-    daemon_set: DaemonSet, name: str, node: Node | None, active: Iterable[PodFacts], inactive: Iterable[Pod]
+    judge: Callable[[Node], Verdict], name: str, node: Node | None, active: Iterable[PodFacts], inactive: Iterable[Pod]
 ) -> DaemonNode:
     running: list[PodFacts] = []
     leaving: list[PodFacts] = []
@@ -85,7 +86,7 @@ def _node(
             terminating.append(pod)
     return DaemonNode(
         name=name,
-        verdict=verdict_on(daemon_set.spec.template, node) if node is not None else NOT_HERE,
+        verdict=judge(node) if node is not None else NOT_HERE,
         exists=node is not None,
         labels=node.metadata.labels if node is not None else _NO_LABELS,
         running=tuple(running),

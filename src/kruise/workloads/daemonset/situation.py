@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Collection, Mapping
 
 from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSet, RollingUpdateDaemonSet
-from kruise.api.meta import PartialObject
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.daemon_pods import GENERATION_LABEL, template_generation
 from kruise.api.native.nodes import Node
@@ -15,42 +13,27 @@ from kruise.api.native.pod import Pod
 from kruise.inplace import keys
 from kruise.inplace.completion import is_complete
 from kruise.inplace.difference import InPlaceOptions
-from kruise.machinery import ownership
-from kruise.machinery.codec import Struct, evolve, field
+from kruise.machinery import ownership, revisions
+from kruise.machinery.codec import evolve, field
 from kruise.machinery.delays import Delay
 from kruise.machinery.ownership import Owner
-from kruise.machinery.pending import Pending
+from kruise.machinery.revision_names import short_hash
 from kruise.machinery.selectors import from_label_selector
 from kruise.workloads.daemonset.nodes import DaemonNode, survey
 from kruise.workloads.daemonset.numbers import Limits, limits_of
 from kruise.workloads.shared.pod_facts import PodFacts
-from kruise.workloads.shared.rollout_revisions import rollout_revisions
-from kruise.workloads.shared.situation import WorkloadSituation
+from kruise.workloads.shared.situation import WorkloadSituation, WorkloadSnapshot
 
 
-class Snapshot(Struct):
+class Snapshot(WorkloadSnapshot, kw_only=True):
     daemon_set: DaemonSet
-    now: datetime
-    pods: tuple[Pod, ...] = ()
-    """Everything that the DaemonSet controls, finished and terminating pods included."""
     orphans: tuple[Pod, ...] = ()
     """Pods that nobody controls and that its selector matches."""
     nodes: tuple[Node, ...] = ()
-    revisions: tuple[ControllerRevision, ...] = ()
-    """Of the namespace, as far as the DaemonSet may use or collide with them."""
-    pull_jobs: tuple[PartialObject, ...] = ()
-    """ImagePullJobs that the DaemonSet controls."""
-    pull_jobs_served: bool = False
     delays: dict[str, Delay] = field(default_factory=dict)
     """How long failed pods stay, by node."""
-    gates: dict[str, bool] = field(default_factory=dict)
     by_scheduler: bool = True
     """New pods name their node by affinity, and the scheduler places them (flag assign-pods-by-scheduler)."""
-    resize_subresource: bool = True
-    """Whether the server has `pods/resize` (1.32 and later, IPU-55)."""
-    pending: Pending = Pending()
-    """Writes of earlier passes to pods."""
-    seed: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,33 +58,18 @@ class Situation(WorkloadSituation):
 
 def situation_of(snapshot: Snapshot) -> Situation:
     daemon_set = snapshot.daemon_set
-    spec, status, metadata = daemon_set.spec, daemon_set.status, daemon_set.metadata
-    owner, selector = Owner.of(DAEMON_SETS, daemon_set), from_label_selector(spec.selector)
-    adopted = ownership.claim(owner, snapshot.orphans, selector).to_adopt
-    situation = Situation.work_out(
-        owner=owner,
-        selector=selector,
-        revisions=rollout_revisions(
-            owner,
-            spec.template,
-            snapshot.revisions,
-            selector=selector,
-            annotations=metadata.annotations,
-            current_name=f"{metadata.name}-{status.update_revision}",
-            collision_count=status.collision_count,
-            hash_label=keys.REVISION_LABEL,
-        ),
-        pods=snapshot.pods,
-        min_ready_seconds=spec.min_ready_seconds,
-        now=snapshot.now,
-        gates=snapshot.gates,
-        pending=snapshot.pending,
-        resize_subresource=snapshot.resize_subresource,
-        snapshot=snapshot,
+    spec, name = daemon_set.spec, daemon_set.metadata.name
+    adopted = ownership.claim(Owner.of(DAEMON_SETS, daemon_set), snapshot.orphans, from_label_selector(spec.selector))
+    situation = Situation.of_workload(
+        DAEMON_SETS,
+        daemon_set,
+        snapshot,
+        current_name=f"{name}-{daemon_set.status.update_revision}",
+        revision_label=keys.REVISION_LABEL,
         daemon_set=daemon_set,
         nodes=(),
         limits=Limits(),
-        adopted=tuple(adopted),
+        adopted=tuple(adopted.to_adopt),
     )
     if generation := template_generation(daemon_set.metadata):
         situation = dataclasses.replace(
@@ -109,10 +77,31 @@ def situation_of(snapshot: Snapshot) -> Situation:
             facts=_with_generation(situation.facts, generation),
             observed=_with_generation(situation.observed, generation),
         )
+    if twins := {short_hash(item.metadata.name) for item in twins_of(situation)}:
+        situation = dataclasses.replace(
+            situation, facts=_with_twins(situation.facts, twins), observed=_with_twins(situation.observed, twins)
+        )
     situation = dataclasses.replace(situation, facts=_without_arriving(situation.facts, situation.gates))
     nodes = tuple(survey(daemon_set, snapshot.nodes, situation.facts, situation.inactive))
     desired = sum(node.verdict.should_run for node in nodes)
     return dataclasses.replace(situation, nodes=nodes, limits=limits_of(spec, desired))
+
+
+def twins_of(situation: WorkloadSituation) -> list[ControllerRevision]:
+    """Other revisions that hold the present template (DS-24)."""
+    update = situation.update
+    equal = revisions.equal_to(bytes(update.data), situation.history)
+    return [item for item in equal if item.metadata.name != update.metadata.name]
+
+
+def _with_twins(facts: tuple[PodFacts, ...], twins: Collection[str]) -> tuple[PodFacts, ...]:
+    """Pods of a twin have the present template already: they get another label, and go on running (DS-104)."""
+    return tuple(evolve(fact, is_new=True) if worn_hash(fact.pod) in twins else fact for fact in facts)
+
+
+def worn_hash(pod: Pod) -> str:
+    """The hash of the revision that a pod carries."""
+    return short_hash(pod.metadata.labels.get(keys.REVISION_LABEL, ""))
 
 
 def _without_arriving(facts: tuple[PodFacts, ...], gates: Mapping[str, bool]) -> tuple[PodFacts, ...]:

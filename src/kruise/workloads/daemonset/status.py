@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kruise.api.apps.daemonset import DaemonSetStatus
-from kruise.inplace.availability import seconds_until_available
+from kruise.inplace.availability import is_ready_for, readiness_of, seconds_until_available
 from kruise.machinery.codec import Struct, evolve, to_builtins
 from kruise.machinery.plan import StatusEffect
 from kruise.machinery.revision_names import short_hash
@@ -30,10 +30,14 @@ class Figures(Struct):
 
 
 def figures(situation: Situation) -> Figures:
-    """One pod stands for its node (DS-9)."""
+    """One pod stands for its node (DS-9). Others become available as well: a new one beside the old one, whose turn it
+    is to go then (DS-103)."""
     seen = {fact.name: fact for fact in situation.observed}
     desired = current = misscheduled = ready = available = updated = 0
-    waits: list[tuple[float, str]] = []
+    seconds, now = situation.daemon_set.spec.min_ready_seconds, situation.now
+    waits = [
+        (left, fact.name) for fact in situation.observed if (left := seconds_until_available(fact.pod, seconds, now))
+    ]
     for node in situation.nodes:
         if not node.verdict.should_run:
             misscheduled += node.exists and node.has_pods
@@ -44,9 +48,8 @@ def figures(situation: Situation) -> Figures:
         if chosen is None:
             continue
         fact = seen.get(chosen.name, chosen)
-        is_available = fact.is_ready and _is_available(situation, fact.pod, waits, fact.name)
         ready += fact.is_ready
-        available += is_available
+        available += is_ready_for(readiness_of(fact.pod), seconds, now)
         updated += fact.is_new
     after, name = min(waits, default=(None, ""))
     count = situation.choice.collision_count
@@ -62,13 +65,6 @@ def figures(situation: Situation) -> Figures:
         next_available=name,
         next_available_after=after,
     )
-
-
-def _is_available(situation: Situation, pod: Any, waits: list[tuple[float, str]], name: str) -> bool:
-    seconds = seconds_until_available(pod, situation.daemon_set.spec.min_ready_seconds, situation.now)
-    if seconds:
-        waits.append((seconds, name))
-    return not seconds
 
 
 def status_of(before: DaemonSetStatus, counted: Figures, **changes: Any) -> DaemonSetStatus:

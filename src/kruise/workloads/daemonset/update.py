@@ -15,7 +15,9 @@ from kruise.inplace.readiness import has_gate
 from kruise.inplace.state import UpdateSpec
 from kruise.machinery import plan as plans
 from kruise.machinery.causes import Cause
+from kruise.machinery.codec import evolve
 from kruise.machinery.plan import Chain, Held, OnError, Phase, Target
+from kruise.machinery.revision_names import short_hash
 from kruise.machinery.selectors import from_label_selector
 from kruise.machinery.wording import listed
 from kruise.workloads.daemonset.causes import (
@@ -46,6 +48,8 @@ class PodWork:
     phases: tuple[Phase, ...]
     held: tuple[Held, ...]
     mover: PodMover
+    is_keeping: bool
+    """Nodes first get, or lose, the pods that they should have: nothing rolls before that."""
 
 
 def work_on_pods(situation: Situation, keeping: Keeping, failures: Failures) -> PodWork:
@@ -77,7 +81,8 @@ class _Working:
         for deletion in self._keeping.deletions:
             self._delete(deletion)
         self._mover.refresh(without=self._going)
-        if self._nodes or self._deletes:
+        is_keeping = bool(self._nodes or self._deletes)
+        if is_keeping:
             self._wait_for_keeping()
         else:
             self._roll()
@@ -90,7 +95,7 @@ class _Working:
             dataclasses.replace(self._mover.refresh_phase, alongside=True),
             self._mover.update_phase(self._situation.update, unless_done=(CREATE, DELETE)),
         )
-        return PodWork(phases=phases, held=(*self._held, *self._mover.held), mover=self._mover)
+        return PodWork(phases=phases, held=(*self._held, *self._mover.held), mover=self._mover, is_keeping=is_keeping)
 
     # Deleting
 
@@ -156,7 +161,8 @@ class _Working:
                 if self._mover.is_full or len(self._mover.updates) >= self._limits.burst:
                     self._mover.hold_all((fact,), self._burst_cause())
                 else:
-                    self._mover.update_in_place(fact, spec, target)
+                    hashed = short_hash(target.metadata.name)  # a pod tells its revision by the hash alone (DS-66)
+                    self._mover.update_in_place(fact, evolve(spec, revision=hashed), target)
                 return
         self._delete(Deletion(fact.pod, fact.pod.spec.node_name, REPLACE))
 

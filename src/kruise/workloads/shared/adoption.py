@@ -18,6 +18,8 @@ from kruise.machinery.selectors import NOTHING, SelectorError, from_label_select
 from kruise.machinery.spec import OWNER_INDEX, Stores, View, owner_keys
 from kruise.machinery.watched import Watched
 
+ADOPT = "adopt"
+"""The phase that makes pods of nobody its own."""
 _ADOPTION = "adoption"
 """Index of the workloads by what they would adopt."""
 _ORPHANS = "orphans"
@@ -72,7 +74,7 @@ def adoption_phase(
     orphans: list[tuple[Resource[Any], Object]] = [(CONTROLLER_REVISIONS, revision) for revision in revisions]
     orphans += ((PODS, pod) for pod in pods)
     chains = (ownership.adoption(owner, kind, orphan, generation=generation) for kind, orphan in orphans)
-    return Phase(name="adopt", chains=tuple(chains), on_error=OnError.STOP_PLAN)
+    return Phase(name=ADOPT, chains=tuple(chains), on_error=OnError.STOP_PLAN)
 
 
 def release_phase(owner: Owner, pods: Sequence[Pod]) -> Phase:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
+from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.meta import Object, controller_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.pod import PODS, Pod
+from kruise.api.resource import Resource
+from kruise.feature import Settings
 from kruise.machinery.codec import evolve
-from kruise.machinery.spec import OWNER, OWNER_INDEX, View
+from kruise.machinery.spec import OWNER, OWNER_INDEX, Source, View, owner_keys
 from kruise.machinery.watched import Watched
 
 TASKS_PER_WORKER = 10
@@ -57,6 +61,34 @@ def revisions_near(view: View, owner: Object) -> tuple[ControllerRevision, ...]:
     store, namespace = view.store(CONTROLLER_REVISIONS), owner.metadata.namespace
     named = store.by_index(_BY_NAME, f"{namespace}/{owner.metadata.name}")
     return (*named, *store.by_index(_ORPHANS, namespace))
+
+
+def common_to_snapshots(view: View, workload: Object, *, pulls_images: bool) -> dict[str, Any]:
+    """The fields of a `WorkloadSnapshot`."""
+    uid = workload.metadata.uid
+    jobs = view.store(IMAGE_PULL_JOBS) if pulls_images else None
+    return {
+        "pods": pods_of(view, uid),
+        "revisions": revisions_near(view, workload),
+        "pull_jobs": jobs.by_index(OWNER, uid) if jobs is not None and jobs.synced else (),
+        "pull_jobs_served": jobs is not None and jobs.synced,
+        "gates": dict(view.gates),
+        "resize_subresource": has_resize_subresource(view),
+        "pending": view.pending(PODS),
+        "now": view.now,
+        "seed": view.seed,
+    }
+
+
+def pull_job_sources(settings: Settings, workloads: Resource[Any], gate: str) -> tuple[Source[Any], ...]:
+    """Nobody who pulls no images ahead needs them."""
+    if not settings.gates.get(gate, False):
+        return ()
+    return (Source(Watched(IMAGE_PULL_JOBS, indexes=OWNER_INDEX, optional=True), owner_keys(workloads)),)
+
+
+def tasks_of(settings: Settings, kind: str) -> int:
+    return settings.workers_of(kind) * TASKS_PER_WORKER
 
 
 def has_resize_subresource(view: View) -> bool:

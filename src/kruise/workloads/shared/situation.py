@@ -10,14 +10,37 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Self
 
+from kruise.api.meta import PartialObject
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Pod
+from kruise.api.resource import Resource
 from kruise.machinery import revisions
+from kruise.machinery.codec import Struct, field
 from kruise.machinery.ownership import Owner
 from kruise.machinery.pending import Pending
-from kruise.machinery.selectors import Selector
+from kruise.machinery.revisions import HASH_LABEL
+from kruise.machinery.selectors import Selector, from_label_selector
 from kruise.workloads.shared.pod_facts import NOBODY, PodFacts, facts_of, once_written, sorted_out
-from kruise.workloads.shared.rollout_revisions import RolloutRevisions
+from kruise.workloads.shared.rollout_revisions import RolloutRevisions, rollout_revisions
+
+
+class WorkloadSnapshot(Struct, kw_only=True):
+    """What a pass over any workload sees. A kind adds the workload itself and what only it looks at."""
+
+    now: datetime
+    pods: tuple[Pod, ...] = ()
+    """Everything that the workload controls, finished and terminating pods included."""
+    revisions: tuple[ControllerRevision, ...] = ()
+    """Of the namespace, as far as the workload may use or collide with them."""
+    pull_jobs: tuple[PartialObject, ...] = ()
+    """ImagePullJobs that the workload controls."""
+    pull_jobs_served: bool = False
+    gates: dict[str, bool] = field(default_factory=dict)
+    resize_subresource: bool = True
+    """Whether the server has `pods/resize` (1.32 and later, IPU-55)."""
+    pending: Pending = Pending()
+    """Writes of earlier passes to pods."""
+    seed: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +69,46 @@ class WorkloadSituation:
     """Finished or terminating pods of the workload."""
     released: tuple[Pod, ...]
     """Active pods that the selector no longer matches."""
+
+    @classmethod
+    def of_workload(
+        cls,
+        resource: Resource[Any],
+        workload: Any,
+        snapshot: WorkloadSnapshot,
+        *,
+        current_name: str,
+        refreshed: Mapping[str, str] | None = None,
+        revision_label: str = HASH_LABEL,
+        **further: Any,
+    ) -> Self:
+        """`current_name` is the revision that the status names as current; `refreshed` are annotations that a revision
+        always has as they are now; `revision_label` is one in which revisions carry their hash; the rest as in
+        `work_out`."""
+        owner, selector = Owner.of(resource, workload), from_label_selector(workload.spec.selector)
+        return cls.work_out(
+            owner=owner,
+            selector=selector,
+            revisions=rollout_revisions(
+                owner,
+                workload.spec.template,
+                snapshot.revisions,
+                selector=selector,
+                annotations=workload.metadata.annotations,
+                current_name=current_name,
+                collision_count=workload.status.collision_count,
+                refreshed=refreshed,
+                hash_label=revision_label,
+            ),
+            pods=snapshot.pods,
+            min_ready_seconds=workload.spec.min_ready_seconds,
+            now=snapshot.now,
+            gates=snapshot.gates,
+            pending=snapshot.pending,
+            resize_subresource=snapshot.resize_subresource,
+            snapshot=snapshot,
+            **further,
+        )
 
     @classmethod
     def work_out(
