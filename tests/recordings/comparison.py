@@ -237,7 +237,8 @@ class Comparison:
         pictures: dict[str, Picture] = {}
         for name, picture in recorded.pods.items():
             known = dict(picture)
-            known.pop("node")
+            if not self.kind.is_per_node:
+                known.pop("node")
             known["labels"] = anonymous(known["labels"])
             known.setdefault("generation", 1)
             if self.recording.sparse:
@@ -257,6 +258,8 @@ class Comparison:
         pictures: dict[str, Picture] = {}
         for name, pod in pods.items():
             picture = pod_picture(pod, self.names)
+            if self.kind.is_per_node:
+                picture["node"] = pod["spec"].get("nodeName", "")
             pictures[name] = sparse(picture) if self.recording.sparse else picture
         for claim in claims:
             told = claim_picture(claim)

@@ -16,8 +16,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from kruise.api.native.daemon_pods import target_node
 from kruise.api.native.nodes import NAMESPACES, NODES
-from kruise.api.native.pod import PODS
+from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
 from kruise.embedded import install
 from kruise.kinds import features
@@ -25,6 +26,7 @@ from kruise.local import scheduler
 from kruise.local.apicore.admitting import AdmissionRequest, Operation
 from kruise.local.cluster import ClusterOptions, LocalCluster, Specs
 from kruise.local.inprocess import InProcessTransport
+from kruise.machinery import codec
 from kruise.machinery.client.errors import ConflictError, NotFoundError
 from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.client.transport import Response
@@ -179,7 +181,7 @@ class SimulatedNodes:
 
     async def _act(self, name: str, pod: Json) -> None:
         metadata, spec, status = pod["metadata"], pod["spec"], pod.get("status", {})
-        place = self._place_of[metadata["uid"]]
+        place = target_node(codec.convert(pod, Pod)) or self._place_of[metadata["uid"]]
         if "deletionTimestamp" in metadata:
             if metadata.get("deletionGracePeriodSeconds") and not metadata.get("finalizers"):
                 await self._client.delete(
@@ -256,9 +258,9 @@ class SimulatedNodes:
         return statuses
 
 
-async def create_nodes(world: LocalWorld) -> None:
+async def create_nodes(world: LocalWorld, *, with_pool: bool) -> None:
     sim = [(f"sim-{number}", {"topology.kubernetes.io/zone": zone}) for number, zone in enumerate(ZONES)]
-    by_hand = [(name, {"pool": "hand"}) for name in ("node-a", "node-b")]
+    by_hand = [(name, {"pool": "hand"}) for name in ("node-a", "node-b")] if with_pool else []
     for name, labels in [*sim, *by_hand]:
         body = {
             "apiVersion": "v1",
@@ -270,9 +272,15 @@ async def create_nodes(world: LocalWorld) -> None:
 
 @contextlib.asynccontextmanager
 async def recorded_world(
-    places: Sequence[str], *, late: Mapping[int, float], gates: Mapping[str, bool] | None = None, seed: int = 1
+    places: Sequence[str],
+    *,
+    late: Mapping[int, float],
+    gates: Mapping[str, bool] | None = None,
+    with_pool: bool = True,
+    seed: int = 1,
 ) -> AsyncIterator[tuple[LocalWorld, Watched, CountingTransport]]:
-    """A world in which the pod number n is bound to `places[n]`; the watch on its pods; the manager's transport."""
+    """A world in which the pod number n is bound to `places[n]`, unless it names its node; the watch on its pods; the
+    manager's transport. `with_pool`: with the two nodes that one recording selects."""
     clock = VirtualClock(asyncio.get_running_loop())
     cluster = ClusterWithoutScheduler(ClusterOptions(nodes=0, seed=seed, node_daemon=False), clock=clock)
     cluster.core.admission.mutating.append(add_barriers)
@@ -284,7 +292,7 @@ async def recorded_world(
     world.namespace = "demo"
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}
     await world.client.send(Request(Verb.CREATE, NAMESPACES, body=json.dumps(namespace).encode()))
-    await create_nodes(world)
+    await create_nodes(world, with_pool=with_pool)
     counting = CountingTransport(InProcessTransport(cluster.core))
     world.start_manager(counting)
     await asyncio.sleep(1)

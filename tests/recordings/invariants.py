@@ -19,6 +19,8 @@ class Invariants:
       CS-102).
     """
 
+    kind = "CloneSet"
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._pods: dict[str, Json] = {}
@@ -48,7 +50,7 @@ class Invariants:
         before = self._pods.get(name)
         by_user = name in self._touched
         self._touched.discard(name)
-        owner = _owner(pod) or (_owner(before) if before else "")
+        owner = self._owner(pod) or (self._owner(before) if before else "")
         cloneset = self._clonesets.get(owner)
         if kind == "DELETED":
             self._pods.pop(name, None)
@@ -63,8 +65,12 @@ class Invariants:
             self._check_partition(cloneset, owner, before, pod)
             self._check_availability(cloneset, owner, before, pod, gone=kind == "DELETED")
 
+    def _owner(self, pod: Json) -> str:
+        owners = pod["metadata"].get("ownerReferences", ())
+        return next((str(owner["name"]) for owner in owners if owner["kind"] == self.kind), "")
+
     def _active(self, owner: str) -> list[Json]:
-        return [pod for pod in self._pods.values() if _owner(pod) == owner and _is_active(pod)]
+        return [pod for pod in self._pods.values() if self._owner(pod) == owner and _is_active(pod)]
 
     def _check_number(self, cloneset: Json, owner: str) -> None:
         spec = cloneset["spec"]
@@ -113,11 +119,6 @@ class Invariants:
             return False
         since = parse_time(ready["lastTransitionTime"])
         return minimum == 0 or (self._clock.now() - since).total_seconds() >= minimum
-
-
-def _owner(pod: Json) -> str:
-    owners = pod["metadata"].get("ownerReferences", ())
-    return next((str(owner["name"]) for owner in owners if owner["kind"] == "CloneSet"), "")
 
 
 def _is_active(pod: Json) -> bool:

@@ -41,9 +41,13 @@ class RecordedKind:
     promises: Callable[[Clock], Promises]
     names_pods: bool = False
     """Its pods have names of their own, also in the recordings. Otherwise they are numbered there."""
-    manifest_in_beta: Callable[[Json], Json] = unchanged
-    patch_in_beta: Callable[[Json], Json] = unchanged
-    """What the recordings wrote, in v1beta1, where they are in v1alpha1."""
+    is_per_node: bool = False
+    """What tells its pods apart is their node; every node of the recordings has one."""
+    has_states: bool = True
+    """New pods carry a lifecycle state."""
+    manifest_in_other: Callable[[Json], Json] = unchanged
+    patch_in_other: Callable[[Json], Json] = unchanged
+    """What the recordings wrote, in the version that they are not in."""
 
     @property
     def kind(self) -> str:

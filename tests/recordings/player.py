@@ -55,7 +55,13 @@ def play(
     directed = directions or Directions()
 
     async def main() -> Played:
-        environment = recorded_world(recording.nodes, late=directed.late, gates=recording.gates, seed=seed)
+        environment = recorded_world(
+            recording.nodes,
+            late=directed.late,
+            gates=recording.gates,
+            with_pool=not kind.is_per_node,
+            seed=seed,
+        )
         async with environment as (world, pods, manager):
             player = Player(recording, kind, directed, world, pods, version or kind.resource.version)
             result = await player.run()
@@ -78,12 +84,12 @@ class Player:
         self.kind = kind
         self.resource = dataclasses.replace(kind.resource, version=version)
         is_other = version != kind.resource.version
-        self.manifests = [kind.manifest_in_beta(m) if is_other else m for m in recording.manifests]
-        self.patch = kind.patch_in_beta if is_other else unchanged
+        self.manifests = [kind.manifest_in_other(m) if is_other else m for m in recording.manifests]
+        self.patch = kind.patch_in_other if is_other else unchanged
         self.directions = directions
         self.world = world
         self.pods = pods
-        self.replay = Replay(recording, kind.kind, directions.gap)
+        self.replay = Replay(recording, kind.kind, directions.gap, has_states=kind.has_states)
         self.names = Names(names_pods=kind.names_pods)
         self.comparison = Comparison(recording, kind, self.names)
         self.revisions = Watched(world, CONTROLLER_REVISIONS)

@@ -58,10 +58,11 @@ class Acts:
 class Replay:
     """Plays the log of a recording."""
 
-    def __init__(self, recording: Recording, kind: str, gap: Sequence[str]) -> None:
+    def __init__(self, recording: Recording, kind: str, gap: Sequence[str], *, has_states: bool = True) -> None:
         """`kind`: the one that the recording is about. `gap`: the lines that matter where the log leaves some out; the
-        rest of it proves them."""
+        rest of it proves them. `has_states`: new pods carry a lifecycle state."""
         self._recording = recording
+        self._has_states = has_states
         self._kind = kind
         self._gap = gap
         self._position = 0
@@ -223,7 +224,7 @@ class Replay:
     def _start_all(self) -> None:
         """The lines of the start were left out: what every pod went through."""
         for name, picture in self.state.pods.items():
-            if picture["labels"].get(STATE_LABEL) != "Normal":
+            if self._has_states and picture["labels"].get(STATE_LABEL) != "Normal":
                 picture["labels"][STATE_LABEL] = "Normal"
                 self.acts.enter(name, "Normal")
             gates = picture.setdefault("gates", [])

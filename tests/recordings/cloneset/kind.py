@@ -12,6 +12,6 @@ from tests.recordings.versions import manifest_in_v1beta1, patch_in_v1beta1
 KIND = RecordedKind(
     resource=dataclasses.replace(CLONE_SETS, version="v1alpha1"),
     promises=Invariants,
-    manifest_in_beta=manifest_in_v1beta1,
-    patch_in_beta=patch_in_v1beta1,
+    manifest_in_other=manifest_in_v1beta1,
+    patch_in_other=patch_in_v1beta1,
 )
