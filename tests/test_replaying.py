@@ -26,6 +26,7 @@ from kruise.machinery.plan import Plan
 from kruise.machinery.redaction import LAST_APPLIED, hide, redacted
 from kruise.workloads.cloneset.controller import NAME
 from kruise.workloads.cloneset.situation import Snapshot
+from tests.scenarios import daemons
 from tests.scenarios.all import SCENARIOS
 from tests.scenarios.local import play_locally
 from tests.support.recorded_passes import recorded_passes
@@ -52,6 +53,8 @@ STORIES = (
     "resources_are_resized_without_leaving_service",
 )
 
+STORIES_OF_DAEMONS = ("an_image_changes_in_place", "a_surge_brings_the_new_pod_first", "a_failed_pod_is_replaced")
+
 
 def decided_elsewhere(dumps: Sequence[bytes], directory: Path, environment: Mapping[str, str]) -> list[str]:
     """What `kruise replay` says about each in a process of its own."""
@@ -75,6 +78,8 @@ def test_every_pass_of_stories_is_decided_the_same_elsewhere(tmp_path: Path) -> 
     with recorded_passes() as passes:
         for story in STORIES:
             play_locally(SCENARIOS[story], dict(SCENARIOS[story].gates))
+        for story in STORIES_OF_DAEMONS:
+            play_locally(daemons.SCENARIOS[story], {})
         for life in LIVES:
             run_local(life)
     assert {one.controller for one in passes} == {spec.name for spec in replaying.specs()}

@@ -27,11 +27,12 @@ def session_of(world: LocalWorld) -> Session:
     return Session(world.client, namespace=world.namespace, clock=world.clock)
 
 
-async def ask(stage: Stage, name: str = "web", *, kind: str = "cloneset", asking: Asking = ANEW) -> Answer:
-    """The answer about a workload."""
+async def ask(stage: Stage, name: str = "web", *, kind: str = "", asking: Asking = ANEW) -> Answer:
+    """The answer about a workload; where no kind is named, one of the kind that the stage speaks of."""
     assert isinstance(stage.world, LocalWorld)
     session = session_of(stage.world)
-    target = Target(find(kind), name)
+    resource = stage.resource
+    target = Target(find(kind or f"{resource.plural}.{resource.group}"), name)
     return await explain(session, target, await session.get(target), asking)
 
 
@@ -39,7 +40,7 @@ async def ask_both(stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str = "w
     """The same by the manager's journal as by a decision made anew."""
     anew, asked = await ask(stage, name), await ask_journal(stage, monkeypatch, name)
     assert asked.source.is_journal
-    assert story(asked) == story(anew)
+    assert story(asked) == story(anew), f"{story(asked)} {story(anew)}"
     return anew
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Held, Plan, Target
 from kruise.reasons import causes, dump
 from kruise.workloads.cloneset import causes as cloneset
+from kruise.workloads.daemonset import causes as daemonset
 from kruise.workloads.shared import waiting
 from kruise.workloads.shared.causes import FAILURE_BUDGET, HOOK, MAX_UNAVAILABLE, PAUSED, SHARED
 from kruise.workloads.shared.failure_budget import ANNOTATION
@@ -33,6 +35,7 @@ from tests.support.clonesets import NOW, make_pod
 SOURCES = Path(kruise.__file__).parent
 DOCUMENTS = SOURCES.parents[1] / "docs"
 MODULES = sorted(path for path in SOURCES.rglob("causes.py") if path.parent.name != "machinery")
+OF_KINDS = (cloneset.CAUSES, statefulset.CAUSES, daemonset.CAUSES)
 WORDS = {Act.SOMEBODY: "somebody", Act.NOBODY: "nobody", Act.INTENDED: "asked for"}
 
 
@@ -123,7 +126,7 @@ def table(meanings: tuple[Meaning, ...]) -> str:
     return "\n".join(("| code | meaning | who acts | normal for | set by |", "|---|---|---|---|---|", *rows))
 
 
-@pytest.mark.parametrize("meanings", [SHARED, cloneset.CAUSES, statefulset.CAUSES, causes.OF_PODS, causes.OF_WORKLOADS])
+@pytest.mark.parametrize("meanings", [SHARED, *OF_KINDS, causes.OF_PODS, causes.OF_WORKLOADS])
 def test_the_document_is_the_catalogue(meanings: tuple[Meaning, ...]) -> None:
     expected = table(meanings)
     assert expected in (DOCUMENTS / "why.md").read_text(), f"docs/why.md should have:\n{expected}"
@@ -133,7 +136,7 @@ def test_the_document_tells_when_the_condition_waiting_comes() -> None:
     text = (DOCUMENTS / "failure-budget.md").read_text()
     _, _, section = text.partition("## Why it waits")
     rows = [set(re.findall(r"`([A-Za-z]+)`", row)) for row in section.splitlines() if row.startswith("| `")]
-    told = [one for one in (*SHARED, *cloneset.CAUSES) if one.patience != ENDLESS or one.relief]
+    told = [one for one in (*SHARED, *itertools.chain(*OF_KINDS)) if one.patience != ENDLESS or one.relief]
     groups = (
         [one for one in told if one.patience == 0],
         [one for one in told if one.patience == MINUTE],
@@ -178,7 +181,7 @@ def test_a_forecast_stops_or_is_stuck_by_what_the_cause_means() -> None:
     assert verdict(TIDE) is Verdict.STOPS
     assert verdict(TIDE, MOON) is Verdict.STUCK
     assert verdict(PAUSED, MAX_UNAVAILABLE) is Verdict.STUCK
-    for follower in (one for one in (*SHARED, *cloneset.CAUSES) if one.waits_for_others):
+    for follower in (one for one in (*SHARED, *itertools.chain(*OF_KINDS)) if one.waits_for_others):
         assert verdict(HOOK, follower) is Verdict.STOPS, "it goes on when the hook is answered"
     stops = tuple(Stop(meaning=meaning, at=0.0, message=meaning.says) for meaning in (TIDE, MOON))
     assert headline(report(waves=(), staying=(), warnings=(), stops=stops)).endswith(": the moon is not full")

@@ -12,6 +12,7 @@ import pytest
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.apps import DEPLOYMENTS
 from kruise.api.native.events import EVENTS, LEASES
+from kruise.api.native.extensions import MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.faces.native import STATEFUL_SET
@@ -27,6 +28,7 @@ from kruise.reasons.links import OBJECT, Answer, Source
 from kruise.workloads.cloneset.causes import CAUSES
 from kruise.workloads.shared.causes import SHARED
 from tests.reasons.asking import ask, ask_both, ask_journal, ask_pod, codes, ends, is_helped
+from tests.scenarios.daemons import DaemonStage
 from tests.scenarios.stage import OK_GATE, Stage, names
 from tests.support.world import Json, LocalWorld, run_local
 
@@ -34,7 +36,7 @@ HOOK = "example.com/hook"
 MISSING = "nginx:missing"
 KNOB = "sim.kruise.io"
 RESIZING = "InPlaceWorkloadVerticalScaling=true"
-Play = Callable[[Stage, pytest.MonkeyPatch], Awaitable[Answer | None]]
+Play = Callable[[Any, pytest.MonkeyPatch], Awaitable[Answer | None]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,14 +44,15 @@ class Scene:
     play: Play
     codes: tuple[str, ...]
     gates: str = ""
+    stage: type[Stage] = Stage
 
 
 SCENES: list[Scene] = []
 
 
-def reaches(*reached: str, gates: str = "") -> Callable[[Play], Play]:
+def reaches(*reached: str, gates: str = "", stage: type[Stage] = Stage) -> Callable[[Play], Play]:
     def enlist(play: Play) -> Play:
-        SCENES.append(Scene(play, reached, gates))
+        SCENES.append(Scene(play, reached, gates, stage))
         return play
 
     return enlist
@@ -537,7 +540,96 @@ async def a_deployment_hangs(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> A
     return answer
 
 
+# DaemonSets
+
+
+@reaches("node-not-selected", stage=DaemonStage)
+async def the_update_is_for_other_nodes(stage: DaemonStage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    await stage.start(rolling={"selector": {"matchLabels": {"nobody": "here"}}})
+    await stage.set_image("nginx:1.26")
+    await stage.seen()
+    answer = await ask_both(stage, monkeypatch)
+    assert answer.act is Act.INTENDED
+    return answer
+
+
+@reaches("max-surge", "successor", "probe", stage=DaemonStage)
+async def the_new_pod_of_a_node_does_not_come_up(stage: DaemonStage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    await stage.start(rolling={"maxSurge": 1, "maxUnavailable": 0})
+    await stage.edit_template({"metadata": {"annotations": {f"{KNOB}/never-ready": "true"}}})
+    await stage.world.sleep(90)
+    answer = await ask_both(stage, monkeypatch)
+    assert ends(answer) == {"probe"}
+    return answer
+
+
+@reaches("misplaced", stage=DaemonStage)
+async def a_taint_keeps_the_new_pod_away(stage: DaemonStage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    await stage.start(rolling={"maxSurge": 1, "maxUnavailable": 0})
+    node = (await stage.nodes())[0]
+    taint = {"key": "example.com/own", "effect": "NoSchedule"}
+    await stage.client.patch(NODES, node, {"spec": {"taints": [taint]}})
+    await stage.set_image("nginx:1.26")
+    await stage.reaches(updatedNumberScheduled=5, numberMisscheduled=1, numberAvailable=5)
+    answer = await ask_both(stage, monkeypatch)
+    assert answer.act is Act.SOMEBODY
+    return answer
+
+
+@reaches("failed-pod", stage=DaemonStage)
+async def a_node_refuses_pod_after_pod(stage: DaemonStage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """How often it has failed, only the manager remembers."""
+    await stage.start()
+    node = (await stage.nodes())[0]
+    failed = {"status": {"phase": "Failed", "reason": "OutOfpods", "message": "too many pods"}}
+    while True:
+        name = (await stage.by_node())[node]["metadata"]["name"]
+        await stage.world.patch(PODS, name, failed, subresource="status")
+        await stage.world.sleep(1)
+        answer = await ask_journal(stage, monkeypatch)
+        if "failed-pod" in codes(answer):
+            return answer
+        await stage.complete()
+
+
+@reaches("no-burst", stage=DaemonStage)
+async def nothing_may_be_written(stage: DaemonStage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    await stage.create(burstReplicas=0)
+    await stage.world.sleep(5)
+    answer = await ask_both(stage, monkeypatch)
+    assert answer.act is Act.SOMEBODY
+    return answer
+
+
+@reaches("burst", stage=DaemonStage)
+async def a_few_are_written_at_a_time(stage: DaemonStage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    await stage.start()
+    await stop_controllers(stage)
+    await stage.change({"burstReplicas": 1, "template": {"spec": {"nodeSelector": {"nobody": "here"}}}})
+    return await ask(stage)
+
+
+@reaches("selects-all", stage=DaemonStage)
+async def a_selector_for_every_pod(stage: DaemonStage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """Only one that was stored before anybody looked can be so (DS-34)."""
+    world = world_of(stage)
+    await world.stop_manager()
+    await drop_webhooks(stage)
+    await stage.create(selector={})
+    world.start_manager()
+    await stage.has_event("SelectingAll", "non-empty selector", type="Warning")
+    assert await stage.pods() == []
+    return await ask_journal(stage, monkeypatch)
+
+
 # Helpers
+
+
+async def drop_webhooks(stage: Stage) -> None:
+    """Until a manager starts, nobody looks at what is stored."""
+    for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS):
+        for found in (await stage.client.list(resource)).items:
+            await stage.client.patch(resource, found.metadata.name, {"webhooks": []})
 
 
 async def stop_controllers(stage: Stage) -> None:
@@ -590,7 +682,7 @@ def merged(first: Answer, second: Answer) -> Answer:
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.play.__name__)
 def test_a_cause_is_named(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(world: LocalWorld) -> None:
-        answer = await scene.play(Stage(world, gates=world.options.gates), monkeypatch)
+        answer = await scene.play(scene.stage(world, gates=world.options.gates), monkeypatch)
         if answer is not None:
             assert set(scene.codes) <= codes(answer), answer.waiting
             is_helped(answer)

@@ -1,4 +1,6 @@
-"""What a scenario stands on: a world, the pace of its time, and the words in which CloneSets are talked about.
+"""What a scenario stands on: a world, the pace of its time, and the words in which a workload is talked about.
+
+`Stage` speaks of CloneSets. The stage of another kind is derived from it: resource, manifest, when it is complete.
 
     @scenario("CS-70", "CS-102")
     async def half_the_pods_move(stage: Stage) -> None:
@@ -58,11 +60,13 @@ class Pace:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scenario:
-    play: Callable[[Stage], Awaitable[None]]
+    play: Callable[[Any], Awaitable[None]]
     rules: tuple[str, ...]
     gates: Mapping[str, bool]
     flags: Mapping[str, Any]
     is_smoke: bool
+    stage: type[Stage]
+    """The stage of its kind."""
 
     @property
     def name(self) -> str:
@@ -74,18 +78,26 @@ class Scenario:
 
 
 SCENARIOS: dict[str, Scenario] = {}
+"""Those of CloneSets; another kind has a list of its own."""
 
 
 def scenario(
-    *rules: str, gates: Mapping[str, bool] = ANY_GATES, smoke: bool = False, **flags: Any
-) -> Callable[[Callable[[Stage], Awaitable[None]]], Callable[[Stage], Awaitable[None]]]:
-    """Put a behaviour on the list. `flags` are options of the manager, by their names in `Options`."""
+    *rules: str,
+    gates: Mapping[str, bool] = ANY_GATES,
+    smoke: bool = False,
+    into: dict[str, Scenario] = SCENARIOS,
+    stage: type[Stage] | None = None,
+    **flags: Any,
+) -> Callable[[Callable[[Any], Awaitable[None]]], Callable[[Any], Awaitable[None]]]:
+    """Put a behaviour on the list of its kind. `flags` are options of the manager, by their names in `Options`."""
 
-    def enlist(play: Callable[[Stage], Awaitable[None]]) -> Callable[[Stage], Awaitable[None]]:
-        assert play.__name__ not in SCENARIOS, f"there are two scenarios {play.__name__}"
+    def enlist(play: Callable[[Any], Awaitable[None]]) -> Callable[[Any], Awaitable[None]]:
+        assert play.__name__ not in into, f"there are two scenarios {play.__name__}"
         assert inspect.getdoc(play), f"{play.__name__} does not say what it shows"
         assert rules, f"{play.__name__} names no rule"
-        SCENARIOS[play.__name__] = Scenario(play=play, rules=rules, gates=gates, flags=flags, is_smoke=smoke)
+        into[play.__name__] = Scenario(
+            play=play, rules=rules, gates=gates, flags=flags, is_smoke=smoke, stage=stage or Stage
+        )
         return play
 
     return enlist
@@ -93,6 +105,9 @@ def scenario(
 
 class Stage:
     """One scenario's place in a world."""
+
+    resource: Resource[Any] = CLONE_SETS
+    """The kind that it speaks of."""
 
     def __init__(
         self, world: World, *, gates: Mapping[str, bool], pace: Pace | None = None, claim_class: str = ""
@@ -184,7 +199,7 @@ class Stage:
 
     async def change(self, body: Mapping[str, Any], name: str = "web", *, version: str = BETA) -> None:
         """A JSON merge patch on the spec."""
-        await self.world.patch(clonesets(version), name, {"spec": body})
+        await self.world.patch(dataclasses.replace(self.resource, version=version), name, {"spec": body})
 
     async def scale(self, replicas: int, name: str = "web") -> None:
         await self.change({"replicas": replicas}, name)
@@ -197,8 +212,7 @@ class Stage:
         self, body: Mapping[str, Any], name: str = "web", *, with_spec: Mapping[str, Any] | None = None
     ) -> None:
         """A merge patch on the template, with lists of containers merged by name."""
-        cloneset = await self.world.cloneset(name)
-        template = cloneset["spec"]["template"]
+        template = (await self.subject(name))["spec"]["template"]
         wanted = copy.deepcopy(dict(body))
         changes = wanted.get("spec", {}).pop("containers", None)
         merged = merge.apply(template, wanted)
@@ -210,7 +224,7 @@ class Stage:
             else:
                 merged["spec"]["containers"].append(change)
         await self.world.patch(
-            CLONE_SETS,
+            self.resource,
             name,
             [
                 {"op": "replace", "path": "/spec/template", "value": merged},
@@ -261,12 +275,15 @@ class Stage:
 
     # Looking
 
+    async def subject(self, name: str = "web") -> Json:
+        return await self.world.get(self.resource, name)
+
     async def pods(self, name: str = "web") -> list[Json]:
-        """Pods of the CloneSet that are not on their way out, by name; by owner, so released ones are left out."""
+        """Pods of the workload that are not on their way out, by name; by owner, so released ones are left out."""
         found = []
         for pod in await self.world.pods():
             owners = pod["metadata"].get("ownerReferences", [])
-            if any(owner["kind"] == "CloneSet" and owner["name"] == name for owner in owners):
+            if any(owner["kind"] == self.resource.kind and owner["name"] == name for owner in owners):
                 found.append(pod)
         return found
 
@@ -284,11 +301,11 @@ class Stage:
         return sorted(found, key=lambda revision: int(revision["revision"]))
 
     async def status(self, name: str = "web") -> Json:
-        status: Json = (await self.world.cloneset(name)).get("status", {})
+        status: Json = (await self.subject(name)).get("status", {})
         return status
 
     async def condition(self, kind: str, name: str = "web") -> Json:
-        """A condition of the CloneSet; an AssertionError where it is not there."""
+        """A condition of the workload; an AssertionError where it is not there."""
         found: list[Json] = [item for item in (await self.status(name)).get("conditions", []) if item["type"] == kind]
         assert found, f"{name} has no condition {kind}"
         return found[0]
@@ -317,12 +334,12 @@ class Stage:
             await asyncio.sleep(self.pace.calm / 25)
 
     async def seen(self, name: str = "web") -> Json:
-        """The CloneSet, once its controller has taken note of the present spec."""
+        """The workload, once its controller has taken note of the present spec."""
 
         async def noticed() -> Json:
-            cloneset = await self.world.cloneset(name)
-            assert cloneset.get("status", {}).get("observedGeneration") == cloneset["metadata"]["generation"]
-            return cloneset
+            subject = await self.subject(name)
+            assert subject.get("status", {}).get("observedGeneration") == subject["metadata"]["generation"]
+            return subject
 
         found: Json = await self.until(noticed)
         return found
@@ -331,9 +348,9 @@ class Stage:
         """Wait until the status shows these figures; those that are not shown count as 0."""
 
         async def there() -> Json:
-            cloneset = await self.world.cloneset(name)
-            status: Json = cloneset.get("status", {})
-            assert status.get("observedGeneration") == cloneset["metadata"]["generation"], "not noticed yet"
+            subject = await self.subject(name)
+            status: Json = subject.get("status", {})
+            assert status.get("observedGeneration") == subject["metadata"]["generation"], "not noticed yet"
             shown = {key: status.get(key, 0) for key in counters}
             assert shown == counters, f"{name}: {status}"
             return status
@@ -346,7 +363,7 @@ class Stage:
         them."""
 
         async def is_complete() -> list[Json]:
-            cloneset = await self.world.cloneset(name)
+            cloneset = await self.subject(name)
             status, wanted = cloneset.get("status", {}), cloneset["spec"]["replicas"]
             assert status.get("observedGeneration") == cloneset["metadata"]["generation"], f"not noticed: {status}"
             for counter in ("replicas", "updatedReplicas", "updatedReadyReplicas", "updatedAvailableReplicas"):

@@ -7,7 +7,7 @@ pass, and has the manager make passes, late ones and ones that its death cuts of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
@@ -44,12 +44,14 @@ class Modelled(Generic[T]):
         *,
         gates: Mapping[str, bool] | None = None,
         mutate: Callable[[Resource[Any], Json], None] | None = None,
+        served: Collection[Resource[Any]] = (),
     ) -> None:
-        """`mutate`: what admission does to objects that the controller creates."""
+        """`mutate`: what admission does to objects that the controller creates. `served`: kinds that the cluster has
+        of those that the controller can do without."""
         self.gates = dict(gates or {})
         self.resource: Resource[T] = spec.subject
         self.world = World(START)
-        self.loop = Loop(self.world, [spec], gates=self.gates)
+        self.loop = Loop(self.world, [spec], gates=self.gates, served=served)
         self.kubelets = Kubelets(self.world, works=_works)
         self.world.add(NODES, _NODES)
         metadata = {**document["metadata"], "uid": UID, "generation": 1}

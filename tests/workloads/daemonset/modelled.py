@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSet
+from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.meta import Key
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.nodes import NODES, Node
@@ -40,8 +42,8 @@ class ModelledDaemonSet(Modelled[DaemonSet]):
     """On three nodes, node-0 to node-2."""
 
     def __init__(self, given: Json, *, gates: Mapping[str, bool] | None = None) -> None:
-        [spec] = controllers(Options())
-        super().__init__(spec, given, gates=gates)
+        [spec] = controllers(dataclasses.replace(Options(), gates={**Options().gates, **(gates or {})}))
+        super().__init__(spec, given, gates=gates, served=(IMAGE_PULL_JOBS,))
 
     @property
     def daemon_set(self) -> DaemonSet:
