@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -141,6 +142,30 @@ def test_two_clusters_do_not_get_in_each_others_way(home: dict[str, str], tmp_pa
     finally:
         kruise(other, "down")
     assert "127.0.0.1" not in config.read_text()
+
+
+def test_of_two_that_start_at_once_the_second_leaves_the_first_alone(home: dict[str, str], tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "kruise.cli.main", "up", "--detach", "--port=0", "--nodes=0", "--bare"]
+    both = [subprocess.Popen(command, env=home, stdout=-1, stderr=-1, text=True) for _ in range(2)]
+    answers = [process.communicate(timeout=60) for process in both]
+    assert sorted(process.returncode for process in both) == [0, 1], answers
+    [(up, _)] = [answer for process, answer in zip(both, answers, strict=True) if process.returncode == 0]
+    [(_, refused)] = [answer for process, answer in zip(both, answers, strict=True) if process.returncode == 1]
+    assert re.match(r"Error: a local cluster is (starting|running already)", refused)
+
+    about = json.loads(kruise(home, "status", "-o", "json").stdout)
+    assert up.startswith(f"local Kubernetes is up at {about['url']} (pid {about['pid']})\n")
+    assert load(tmp_path / ".kube" / "config").server == about["url"]
+    assert kruise(home, "down").stdout == "local Kubernetes is down\n"
+
+
+def test_one_that_is_starting_is_not_disturbed(home: dict[str, str]) -> None:
+    starting = "Error: a local cluster is starting or ending right now: kruise status tells when it is up\n"
+    with State(Path(home["KRUISE_STATE"])).held():
+        for command in (["up", "--port=0"], ["up", "--detach", "--port=0"], ["down"]):
+            refused = kruise(home, *command)
+            assert (refused.returncode, refused.stderr) == (1, starting)
+    assert kruise(home, "down").stdout == "no local cluster is running\n"
 
 
 def test_a_kubeconfig_that_cannot_be_changed_is_left_alone(home: dict[str, str], tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kruise.local.state import Running, State, StateError, directory, process_start
+from kruise.local.state import Running, State, StateError, StateInUseError, directory, process_start
 from kruise.machinery.client.kubeconfig import users_files
 from kruise.machinery.codec import evolve
 from kruise.manager import gates
@@ -49,16 +49,6 @@ def up(nodes: int, zones: str, port: int, detach: bool, feature_gates: str, bare
     It becomes the current context of your kubeconfig (the first of KUBECONFIG, else ~/.kube/config). kruise down takes
     it out again.
     """
-    state = State(directory())
-    try:
-        state.prepare()
-    except StateError as error:
-        raise click.ClickException(str(error)) from error
-    found = state.running()
-    if found is not None:
-        raise click.ClickException(
-            f"a local cluster is running already at {found.url} (pid {found.pid}): kruise down ends it"
-        )
     names = tuple(part.strip() for part in zones.split(",") if part.strip())
     if not names:
         raise click.ClickException("--zones needs at least one name, for example --zones a,b,c")
@@ -66,18 +56,31 @@ def up(nodes: int, zones: str, port: int, detach: bool, feature_gates: str, bare
         gates.parse(feature_gates)
     except gates.FeatureGateError as error:
         raise click.ClickException(str(error)) from error
-    if detach:
-        flags = ["--nodes", str(nodes), "--zones", zones, "--port", str(port), "--feature-gates", feature_gates]
-        flags += [flag for flag, is_on in (("--bare", bare), ("--no-merge", no_merge)) if is_on]
-        _detached(state, flags)
-        return
-    _forget(state)  # one that died left its context behind
+    state = State(directory())
     try:
-        asyncio.run(_serve(state, nodes, names, port, None if bare else feature_gates, merge=not no_merge))
+        if detach:
+            flags = ["--nodes", str(nodes), "--zones", zones, "--port", str(port), "--feature-gates", feature_gates]
+            flags += [flag for flag, is_on in (("--bare", bare), ("--no-merge", no_merge)) if is_on]
+            _detached(state, flags)
+        else:
+            with state.held():
+                _run(state, nodes, names, port, None if bare else feature_gates, merge=not no_merge)
     except (StateError, OSError) as error:
         raise click.ClickException(_explained(error, port)) from error
+
+
+def _run(
+    state: State, nodes: int, zones: tuple[str, ...], port: int, feature_gates: str | None, *, merge: bool
+) -> None:
+    if state.running() is not None:
+        raise state.in_use()
+    _forget(state)  # one that died left its context behind
+    try:
+        asyncio.run(_serve(state, nodes, zones, port, feature_gates, merge=merge))
     finally:
-        _forget(state)
+        record = state.recorded()
+        if record is None or record.pid == os.getpid():
+            _forget(state)
 
 
 async def _serve(
@@ -206,16 +209,22 @@ def kubectl_trouble() -> str:
 
 
 def _detached(state: State, flags: list[str]) -> None:
+    state.prepare()
+    if state.running() is not None:
+        raise state.in_use()
     command = [sys.executable, "-m", "kruise.cli.main", "up", *flags]
     with state.log.open("ab") as log:
         start = log.tell()
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     deadline = time.monotonic() + _READY_SECONDS
-    while (found := state.running()) is None:
+    while (found := state.running()) is None or found.pid != process.pid:
         if process.poll() is not None:
-            *_, last = _said(state, start).splitlines() or [""]
-            if last.startswith("Error: "):
-                raise click.ClickException(last.removeprefix("Error: "))
+            said = _said(state, start).splitlines()
+            # One that started a moment before writes into the same log: the last line may be of its own.
+            for line in reversed(said):
+                if line.startswith("Error: "):
+                    raise click.ClickException(line.removeprefix("Error: "))
+            last = said[-1] if said else ""
             raise click.ClickException(f"{last or f'it ended with code {process.returncode}'}; see {state.log}")
         if time.monotonic() > deadline:
             process.terminate()
@@ -245,7 +254,14 @@ def down() -> None:
     """End the local cluster."""
     state = State(directory())
     was_running = state.stop()
-    _forget(state)
+    try:
+        with state.held():
+            _forget(state)
+    except StateInUseError as error:
+        if not was_running:  # else the next one is starting already, and what is there is its own
+            raise click.ClickException(str(error)) from error
+    except StateError as error:
+        raise click.ClickException(str(error)) from error
     click.echo("local Kubernetes is down" if was_running else "no local cluster is running")
 
 

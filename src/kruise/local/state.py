@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from kruise.machinery.codec import DecodeError, Struct, decode, encode
@@ -15,6 +17,10 @@ _POLL_SECONDS = 0.05
 
 class StateError(RuntimeError):
     """The state directory cannot be used; the text says why and what to do."""
+
+
+class StateInUseError(StateError):
+    """Another process starts, runs or ends a cluster here."""
 
 
 class Running(Struct):
@@ -47,6 +53,7 @@ class State:
         self.kubeconfig = path / "kubeconfig"
         self.log = path / "cluster.log"
         self._record = path / "cluster.json"
+        self._lock = path / "lock"
 
     def prepare(self) -> None:
         try:
@@ -55,6 +62,31 @@ class State:
             raise StateError(
                 f"{self.path} cannot be made: {error.strerror}. Set KRUISE_STATE to another place."
             ) from error
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Whoever changes the traces holds them: a cluster from before its start until its end. The kernel lets go of
+        them when the process ends, in whatever way. Raises `StateInUseError` where somebody else holds them."""
+        self.prepare()
+        with contextlib.ExitStack() as ends:
+            try:
+                lock = ends.enter_context(self._lock.open("a"))
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise self.in_use() from None
+            except OSError as error:
+                raise StateError(
+                    f"{self._lock} cannot be locked: {error.strerror}. Set KRUISE_STATE to another place."
+                ) from error
+            yield
+
+    def in_use(self) -> StateInUseError:
+        found = self.running()
+        if found is None:
+            return StateInUseError("a local cluster is starting or ending right now: kruise status tells when it is up")
+        return StateInUseError(
+            f"a local cluster is running already at {found.url} (pid {found.pid}): kruise down ends it"
+        )
 
     def write(self, running: Running, kubeconfig: str) -> None:
         """Leave the traces. Nothing half-written stays behind when the disk is full."""
