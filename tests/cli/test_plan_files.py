@@ -111,6 +111,23 @@ def test_a_name_picks_one(kruise: Kruise, tmp_path: Path) -> None:
     )
 
 
+def test_a_name_that_several_have_is_picked_by_its_namespace(kruise: Kruise, tmp_path: Path) -> None:
+    def web(namespace: str, replicas: int) -> Json:
+        found = cloneset("web", replicas)
+        return {**found, "metadata": {**found["metadata"], "namespace": namespace}}
+
+    file = file_of(tmp_path / "x.yaml", web("kube-public", 4), web("kube-system", 5))
+    for namespace, replicas in (("kube-public", 4), ("kube-system", 5)):
+        data = json.loads(kruise("plan", "clone/web", "-f", file, "-n", namespace, "-o", "json").out)
+        assert (data["object"]["namespace"], data["replicas"]) == (namespace, replicas)
+    told = f"in namespace kube-public ({file}), in namespace kube-system ({file})"
+    refusal = f"cloneset.apps.kruise.io/web is 2 times in {file}: {told}. Pick one by its namespace with -n"
+    assert kruise.refused("plan", "clone/web", "-f", file, code=2) == refusal
+    assert kruise.refused("plan", "clone/web", "-f", file, "-n", "default", code=2) == refusal
+    alone = file_of(tmp_path / "y.yaml", web("kube-public", 4), cloneset("other"))
+    assert json.loads(kruise("plan", "clone/web", "-f", alone, "-o", "json").out)["replicas"] == 4
+
+
 def test_flags_change_every_one_of_them(kruise: Kruise, tmp_path: Path) -> None:
     file = file_of(tmp_path / "x.yaml", cloneset("a"), cloneset("b"))
     data = json.loads(kruise("plan", "-f", file, "--replicas=4", "-o", "json").out)

@@ -8,7 +8,7 @@ from kruise.cli.flags import Where
 from kruise.cli.session import Session
 from kruise.faces.face import Face
 from kruise.kinds import face_of, faces
-from kruise.machinery.documents import Json, name_of
+from kruise.machinery.documents import Json, name_of, namespace_of
 from kruise.machinery.wording import listed
 from kruise.verbs import targets
 from kruise.verbs.errors import UsageError
@@ -55,17 +55,29 @@ def plannable() -> str:
 
 
 def _picked(session: Session, found: list[tuple[str, Json]], named: tuple[Target, ...], where: Where) -> Chosen:
-    known = {
-        (one.kind.resource.group_resource, one.name): (one, document)
-        for one, document in (
-            (session.target_of(origin, document), document) for origin, document in found if _face(document) is not None
-        )
-    }
-    missing = [one for one in named if (one.kind.resource.group_resource, one.name) not in known]
-    if missing:
-        held = listed([_named(document) for _, document in found], _OBJECTS_SHOWN) or "no object"
-        raise UsageError(f"{missing[0]} is not in {where.files_text}, which holds {held}")
-    return Chosen(planned=tuple(known[one.kind.resource.group_resource, one.name] for one in named))
+    planned = []
+    for one in named:
+        same = [
+            (origin, document)
+            for origin, document in found
+            if name_of(document) == one.name and (face := _face(document)) and face.resource == one.kind.resource
+        ]
+        if not same:
+            held = listed([_named(document) for _, document in found], _OBJECTS_SHOWN) or "no object"
+            raise UsageError(f"{one} is not in {where.files_text}, which holds {held}")
+        origin, document = same[0] if len(same) == 1 else _by_namespace(session, one, same, where)
+        planned.append((session.target_of(origin, document), document))
+    return Chosen(planned=tuple(planned))
+
+
+def _by_namespace(session: Session, target: Target, same: list[tuple[str, Json]], where: Where) -> tuple[str, Json]:
+    """Of several with one name: nothing is guessed."""
+    places = [namespace_of(document) or session.namespace for _, document in same]
+    meant = [one for one, place in zip(same, places, strict=True) if session.is_chosen and place == session.namespace]
+    if len(meant) == 1:
+        return meant[0]
+    told = listed([f"in namespace {place} ({origin})" for place, (origin, _) in zip(places, same, strict=True)])
+    raise UsageError(f"{target} is {len(same)} times in {where.files_text}: {told}. Pick one by its namespace with -n")
 
 
 def _can_be_planned(origin: str, document: Json) -> bool:

@@ -69,7 +69,8 @@ class Session:
         self.client = client
         self.namespace = namespace
         self.clock = clock or RealClock()
-        self._is_chosen = is_chosen
+        self.is_chosen = is_chosen
+        """The namespace was named on the command line."""
 
     # Reading
 
@@ -178,7 +179,7 @@ class Session:
 
     def target_of(self, origin: str, document: Json) -> Target:
         """The object that a manifest is about."""
-        chosen = self.namespace if self._is_chosen else ""
+        chosen = self.namespace if self.is_chosen else ""
         return targets.from_manifest(document, namespace=chosen, origin=origin)
 
     def _from_files(self, where: Where) -> Iterator[tuple[Target, Json]]:
