@@ -81,6 +81,26 @@ class Recorded:
         return list(dict.fromkeys(one.progress.message for one in self.seen))
 
 
+class Mute:
+    """A transport that never answers what is asked to tell why a rollout stands still."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.unanswered = 0
+
+    async def send(self, request: Request) -> Response:
+        if request.resource.plural in ("leases", "services"):
+            self.unanswered += 1
+            await asyncio.sleep(3600)
+        return await self._inner.send(request)
+
+    def stream(self, request: Request) -> contextlib.AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        return self._inner.stream(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
 class Broken:
     """A transport whose watches end in the ways that watches end."""
 
@@ -179,13 +199,24 @@ def test_a_deleted_object_ends_it() -> None:
     on_web(scenario, paused=True)
 
 
-def test_time_may_be_over() -> None:
+@pytest.mark.parametrize("timeout", [3, 7, 30])
+@pytest.mark.parametrize("is_mute", [False, True])
+def test_time_may_be_over(timeout: int, is_mute: bool) -> None:
+    """Then it ends, with the reason as far as it is known, whether the API server answers or not."""
+
     async def scenario(world: LocalWorld, session: Session) -> None:
+        transport = Mute(world.client.transport)
+        document = await update(session)
         began = world.clock.monotonic()
-        with pytest.raises(NotFinishedError, match="timed out after 7 s: Waiting for partitioned roll out") as caught:
-            await follow(session, WEB, await update(session), Recorded(), timeout=7)
-        assert world.clock.monotonic() - began == pytest.approx(7, abs=0.5)
+        text = f"timed out after {timeout} s: Waiting for partitioned roll out"
+        with pytest.raises(NotFinishedError, match=text) as caught:
+            asked = session_of(world, transport) if is_mute else session
+            await follow(asked, WEB, document, Recorded(), timeout=timeout)
+        assert world.clock.monotonic() - began == pytest.approx(timeout, abs=0.01)
         assert caught.value.exit_code == 3
+        assert str(caught.value).endswith("; see: kruise why cloneset/web")
+        assert ("[paused]" in str(caught.value)) is not is_mute
+        assert bool(transport.unanswered) is is_mute
 
     on_web(scenario, paused=True)
 

@@ -140,13 +140,14 @@ class Follower:
             view = overview(self._kind, document, self._pods.list(self._namespace), self._known_revisions(document))
         return Seen(document, self._kind.progress(document), view)
 
-    async def with_pods_of_now(self, seen: Seen) -> Seen:
+    async def with_pods_of_now(self, seen: Seen, patience: float) -> Seen:
         """The last look: its pods must not be older than what the object says of them, as those of a watch may be."""
         if self._pods is None:
             return seen
         try:
-            pods = (await self._session.client.list(PODS, self._namespace, labels=self._labels)).items
-        except ClientError:
+            async with asyncio.timeout(patience):
+                pods = (await self._session.client.list(PODS, self._namespace, labels=self._labels)).items
+        except (ClientError, TimeoutError):
             return seen
         view = overview(self._kind, seen.document, pods, self._known_revisions(seen.document))
         return dataclasses.replace(seen, view=view)
@@ -193,8 +194,8 @@ async def follow(
     `watch` is off and it is not done. `check` may refuse what it sees; `told` puts it in other words.
     """
     last = ""
-    standstill = Standstill(session, target)
     deadline = session.clock.monotonic() + timeout if timeout else None
+    standstill = Standstill(session, target, deadline)
     try:
         async with following(session, target, document, with_pods=reporter.needs_pods) as follower:
             began = session.clock.monotonic()
@@ -208,7 +209,7 @@ async def follow(
                         seen = dataclasses.replace(seen, progress=told(seen.progress))
                     last = seen.progress.message
                     if seen.progress.is_over:
-                        seen = await follower.with_pods_of_now(seen)
+                        seen = await follower.with_pods_of_now(seen, _patience(session, deadline, _ANSWER_SECONDS))
                     reporter.show(seen)
                     if seen.progress.phase is Phase.FAILED:
                         raise VerbError(f"{last}; see: {standstill.command}")
@@ -216,10 +217,10 @@ async def follow(
                         return
                     if not watch:
                         raise NotFinishedError(f"{target} is not finished: {await standstill.ask()}")
-                    if (waits := await standstill.look(seen.progress)) is not None:
+                    if (waits := standstill.look(seen.progress, follower.changed.set)) is not None:
                         reporter.waits_for(waits)
                 if deadline is not None and session.clock.monotonic() >= deadline:
-                    why = f"; {await standstill.ask()}" if last else ""
+                    why = f"; {standstill.answer}" if last else ""
                     raise NotFinishedError(
                         f"timed out after {timeout:g} s: {last or follower.trouble or 'no answer'}{why}"
                     )
@@ -230,17 +231,25 @@ async def follow(
                 await _next(follower, deadline, session)
                 reporter.tick()
     finally:
+        standstill.close()
         reporter.close()
 
 
 class Standstill:
-    """What a rollout waits for, asked for when nothing has changed for a while."""
+    """What a rollout waits for, asked for when nothing has changed for a while, and before time is over.
 
-    def __init__(self, session: Session, target: Target) -> None:
+    Whoever follows never waits for the answer: it is looked for aside, and the last one serves.
+    """
+
+    def __init__(self, session: Session, target: Target, deadline: float | None) -> None:
         self._session = session
         self._target = target
+        self._deadline = deadline
         self._progress: Progress | None = None
+        self._since = 0.0
         self._next_look = 0.0
+        self._asking: asyncio.Task[str] | None = None
+        self._answer = ""
         self._told = ""
 
     @property
@@ -250,20 +259,40 @@ class Standstill:
         flags = f" -n {namespace}" if namespace not in ("", "default") else ""
         return f"kruise why {self._target.kind.singular}/{self._target.name}{flags}"
 
-    async def look(self, progress: Progress) -> str | None:
-        """The line to show; None where it stays as it is."""
-        text = ""
+    @property
+    def answer(self) -> str:
+        """The last one, or at least where to find it."""
+        return self._answer or self._see
+
+    @property
+    def _see(self) -> str:
+        return f"see: {self.command}"
+
+    def look(self, progress: Progress, wake: Callable[[], None]) -> str | None:
+        """The line to show; None where it stays as it is. `wake` is called when there is an answer."""
+        now = self._session.clock.monotonic()
         if progress != self._progress:
-            self._progress = progress
-        elif self._session.clock.monotonic() < self._next_look:
-            return None
-        else:
-            text = await self.ask()
-        self._next_look = self._session.clock.monotonic() + STANDSTILL_SECONDS
+            self.close()
+            self._progress, self._since, self._answer = progress, now, ""
+            self._next_look = now + STANDSTILL_SECONDS
+            if self._deadline is not None:
+                self._next_look = min(self._next_look, self._deadline - _ANSWER_SECONDS)
+        elif self._asking is not None and self._asking.done():
+            self._answer, self._asking = self._asking.result(), None
+            self._next_look = now + STANDSTILL_SECONDS
+        if self._asking is None and now >= self._next_look:
+            self._asking = asyncio.create_task(self.ask())
+            self._asking.add_done_callback(lambda _: wake())
+        text = self._answer if now - self._since >= STANDSTILL_SECONDS else ""
         if text == self._told:
             return None
         self._told = text
         return text
+
+    def close(self) -> None:
+        if self._asking is not None:
+            self._asking.cancel()
+            self._asking = None
 
     async def ask(self) -> str:
         """Why it does not move, in one line, and how to see more. Whatever cannot be read is left for that command."""
@@ -271,23 +300,26 @@ class Standstill:
         from kruise.reasons.summary import line_of
 
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
+            async with asyncio.timeout(_patience(self._session, self._deadline, _ANSWER_SECONDS)):
                 document = await self._session.get(self._target)
                 line = line_of(await explain(self._session, self._target, document, Asking()))
         except (VerbError, ClientError, TimeoutError):
             line = ""
-        return f"{line}; see: {self.command}" if line else f"see: {self.command}"
+        return f"{line}; {self._see}" if line else self._see
 
 
 async def _next(follower: Follower, deadline: float | None, session: Session) -> None:
     """Wait for a change, for a second at most: ages on the screen grow, and the deadline must be kept."""
-    patience = 1.0 if deadline is None else max(min(1.0, deadline - session.clock.monotonic()), 0.0)
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(_patience(session, deadline, 1.0)):
             await follower.changed.wait()
             follower.changed.clear()
     except TimeoutError:
         return
+
+
+def _patience(session: Session, deadline: float | None, most: float) -> float:
+    return most if deadline is None else max(min(most, deadline - session.clock.monotonic()), 0.0)
 
 
 def must_be_revision(kind: Face, wanted: int, revisions: list[Revision]) -> Callable[[Json], None]:
