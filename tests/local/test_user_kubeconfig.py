@@ -192,6 +192,25 @@ def test_a_lock_that_stays_is_named(config: Path, monkeypatch: pytest.MonkeyPatc
     assert config.read_text() == THEIRS
 
 
+@pytest.mark.parametrize("locked", ["link", "config"])
+def test_a_link_is_locked_as_kubectl_does_it(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, locked: str
+) -> None:
+    """Under the name that it was given; and under that of the file itself, for whoever was given that."""
+    monkeypatch.setattr(user_kubeconfig, "_LOCK_SECONDS", 0.0)
+    link = tmp_path / "links" / "link"
+    link.parent.mkdir()
+    link.symlink_to(config)
+    lock = {"link": link, "config": config}[locked].with_name(f"{locked}.lock")
+    lock.touch()
+    with pytest.raises(UserKubeconfigError, match=rf"{locked}\.lock is there"):
+        merge(OURS, STATE, [link])
+    assert config.read_text() == THEIRS
+    lock.unlink()
+    merge(OURS, STATE, [link])
+    assert not list(tmp_path.rglob("*.lock"))
+
+
 def test_a_full_disk_leaves_the_file_as_it_was(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(number: int) -> None:
         raise OSError(28, "No space left on device")

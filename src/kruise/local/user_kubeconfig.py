@@ -198,13 +198,16 @@ def _read(file: Path) -> MappingNode:
 
 
 def _edit(file: Path, edit: Callable[[MappingNode], None]) -> None:
-    file = file.resolve()  # a link stays one
+    target = file.resolve()  # a link stays one
     try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with _locked(file):
-            tree = _read(file)
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.ExitStack() as locks:
+            # kubectl locks the path that it is given. Others may be given what the link leads to.
+            for path in dict.fromkeys((file, target)):
+                locks.enter_context(_locked(path))
+            tree = _read(target)
             edit(tree)
-            _write(file, yaml.serialize(tree, Dumper=yaml.SafeDumper, allow_unicode=True, width=10**9))
+            _write(target, yaml.serialize(tree, Dumper=yaml.SafeDumper, allow_unicode=True, width=10**9))
     except OSError as error:
         raise UserKubeconfigError(f"{file} cannot be written: {error.strerror}") from error
 
