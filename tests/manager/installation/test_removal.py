@@ -25,7 +25,8 @@ from kruise.kinds import features
 from kruise.local.cluster import ClusterOptions, LocalCluster
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ApiError, NotFoundError
-from kruise.machinery.client.requests import PatchType
+from kruise.machinery.client.requests import PatchType, Request, Verb
+from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.manager.installation.installer import InstallationError
 from kruise.manager.installation.manifests import manifests
@@ -198,6 +199,40 @@ def test_what_others_hold_is_named_and_a_second_run_goes_on() -> None:
         assert await scene.client.get(SECRETS, "kruise-webhook-certs", "kruise-system")
         await scene.client.patch(CLONE_SETS, "web", {"metadata": {"finalizers": None}}, "default")
         await scene.uninstall()
+        await scene.nothing_is_left()
+
+    on_a_cluster(story)
+
+
+class _Meanwhile:
+    """The transport of a client beside whose first deletion somebody makes a CloneSet."""
+
+    def __init__(self, other: Client) -> None:
+        self._other = other
+        self._is_made = False
+
+    async def send(self, request: Request) -> Response:
+        if request.verb is Verb.DELETE and not self._is_made:
+            self._is_made = True
+            await self._other.create(CLONE_SETS, clone_set(), "default")
+        return await self._other.transport.send(request)
+
+    def stream(self, request: Request) -> contextlib.AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        return self._other.transport.stream(request)
+
+    async def close(self) -> None: ...
+
+
+def test_nothing_goes_without_consent_that_was_made_after_the_check() -> None:
+    """It is made when the first thing has gone: the check is over, its definition still there."""
+
+    async def story(scene: Scene) -> None:
+        client = Client(_Meanwhile(scene.client), clock=scene.cluster.clock)
+        remover = Remover(client, clock=scene.cluster.clock, report=scene.said.append)
+        with pytest.raises(InstallationError, match=rf"has made {NAME} since this began: default/web\. .*with-resources"):
+            await remover.uninstall(manifests(features()))
+        assert (await scene.client.get(CLONE_SETS, "web", "default")).metadata.deletion_timestamp is None
+        await scene.uninstall(with_resources=True)
         await scene.nothing_is_left()
 
     on_a_cluster(story)

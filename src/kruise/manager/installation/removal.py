@@ -43,7 +43,7 @@ class Remover:
 
     async def uninstall(self, manifests: Sequence[Manifest], *, with_resources: bool = False) -> int:
         """Remove what was installed; the number of objects. Refuses while custom resources exist, unless told
-        otherwise; then nothing was changed."""
+        otherwise; then nothing was changed. Stops where some are made meanwhile."""
         used = await self._in_use(manifests)
         if used and not with_resources:
             raise InstallationError(
@@ -58,7 +58,8 @@ class Remover:
         removed = 0
         for manifest in webhooks:
             removed += await self._delete(manifest)
-        removed += await self._delete_definitions([manifest["metadata"]["name"] for manifest in definitions])
+        names = [manifest["metadata"]["name"] for manifest in definitions]
+        removed += await self._delete_definitions(names, with_resources=with_resources)
         for manifest in others:
             removed += await self._delete(manifest)
         return removed
@@ -114,8 +115,9 @@ class Remover:
 
     # Definitions and their objects
 
-    async def _delete_definitions(self, names: Sequence[str]) -> int:
-        """Delete definitions once they have no objects any more, and wait until they are gone."""
+    async def _delete_definitions(self, names: Sequence[str], *, with_resources: bool) -> int:
+        """Delete definitions once they have no objects any more, and wait until they are gone. Nobody deletes objects
+        without consent, however late they came."""
         left: dict[str, CustomResourceDefinition] = {}
         for name in names:
             if (definition := await self._definition(name)) is not None:
@@ -132,7 +134,11 @@ class Remover:
                     self._report(f"{CUSTOM_RESOURCE_DEFINITIONS}/{name} deleted")
                     continue
                 left[name] = live
-                if not await self._delete_objects(live, release=waited >= _MANAGER_SECONDS):
+                found = await self._objects(live)
+                if found and not with_resources:
+                    raise InstallationError(_made_meanwhile(name, found))
+                await self._delete_objects(live, found, release=waited >= _MANAGER_SECONDS)
+                if not found:
                     await self._client.delete(CUSTOM_RESOURCE_DEFINITIONS, name, propagation="Background")
             if left and waited >= self._timeout:
                 raise InstallationError(await self._still_there(left))
@@ -157,14 +163,13 @@ class Remover:
         except NotFoundError:
             return ()  # not served yet, or not any more
 
-    async def _delete_objects(self, definition: CustomResourceDefinition, *, release: bool) -> int:
-        """Delete all objects; how many were still there.
-
-        In the foreground: an object goes after its pods. Would it go first, and its definition right after it, then the
+    async def _delete_objects(
+        self, definition: CustomResourceDefinition, found: Sequence[PartialObject], *, release: bool
+    ) -> None:
+        """In the foreground: an object goes after its pods. Would it go first, and its definition right after it, then the
         garbage collector might never learn whose pods they were, and leave them.
         """
         resource = resource_of(definition, _readable(definition))
-        found = await self._objects(definition)
         for item in found:
             about = item.metadata
             ours = [name for name in about.finalizers if _is_ours(name, definition)]
@@ -182,7 +187,6 @@ class Remover:
                     self._report(f"{resource}/{about.name} in namespace {about.namespace}: released, no manager did")
             except (NotFoundError, ConflictError, InvalidError):
                 continue  # it changed meanwhile, and is looked at again
-        return len(found)
 
     async def _still_there(self, left: Mapping[str, CustomResourceDefinition]) -> str:
         told = []
@@ -213,6 +217,14 @@ class Remover:
             return 0
         self._report(f"{resource}/{name} deleted")
         return 1
+
+
+def _made_meanwhile(name: str, found: Sequence[PartialObject]) -> str:
+    return (
+        f"somebody has made {name} since this began: {listed([str(key_of(item)) for item in found])}. They are left as "
+        "they are, and so are the definitions that are still there; the webhooks are gone. Run this again when they are "
+        "deleted, or with --with-resources; kruise install brings everything back"
+    )
 
 
 def _readable(definition: CustomResourceDefinition) -> str:
