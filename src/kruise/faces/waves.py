@@ -4,37 +4,39 @@ A pod moves when its revision changes while it lives on, when its deletion begin
 the next wave if a pod that moved in the present one has become available since. So a wave does not depend on small
 differences between pods, as long as they are shorter than a pod's update takes.
 
-A pod that takes the place of another one belongs to the wave of the one that went. A time in which pods only come to
-stand in for others that go later (a surge) is no wave of its own.
+A pod that takes the place of another one belongs to the wave of the one that went. With a surge, pods come first and
+stand in for others that go later. So moves are counted in periods: a period ends when a pod that moved in it becomes
+available. A period in which only surge pods come is no wave; every other period is one.
 """
 
 from __future__ import annotations
 
 
-class WaveCount:
-    """Counts times that a wave divides. Those with moves of their own are the waves, and numbered by whoever knows."""
+class PeriodCount:
+    """Counts the periods of a rollout. Which of them are waves, and their numbers, only the caller can tell: surge pods
+    are known by who goes later."""
 
     def __init__(self) -> None:
-        self.times = 0
+        self.count = 0
         self._members: set[str] = set()
         self._is_over = True
 
     def begins(self) -> bool:
-        """Somebody moves. Whether that opens the next time."""
+        """A pod moves. Whether that opens the next period."""
         if not self._is_over:
             return False
-        self.times += 1
+        self.count += 1
         self._members.clear()
         self._is_over = False
         return True
 
-    def joins(self, who: str) -> None:
-        """It was one that will serve. Whoever only goes never will."""
-        self._members.add(who)
+    def joins(self, pod: str) -> None:
+        """The pod moves in this period and will be available after it: one that is deleted does not join."""
+        self._members.add(pod)
 
-    def serves(self, who: str) -> bool:
-        """A pod has become available. Whether that ends the present time: the next move opens another."""
-        if self._is_over or who not in self._members:
+    def serves(self, pod: str) -> bool:
+        """A pod has become available. Whether that ends the present period: the next move opens another."""
+        if self._is_over or pod not in self._members:
             return False
         self._is_over = True
         return True

@@ -8,7 +8,7 @@ in order, knows nothing of plans, and counts:
 * A pod *comes* when it is created. It is the successor of the pod that went first and has none yet. One above the
   wanted number of pods is there for a pod that goes later (surge). Any other is *created* for its own sake.
 
-Moves are counted in waves, see `kruise.faces.waves`.
+Moves are counted in periods, see `kruise.faces.waves`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from kruise.api.native.pod import Pod, is_active
 from kruise.faces.forecast import ForecastFacts
-from kruise.faces.waves import WaveCount
+from kruise.faces.waves import PeriodCount
 from kruise.foresight.forecast import How, Move
 from kruise.inplace import keys
 from kruise.machinery.revision_names import short_hash
@@ -51,7 +51,7 @@ class _Happening:
     """Where it goes; of one that came or went, what it has."""
     before: str
     reason: str
-    wave: int
+    period: int
     was_available: bool
     partner: str = ""
     """The uid of the successor of one that went."""
@@ -64,7 +64,7 @@ class Moved:
 
     move: Move
     uid: str
-    wave: int
+    period: int
     before: str
     """The revision that it had, as its label has it."""
     reason: str
@@ -84,11 +84,11 @@ class Watcher:
         self._happenings: list[_Happening] = []
         self._vacancies: deque[_Happening] = deque()
         self._extras: deque[_Happening] = deque()
-        self._waves = WaveCount()
+        self._periods = PeriodCount()
         self._places: list[int] = []
-        """For each wave, where in the counts it begins."""
+        """For each period, where in the counts it begins."""
         self._over_at = 0
-        """The place in the counts at which a pod of the present wave has become available."""
+        """The place in the counts at which a pod of the present period has become available."""
         self._there = 0
         self._available = 0
         self._counts = [0]
@@ -168,7 +168,7 @@ class Watcher:
         self.last_change = self._seconds(now)
         if serves:
             found.ups.append(self.last_change)
-            if self._waves.serves(uid):
+            if self._periods.serves(uid):
                 self._over_at = len(self._counts) - 1
         else:
             found.fell = len(self._counts) - 1
@@ -177,13 +177,13 @@ class Watcher:
         self, how: How, found: _Seen, now: datetime, reason: str, *, before: str = "", was_available: bool | None = None
     ) -> None:
         self.last_change = at = self._seconds(now)
-        if self._waves.begins():
-            # A pod may have ceased to serve just before it moved: that belongs to this wave, not to the one before.
+        if self._periods.begins():
+            # A pod may have ceased to serve just before it moved: that belongs to this period, not to the one before.
             lately = not found.is_available and found.fell > self._over_at
             self._places.append(found.fell if lately else max(len(self._counts) - 1, 0))
         uid = found.pod.metadata.uid
         if how is not How.DELETE:
-            self._waves.joins(uid)
+            self._periods.joins(uid)
         happening = _Happening(
             how=how,
             at=at,
@@ -192,7 +192,7 @@ class Watcher:
             revision=_revision(found.pod),
             before=before or _revision(found.pod),
             reason=reason,
-            wave=self._waves.times,
+            period=self._periods.count,
             was_available=found.is_available if was_available is None else was_available,
         )
         self._happenings.append(happening)
@@ -244,7 +244,7 @@ class Watcher:
             revision="" if how is How.DELETE else revision,
             until_available=None if how is How.DELETE else self._until(served_by, item.at),
         )
-        return Moved(move=move, uid=item.uid, wave=item.wave, before=item.before, reason=item.reason)
+        return Moved(move=move, uid=item.uid, period=item.period, before=item.before, reason=item.reason)
 
     def _until(self, uid: str, at: float) -> float | None:
         found = self._seen[uid]
@@ -253,10 +253,10 @@ class Watcher:
             return round(later - at, 3)
         return 0.0 if found.is_available else None
 
-    def fewest_in(self, wave: int) -> int:
-        """The fewest pods that served from the begin of a wave (1, 2, ...) to the begin of the next."""
-        begin = self._places[wave - 1]
-        end = self._places[wave] if wave < len(self._places) else len(self._counts)
+    def fewest_in(self, period: int) -> int:
+        """The fewest pods that served from the begin of a period (1, 2, ...) to the begin of the next."""
+        begin = self._places[period - 1]
+        end = self._places[period] if period < len(self._places) else len(self._counts)
         return min(self._counts[begin : max(end, begin + 1)], default=self._available)
 
 

@@ -16,17 +16,17 @@ def _as_it_is(moved: Moved) -> Move:
 def waves_of(watcher: Watcher, told: Callable[[Moved], Move] = _as_it_is) -> tuple[Wave, ...]:
     """The waves so far. `told` may add words to a move."""
     grouped = [
-        (number, tuple(group)) for number, group in itertools.groupby(watcher.moved(), key=lambda moved: moved.wave)
+        (period, tuple(group)) for period, group in itertools.groupby(watcher.moved(), key=lambda moved: moved.period)
     ]
     waves = []
-    for place, (number, members) in enumerate(grouped):
-        until = grouped[place + 1][0] if place + 1 < len(grouped) else number + 1
+    for place, (period, members) in enumerate(grouped):
+        until = grouped[place + 1][0] if place + 1 < len(grouped) else period + 1
         waves.append(
             Wave(
                 number=place + 1,
                 begins=members[0].move.at,
                 moves=tuple(told(moved) for moved in members),
-                fewest_available=min(watcher.fewest_in(inner) for inner in range(number, until)),
+                fewest_available=min(watcher.fewest_in(inner) for inner in range(period, until)),
             )
         )
     return tuple(waves)

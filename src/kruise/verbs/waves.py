@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from kruise.faces.waves import WaveCount
+from kruise.faces.waves import PeriodCount
 from kruise.verbs.podstates import PodState, Side
 
 
@@ -16,9 +16,9 @@ class Waves:
     def __init__(self) -> None:
         self.of: dict[str, int] = {}
         self.count = 0
-        self._times = WaveCount()
+        self._periods = PeriodCount()
         self._numbered = 0
-        """The last of the times that is a wave."""
+        """The last period that is a wave."""
         self._before: Mapping[str, PodState] | None = None
         self._available: set[str] = set()
         self._vacancies: deque[int] = deque()
@@ -37,7 +37,7 @@ class Waves:
         self._before = present
         available = {name for name, pod in present.items() if _serves(pod, now, min_ready_seconds)}
         for name in available - self._available:
-            self._times.serves(name)
+            self._periods.serves(name)
         self._available = available
         if before is None:
             # Who looks in the middle of a wave has not seen it begin.
@@ -58,13 +58,13 @@ class Waves:
                 self._came(name, is_surplus=there > wanted)
 
     def _moves(self, name: str, *, will_serve: bool = True) -> None:
-        self._times.begins()
-        if self._times.times != self._numbered:
-            self._numbered = self._times.times
+        self._periods.begins()
+        if self._periods.count != self._numbered:
+            self._numbered = self._periods.count
             self.count += 1
         self.of[name] = self.count
         if will_serve:
-            self._times.joins(name)
+            self._periods.joins(name)
 
     def _went(self, name: str, *, is_missed: bool) -> None:
         self._moves(name, will_serve=False)
@@ -77,8 +77,8 @@ class Waves:
         if not self._vacancies and not is_surplus:
             self._moves(name)
             return
-        self._times.begins()
-        self._times.joins(name)
+        self._periods.begins()
+        self._periods.joins(name)
         if self._vacancies:
             self.of[name] = self._vacancies.popleft()
         else:
