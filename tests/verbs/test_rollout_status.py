@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.faces import native_progress
-from kruise.faces.progress import Phase
+from kruise.faces.face import Face, Pods
+from kruise.faces.progress import Phase, Progress
 from kruise.machinery.documents import Json
 from kruise.workloads.cloneset import face
+from kruise.workloads.daemonset.face import FACE as DAEMON_SET
+from kruise.workloads.statefulset.face import FACE as STATEFUL_SET
 from tests.verbs.objects import cloneset, native
 
 IN_PLACE = {"podUpdatePolicy": "InPlaceIfPossible"}
@@ -45,13 +49,13 @@ def figures(total: int, updated: int, ready: int, available: int | None = None, 
             Phase.PROGRESSING,
             "Waiting for partitioned roll out to finish: 0 out of 1 new pods have been updated...",
         ),
-        (cloneset(status=figures(3, 3, 2)), Phase.PROGRESSING, "Waiting for 1 pods to be ready..."),
+        (cloneset(status=figures(3, 3, 2)), Phase.PROGRESSING, "Waiting for 1 pod to be ready..."),
         (
             cloneset(status=figures(3, 3, 3, updateRevision="web-abc")),
             Phase.DONE,
             "CloneSet rolling update complete 3 pods at revision web-abc...",
         ),
-        (cloneset(status=figures(4, 3, 4)), Phase.PROGRESSING, "Waiting for 1 surplus pods to be deleted..."),
+        (cloneset(status=figures(4, 3, 4)), Phase.PROGRESSING, "Waiting for 1 surplus pod to be deleted..."),
         (
             cloneset(status=figures(3, 3, 3, available=1), minReadySeconds=10),
             Phase.PROGRESSING,
@@ -83,8 +87,8 @@ def figures(total: int, updated: int, ready: int, available: int | None = None, 
         (
             cloneset(updateStrategy={"type": "OnDelete"}, status=figures(3, 1, 3)),
             Phase.FAILED,
-            "rollout status is only available for RollingUpdate strategy type: "
-            "2 of 3 pods have an older template until somebody deletes them",
+            "rollout status is only available for RollingUpdate strategy type; "
+            "pods that keep an older template until somebody deletes them: 2 of 3",
         ),
         (
             cloneset(updateStrategy={"type": "OnDelete"}, status=figures(2, 2, 1)),
@@ -101,6 +105,34 @@ def figures(total: int, updated: int, ready: int, available: int | None = None, 
 def test_clonesets(document: Json, phase: Phase, message: str) -> None:  # KK-1
     seen = face.progress(document)
     assert (seen.phase, seen.message) == (phase, message)
+
+
+def by_hand(kind: Face, total: int, updated: int, ready: int) -> Progress:
+    """A workload of ours that should have three pods, of type OnDelete."""
+    of_nodes = {
+        "desiredNumberScheduled": 3,
+        "currentNumberScheduled": total,
+        "updatedNumberScheduled": updated,
+        "numberReady": ready,
+        "numberAvailable": ready,
+    }
+    status = of_nodes if kind.pods is Pods.PER_NODE else figures(total, updated, ready)
+    assert kind.progress is not None
+    return kind.progress(native(kind.resource.kind, status=status, updateStrategy={"type": "OnDelete"}))
+
+
+@pytest.mark.parametrize("kind", [face.FACE, STATEFUL_SET, DAEMON_SET], ids=str)
+def test_on_delete_means_the_same_for_every_kind_of_ours(kind: Face) -> None:
+    """The first creation is waited for. Nobody waits for pods that somebody has to delete."""
+    creation = by_hand(kind, 1, 1, 1)
+    assert creation.phase is Phase.PROGRESSING
+    assert re.fullmatch(r"Waiting for 2 pods to be (ready|available)\.\.\.", creation.message)
+    older = by_hand(kind, 3, 2, 3)
+    assert older.phase is Phase.FAILED
+    assert older.message.startswith("rollout status is only available for RollingUpdate strategy type; ")
+    assert older.message.endswith(": 1 of 3")
+    done = by_hand(kind, 3, 3, 3)
+    assert (done.phase, done.message) == (Phase.DONE, "all 3 pods are ready and have the newest template")
 
 
 @pytest.mark.parametrize(

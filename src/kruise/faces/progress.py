@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kruise.machinery.documents import Json, name_of, value_at
+from kruise.machinery.wording import plural
 
 DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
 NOT_ROLLING = "rollout status is only available for RollingUpdate strategy type"
@@ -55,23 +56,55 @@ class Progress:
         return dataclasses.replace(self, phase=Phase.FAILED, message=message)
 
 
+# Workloads of ours, from their begin to their end
+
+
 def under_way(seen: Progress, document: Json, kind: str, *, failure_budget: str) -> Progress | None:
-    """Where a workload of ours stands whose pods are not updated as far as they should be; None: they are.
-    `failure_budget` is the condition that tells of too many failures."""
-    name = name_of(document)
+    """Where a workload stands whose pods are not updated as far as they should be; None: they are.
+
+    With OnDelete pods that are there get the new template when somebody deletes them, and nobody can wait for that. Where
+    none has an older one, as at the first creation, there is nothing left but to come up. `failure_budget` is the
+    condition that tells of too many failures.
+    """
+    name, is_by_hand = name_of(document), not is_rolling(document)
     if not is_observed(document):
         return seen.waiting(f"Waiting for {kind} spec update to be observed...")
-    if not is_rolling(document) and seen.updated < seen.total:
-        old = f"{seen.total - seen.updated} of {seen.total} pods have an older template until somebody deletes them"
-        return seen.failed(f"{NOT_ROLLING}: {old}")
+    if is_by_hand and seen.updated < seen.total:
+        older = f"{seen.total - seen.updated} of {seen.total}"
+        return seen.failed(f"{NOT_ROLLING}; pods that keep an older template until somebody deletes them: {older}")
     if exceeded(document):
         return seen.failed(f'{kind.lower()} "{name}" exceeded its progress deadline')
     if (stop := standing(document, failure_budget)) is not None:
         return seen.failed(f'{kind.lower()} "{name}" exceeded its failure budget: {stop}')
-    if seen.updated < seen.expected and is_rolling(document):
+    if seen.updated < seen.expected and not is_by_hand:
         paused = f" (the {kind} is paused: kruise rollout resume lets it go on)" if seen.is_paused else ""
         return seen.waiting(f"{partitioned(seen.updated, seen.expected)}{paused}")
     return None
+
+
+def incomplete(seen: Progress, *, min_ready_seconds: int) -> Progress | None:
+    """Where a workload stands that has other pods than it should, or some that do not serve yet; None: it is complete."""
+    if seen.total > seen.wanted:
+        return seen.waiting(f"Waiting for {plural(seen.total - seen.wanted, 'surplus pod')} to be deleted...")
+    if seen.ready < seen.wanted:
+        return seen.waiting(f"Waiting for {plural(seen.wanted - seen.ready, 'pod')} to be ready...")
+    if seen.available < seen.wanted and min_ready_seconds:
+        return seen.waiting(unavailable(seen))
+    return None
+
+
+def unavailable(seen: Progress) -> str:
+    return f"Waiting for {plural(seen.wanted - seen.available, 'pod')} to be available..."
+
+
+def finished(seen: Progress, document: Json, message: str) -> Progress:
+    """The end, in the words of the kind where the workload rolled by itself."""
+    if is_rolling(document):
+        return seen.done(message)
+    return seen.done(f"all {seen.wanted} pods are ready and have the newest template")
+
+
+# What is read from objects, and texts that others have, too
 
 
 def number(document: Mapping[str, Any], *path: str, default: int = 0) -> int:

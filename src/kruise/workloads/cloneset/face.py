@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kruise.api.apps.shared import GROUP
 from kruise.faces.face import Face, History, Restart, resource
-from kruise.faces.progress import Progress, is_rolling, number, partition_complete, under_way
+from kruise.faces.progress import Progress, finished, incomplete, number, partition_complete, under_way
 from kruise.machinery.documents import Json, value_at
 from kruise.workloads.cloneset import causes
 from kruise.workloads.cloneset.counts import partition_of
@@ -20,35 +20,24 @@ def progress(document: Json) -> Progress:
     wanted = number(document, "spec", "replicas", default=1)
     rolling = value_at(document, _ROLLING, {})
     kept = partition_of(rolling.get("partition"), wanted)
-    expected = wanted - kept
-    updated, total = number(document, "status", "updatedReplicas"), number(document, "status", "replicas")
-    ready, available = number(document, "status", "readyReplicas"), number(document, "status", "availableReplicas")
-    is_paused = bool(rolling.get("paused"))
+    updated = number(document, "status", "updatedReplicas")
     seen = Progress(
         wanted=wanted,
-        expected=expected,
+        expected=wanted - kept,
         updated=updated,
-        ready=ready,
-        available=available,
-        total=total,
-        is_paused=is_paused,
+        ready=number(document, "status", "readyReplicas"),
+        available=number(document, "status", "availableReplicas"),
+        total=number(document, "status", "replicas"),
+        is_paused=bool(rolling.get("paused")),
     )
     if (unfinished := under_way(seen, document, "CloneSet", failure_budget=FAILURE_BUDGET)) is not None:
         return unfinished
-    if total > wanted:
-        return seen.waiting(f"Waiting for {total - wanted} surplus pods to be deleted...")
-    if ready < wanted:
-        return seen.waiting(f"Waiting for {wanted - ready} pods to be ready...")
-    if available < wanted and number(document, "spec", "minReadySeconds"):
-        return seen.waiting(f"Waiting for {wanted - available} pods to be available...")
-    if not is_rolling(document):
-        return seen.done(f"all {wanted} pods are ready and have the newest template")
+    if (waiting := incomplete(seen, min_ready_seconds=number(document, "spec", "minReadySeconds"))) is not None:
+        return waiting
     in_place = str(rolling.get("podUpdatePolicy", "")).startswith("InPlace")
-    if in_place or kept:
-        return seen.done(partition_complete(updated))
     revision = value_at(document, ("status", "updateRevision"), "")
     message = f"CloneSet rolling update complete {updated} pods at revision {revision}..."
-    return seen.done(message)
+    return finished(seen, document, partition_complete(updated) if in_place or kept else message)
 
 
 FACE = Face(

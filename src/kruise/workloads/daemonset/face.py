@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kruise.api.apps.shared import GROUP
 from kruise.faces.face import Face, History, Pods, Restart, resource
-from kruise.faces.progress import Progress, is_rolling, number, partition_complete, under_way
+from kruise.faces.progress import Progress, finished, number, partition_complete, unavailable, under_way
 from kruise.machinery.documents import Json, name_of, value_at
 from kruise.workloads.daemonset import causes
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
@@ -35,10 +35,9 @@ def progress(document: Json) -> Progress:
     if (unfinished := under_way(seen, document, "DaemonSet", failure_budget=FAILURE_BUDGET)) is not None:
         return unfinished
     if available < wanted:
-        return seen.waiting(f"Waiting for {wanted - available} pods to be available...")
-    if not is_rolling(document):
-        return seen.done(f"all {wanted} pods are available and have the newest template")
-    return seen.done(partition_complete(updated) if kept else f'daemon set "{name}" successfully rolled out')
+        return seen.waiting(unavailable(seen))
+    message = partition_complete(updated) if kept else f'daemon set "{name}" successfully rolled out'
+    return finished(seen, document, message)
 
 
 FACE = Face(

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from kruise.api.apps.shared import GROUP
 from kruise.faces.face import Face, History, Restart, resource
-from kruise.faces.progress import (
-    NOT_ROLLING,
-    Progress,
-    is_observed,
-    is_rolling,
-    number,
-    partition_complete,
-    partitioned,
-    standing,
-)
-from kruise.machinery.documents import Json, name_of, value_at
+from kruise.faces.progress import Progress, finished, incomplete, number, partition_complete, under_way
+from kruise.machinery.documents import Json, value_at
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
 from kruise.workloads.statefulset import causes
 
@@ -26,44 +17,24 @@ def progress(document: Json) -> Progress:
     partition allows, for no pod too many, and for all of them to be ready (and, with minReadySeconds, available)."""
     wanted = number(document, "spec", "replicas", default=1)
     kept = min(number(document, *_ROLLING, "partition"), wanted)
-    updated, total = number(document, "status", "updatedReplicas"), number(document, "status", "replicas")
+    updated = number(document, "status", "updatedReplicas")
     seen = Progress(
         wanted=wanted,
         expected=wanted - kept,
         updated=updated,
         ready=number(document, "status", "readyReplicas"),
         available=number(document, "status", "availableReplicas"),
-        total=total,
+        total=number(document, "status", "replicas"),
         is_paused=bool(value_at(document, (*_ROLLING, "paused"), False)),
     )
-    if not is_observed(document):
-        return seen.waiting("Waiting for statefulset spec update to be observed...")
-    if not is_rolling(document) and updated < total:
-        old = f"{total - updated} of {total} pods have an older template until somebody deletes them"
-        return seen.failed(f"{NOT_ROLLING}: {old}")
-    if (stop := standing(document, FAILURE_BUDGET)) is not None:
-        return seen.failed(f'statefulset "{name_of(document)}" exceeded its failure budget: {stop}')
-    if updated < seen.expected and is_rolling(document):
-        hint = " (the StatefulSet is paused: kruise rollout resume lets it go on)" if seen.is_paused else ""
-        return seen.waiting(f"{partitioned(updated, seen.expected)}{hint}")
-    if (missing := _missing(seen, number(document, *_ROLLING, "minReadySeconds"))) is not None:
-        return seen.waiting(missing)
-    if not is_rolling(document):
-        return seen.done(f"all {wanted} pods are ready and have the newest template")
-    if kept:
-        return seen.done(partition_complete(updated))
+    if (unfinished := under_way(seen, document, "StatefulSet", failure_budget=FAILURE_BUDGET)) is not None:
+        return unfinished
+    min_ready_seconds = number(document, *_ROLLING, "minReadySeconds")
+    if (waiting := incomplete(seen, min_ready_seconds=min_ready_seconds)) is not None:
+        return waiting
     revision = value_at(document, ("status", "updateRevision"), "")
-    return seen.done(f"statefulset rolling update complete {updated} pods at revision {revision}...")
-
-
-def _missing(seen: Progress, min_ready_seconds: int) -> str | None:
-    if seen.total > seen.wanted:
-        return f"Waiting for {seen.total - seen.wanted} pods to be deleted..."
-    if seen.ready < seen.wanted:
-        return f"Waiting for {seen.wanted - seen.ready} pods to be ready..."
-    if seen.available < seen.wanted and min_ready_seconds:
-        return f"Waiting for {seen.wanted - seen.available} pods to be available..."
-    return None
+    message = f"statefulset rolling update complete {updated} pods at revision {revision}..."
+    return finished(seen, document, partition_complete(updated) if kept else message)
 
 
 FACE = Face(
