@@ -209,8 +209,8 @@ def test_time_may_be_over(timeout: int, is_mute: bool) -> None:
         document = await update(session)
         began = world.clock.monotonic()
         text = f"timed out after {timeout} s: Waiting for partitioned roll out"
+        asked = session_of(world, transport) if is_mute else session
         with pytest.raises(NotFinishedError, match=text) as caught:
-            asked = session_of(world, transport) if is_mute else session
             await follow(asked, WEB, document, Recorded(), timeout=timeout)
         assert world.clock.monotonic() - began == pytest.approx(timeout, abs=0.01)
         assert caught.value.exit_code == 3

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from random import Random
@@ -24,7 +26,7 @@ from kruise.faces.native import DEPLOYMENT
 from kruise.kinds import features
 from kruise.local import cluster as clusters
 from kruise.local import scheduler
-from kruise.local.attendance import NEED_A_CONTROLLER
+from kruise.local.attendance import NEED_NOBODY
 from kruise.local.cluster import ClusterOptions, LocalCluster
 from kruise.local.kinds import NATIVE_KINDS
 from kruise.machinery.client.requests import PatchType, Request, Verb
@@ -35,6 +37,8 @@ from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
 BUDGETS = resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 CONFIG_MAPS = resource("", "v1", "configmaps", "ConfigMap")
+SERVICES = resource("", "v1", "services", "Service")
+ROLES = resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
 
 
 def workload(kind: Resource[Any], name: str = "web") -> dict[str, Any]:
@@ -122,16 +126,41 @@ def test_a_kind_of_ours_without_a_manager() -> None:
     run_virtual(main())
 
 
-def test_every_kind_that_needs_a_controller_is_served_and_the_document_names_those_without() -> None:
-    assert {(kind.group, kind.kind) for kind in NATIVE_KINDS} >= NEED_A_CONTROLLER
+def test_what_a_controller_alone_would_not_bring_to_life() -> None:
+    async def main() -> None:
+        async with running() as cluster:
+            service = {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}], "selector": {"app": "web"}}}
+            assert await warned(cluster, SERVICES, service) == (
+                '299 - "the local cluster has no network: web is stored, and nothing is routed to pods"'
+            )
+            text = "makes no decisions by RBAC: reader is stored, and who is let in may do everything"
+            assert text in await warned(cluster, ROLES, {"metadata": {"name": "reader"}, "rules": []})
+
+    run_virtual(main())
+
+
+def test_a_kind_that_is_served_anew_is_not_passed_over() -> None:
+    """Nobody has to remember it: a kind that nobody acts on is spoken of unless it is known to need nobody."""
+
+    async def main() -> None:
+        async with running() as cluster:
+            novelty = dataclasses.replace(NATIVE_KINDS[0], group="new.k8s.io", kind="Novelty")
+            assert cluster.attendance.lacks(novelty) == "the local cluster has no controller for Noveltys"
+
+    run_virtual(main())
+
+
+def test_every_kind_that_needs_nobody_is_served_and_the_document_names_those_without() -> None:
+    assert {(kind.group, kind.kind) for kind in NATIVE_KINDS} >= NEED_NOBODY
     text = (Path(__file__).parents[2] / "docs" / "local-cluster.md").read_text()
-    told = text.partition("Today that is so\nfor ")[2].partition(", and for kinds of ours")[0]
+    told = text.partition("Today that is so\nfor ")[2].partition("and for kinds of ours")[0]
 
     async def main() -> set[str]:
         async with running() as cluster:
             return {f"{kind.kind}s" for kind in NATIVE_KINDS if cluster.attendance.lacks(kind)}
 
-    assert run_virtual(main()) == set(told.replace(" and ", ", ").split(", "))
+    without_reasons = re.sub(r"\(.*?\)", "", told, flags=re.DOTALL)
+    assert run_virtual(main()) == set(re.findall(r"\b[A-Z]\w+s\b", without_reasons))
 
 
 def test_who_follows_a_rollout_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,9 +62,9 @@ class Progress:
 def under_way(seen: Progress, document: Json, kind: str, *, failure_budget: str) -> Progress | None:
     """Where a workload stands whose pods are not updated as far as they should be; None: they are.
 
-    With OnDelete pods that are there get the new template when somebody deletes them, and nobody can wait for that. Where
-    none has an older one, as at the first creation, there is nothing left but to come up. `failure_budget` is the
-    condition that tells of too many failures.
+    With OnDelete a pod gets the new template when somebody deletes it, and that cannot be waited for. Where no pod has an
+    older one, as at the first creation, only pods that are missing are waited for. `failure_budget` is the condition that
+    tells of too many failures.
     """
     name, is_by_hand = name_of(document), not is_rolling(document)
     if not is_observed(document):
@@ -83,7 +83,7 @@ def under_way(seen: Progress, document: Json, kind: str, *, failure_budget: str)
 
 
 def incomplete(seen: Progress, *, min_ready_seconds: int) -> Progress | None:
-    """Where a workload stands that has other pods than it should, or some that do not serve yet; None: it is complete."""
+    """Where a workload stands that has too many pods, or some that do not serve yet; None: it is complete."""
     if seen.total > seen.wanted:
         return seen.waiting(f"Waiting for {plural(seen.total - seen.wanted, 'surplus pod')} to be deleted...")
     if seen.ready < seen.wanted:

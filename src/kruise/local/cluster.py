@@ -15,7 +15,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from kruise.api.native.nodes import NODES
+from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.local import fields, pod_gc, scheduler, storage_binding, workloads
@@ -102,6 +102,7 @@ class LocalCluster:
 
     async def run(self, *, port: int = 6443, bundle: str = "") -> None:
         """Be the cluster until cancelled. `bundle` is the CA that pods find in every namespace."""
+        self.attendance.begin((NAMESPACES, PODS))  # by the namespaces' life cycle and by the nodes
         await create_system_objects(self.core, port=port)
         client = self.client("kube-controller-manager")
         namespaces = Namespaces(client, clock=self.clock, seed=self._draws, discover=self._discover, bundle=bundle)
@@ -123,7 +124,7 @@ class LocalCluster:
         cache = Cache(client, clock=self.clock, seed=self._draws)
         applier = Applier(client, cache, clock=self.clock)
         controllers = specs()
-        self.attendance.begin(controllers)
+        self.attendance.begin(spec.subject for spec in controllers)
         for spec in controllers:
             recorder = EventRecorder(client, component=spec.name, clock=self.clock, capacity=20_000)
             controller = Controller(

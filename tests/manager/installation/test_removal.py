@@ -229,7 +229,9 @@ def test_nothing_goes_without_consent_that_was_made_after_the_check() -> None:
     async def story(scene: Scene) -> None:
         client = Client(_Meanwhile(scene.client), clock=scene.cluster.clock)
         remover = Remover(client, clock=scene.cluster.clock, report=scene.said.append)
-        with pytest.raises(InstallationError, match=rf"has made {NAME} since this began: default/web\. .*with-resources"):
+        with pytest.raises(
+            InstallationError, match=rf"has made {NAME} since this began: default/web\. .*with-resources"
+        ):
             await remover.uninstall(manifests(features()))
         assert (await scene.client.get(CLONE_SETS, "web", "default")).metadata.deletion_timestamp is None
         await scene.uninstall(with_resources=True)

@@ -166,9 +166,8 @@ class Remover:
     async def _delete_objects(
         self, definition: CustomResourceDefinition, found: Sequence[PartialObject], *, release: bool
     ) -> None:
-        """In the foreground: an object goes after its pods. Would it go first, and its definition right after it, then the
-        garbage collector might never learn whose pods they were, and leave them.
-        """
+        """In the foreground: an object goes after its pods. Would it go first, and its definition right after it, then
+        the garbage collector might never learn whose pods they were, and leave them."""
         resource = resource_of(definition, _readable(definition))
         for item in found:
             about = item.metadata
@@ -221,9 +220,9 @@ class Remover:
 
 def _made_meanwhile(name: str, found: Sequence[PartialObject]) -> str:
     return (
-        f"somebody has made {name} since this began: {listed([str(key_of(item)) for item in found])}. They are left as "
-        "they are, and so are the definitions that are still there; the webhooks are gone. Run this again when they are "
-        "deleted, or with --with-resources; kruise install brings everything back"
+        f"somebody has made {name} since this began: {listed([str(key_of(item)) for item in found])}. They are left "
+        "alone, and so are the definitions that are still there; the webhooks are gone. Run this again when they are "
+        "deleted, or with --with-resources. kruise install brings everything back"
     )
 
 
