@@ -62,9 +62,9 @@ class Progress:
 def under_way(seen: Progress, document: Json, kind: str, *, failure_budget: str) -> Progress | None:
     """Where a workload stands whose pods are not updated as far as they should be; None: they are.
 
-    With OnDelete a pod gets the new template when somebody deletes it, and that cannot be waited for. Where no pod has an
-    older one, as at the first creation, only pods that are missing are waited for. `failure_budget` is the condition that
-    tells of too many failures.
+    With OnDelete a pod gets the new template when somebody deletes it, and that cannot be waited for. Where no pod has
+    an older one, as at the first creation, only pods that are missing are waited for. `failure_budget` is the condition
+    that tells of too many failures.
     """
     name, is_by_hand = name_of(document), not is_rolling(document)
     if not is_observed(document):
