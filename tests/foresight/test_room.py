@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from kruise.api.native.nodes import NODES, Node
-from kruise.api.native.pod import Pod
-from kruise.foresight.forecast import Forecast
+from kruise.api.native.pod import PODS, Pod, condition
+from kruise.foresight.forecast import Forecast, How
 from kruise.foresight.foreseeing import foresee
 from kruise.foresight.rendering.report import Report
 from kruise.foresight.rendering.verdict import Verdict, headline, verdict_of
+from kruise.inplace.resizing import RESIZE_PENDING
 from kruise.kinds import features
 from kruise.machinery import codec
 from kruise.model.room import RoomNotReadError
@@ -163,6 +165,86 @@ def test_room_is_read_only_where_a_pod_needs_a_node() -> None:
     assert verdict_of(look(image="nginx:2")) is Verdict.COMPLETE
     with pytest.raises(RoomNotReadError):
         look(image="nginx:2", rolling={"podUpdatePolicy": "ReCreate"})
+
+
+GATE = "InPlaceWorkloadVerticalScaling=true"
+
+
+def sized(cpu: str, *, replicas: int = 4, on: str = "", gate: str = GATE, **rolling: Any) -> Scene:
+    """Pods that ask for so much CPU, on three nodes or all on one."""
+    scene = Scene.of(template(manifest(replicas, rolling=rolling), cpu=cpu), gate)
+    if on:
+        scene = scene.with_pods(lambda pod, _: codec.evolve(pod, spec=codec.evolve(pod.spec, node_name=on)))
+    return dataclasses.replace(scene, objects={**scene.objects, NODES: THREE})
+
+
+def test_a_resize_to_more_than_the_node_has() -> None:
+    """It is refused for good; and what corrects it is granted."""
+    scene = sized("1")
+    document = template(scene.changed(), cpu="100")
+    forecast = scene.foresee(document)
+    assert verdict_of(forecast) is Verdict.STUCK
+    text = "Node didn't have enough capacity: cpu, requested: 100000, capacity: 8000"
+    [refused] = [stop for stop in forecast.stops if stop.code == "resize-refused"]
+    assert refused.message == f"the node refuses the new resources (Infeasible: {text})"
+    assert len(refused.pods) == 2  # maxUnavailable
+    assert {move.how for move in forecast.moves} == {How.IN_PLACE}
+    assert "it gets stuck" in told(forecast)
+    stuck = scene.after(document, until=timedelta(hours=1))
+    assert [pod.status.container_statuses[0].resources.requests for pod in stuck.pods] == [{"cpu": "1"}] * 4
+    assert verdict_of(stuck.foresee()) is Verdict.STUCK
+    corrected = stuck.after(template(stuck.changed(), cpu="2"))
+    assert verdict_of(stuck.foresee(corrected.document)) is Verdict.COMPLETE
+    assert [pod for pod in corrected.pods if condition(pod, RESIZE_PENDING)] == []
+
+
+def test_a_resize_that_waits_for_room() -> None:
+    """Three pods of 2 on a node of 8: one of them can have 4, then no other."""
+    scene = sized("2", replicas=3, on="node-1", maxUnavailable=3)
+    document = template(scene.changed(), cpu="4")
+    forecast = scene.foresee(document)
+    assert verdict_of(forecast) is Verdict.STUCK
+    [put_off] = [stop for stop in forecast.stops if stop.code == "resize-deferred"]
+    text = "Node didn't have enough resource: cpu, requested: 4000, used: 6000, capacity: 8000"
+    assert put_off.message == f"the node puts the new resources off (Deferred: {text})"
+    assert len(put_off.pods) == 2
+    waiting = scene.after(document, until=timedelta(hours=1))
+    fewer = waiting.foresee(waiting.changed(replicas=2))
+    assert verdict_of(fewer) is Verdict.COMPLETE, "what the others leave is granted"
+
+
+def test_a_resize_under_way_goes_on() -> None:
+    scene = sized("1", maxUnavailable=4)
+    document = template(scene.changed(), cpu="2")
+    under_way = scene.after(document, until=timedelta(seconds=0.5))
+    assert [pod.status.container_statuses[0].resources.requests for pod in under_way.pods] == [{"cpu": "1"}] * 4
+    assert under_way.foresee().is_complete
+    full = other_pod("other", "node-1", cpu="7")
+    stopped = dataclasses.replace(under_way, objects={**under_way.objects, PODS: (*under_way.pods, full)})
+    assert "resize-deferred" in codes(stopped.foresee().stops)
+
+
+def test_what_others_take_is_asked_for_where_a_pod_asks_for_more() -> None:
+    scene = sized("1")
+
+    def look(cpu: str, elsewhere: Any) -> Forecast:
+        return foresee(
+            CLONE_SETS,
+            KEY,
+            template(scene.changed(), cpu=cpu),
+            scene.objects,
+            elsewhere=elsewhere,
+            features=features(),
+            settings=scene.options,
+            now=scene.now,
+        )
+
+    assert verdict_of(look("500m", None)) is Verdict.COMPLETE
+    with pytest.raises(RoomNotReadError):
+        look("2", None)
+    assert verdict_of(look("2", ())) is Verdict.COMPLETE
+    others = [other_pod(f"other-{number}", f"node-{number}", cpu="6") for number in (1, 2, 3)]
+    assert "resize-deferred" in codes(look("2", others).stops)
 
 
 def test_without_nodes_room_is_not_looked_at() -> None:

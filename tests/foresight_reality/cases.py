@@ -43,7 +43,8 @@ class Edit:
     """One thing that is changed in a CloneSet."""
 
     what: str
-    """`image`, `label`, `annotation`, `env`, `args`, `replicas`, `rolling`, `type`, `min-ready` or `to-delete`."""
+    """`image`, `label`, `annotation`, `env`, `args`, `resources`, `replicas`, `rolling`, `type`, `min-ready` or
+    `to-delete`."""
     where: str = ""
     """A container, or a key."""
     value: Any = None
@@ -104,7 +105,7 @@ def edited(document: Mapping[str, Any], edits: Sequence[Edit], pods: Sequence[st
     template = spec["template"]
     for edit in edits:
         match edit.what:
-            case "image" | "args" | "env":
+            case "image" | "args" | "env" | "resources":
                 container = next(item for item in template["spec"]["containers"] if item["name"] == edit.where)
                 container[edit.what] = edit.value
             case "label" | "annotation":

@@ -80,7 +80,7 @@ class Look:
         )
 
     async def _forecast(self, situation: Situation) -> tuple[Forecast, tuple[str, ...]]:
-        """Only where a pod needs a node are all pods of the cluster read, for the room that they take."""
+        """Only where a pod needs a node, or more of its own, are all pods of the cluster read: they take room."""
         try:
             return self._foreseen(situation, None), ()
         except RoomNotReadError:

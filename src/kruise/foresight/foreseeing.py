@@ -44,12 +44,12 @@ def foresee(
 
     `changed` is the whole object as it would be sent, in any served version of its kind. `objects` are what
     `kruise.foresight.needs.needed` names, and under `subject` the object as it is now; without it, it is a new one.
-    Pods find nodes where `objects` has Nodes, beside the pods that are `elsewhere` in the cluster. Without Nodes, room
-    is not looked at.
+    Pods find nodes, and get more of them, where `objects` has Nodes, beside the pods that are `elsewhere` in the
+    cluster. Without Nodes, room is not looked at.
 
     Raises RefusedError where admission would refuse the change, UnknownKindError where the kind is not described.
-    Where `elsewhere` is None: RoomNotReadError as soon as a pod needs a node. Most updates in place need none, and so
-    nobody has to read all pods of a cluster for them.
+    Where `elsewhere` is None: RoomNotReadError as soon as a pod needs a node, or more of its own. Most updates in place
+    need neither, and so nobody has to read all pods of a cluster for them.
     """
     scene = stage(
         subject,

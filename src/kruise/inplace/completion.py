@@ -92,14 +92,15 @@ def _resources(pod: Pod, statuses: Mapping[str, ContainerStatus]) -> str:
         status = statuses.get(container.name)
         if status is None or status.resources is None:
             return f"the resources of container {container.name} are not known yet"
-        if not _same_resources(container.resources, status.resources):
+        if not same_resources(container.resources, status.resources):
             return f"container {container.name} does not have its new resources yet"
     if len(pod.status.container_statuses) != len(pod.spec.containers):
         return "the containers are not all known yet"
     return ""
 
 
-def _same_resources(wanted: ResourceRequirements, present: ResourceRequirements) -> bool:
+def same_resources(wanted: ResourceRequirements, present: ResourceRequirements) -> bool:
+    """Whatever way the amounts are written."""
     return _same_amounts(wanted.limits, present.limits) and _same_amounts(wanted.requests, present.requests)
 
 

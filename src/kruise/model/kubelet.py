@@ -18,7 +18,9 @@ from kruise.api.native.pod import (
     ContainerStatus,
     Pod,
     PodStatus,
+    ResourceRequirements,
 )
+from kruise.inplace.resizing import RESIZE_IN_PROGRESS, RESIZE_PENDING, RefusedResize
 from kruise.machinery import codec
 from kruise.model import podstates
 from kruise.model.images import digest
@@ -51,9 +53,10 @@ def started(
     image_id: str,
     is_ready: bool,
     failure: str = "",
+    resources: ResourceRequirements | None = None,
 ) -> ContainerStatus:
     """A container that runs since `began`, in the place of the one before it, which ran until `ended`; or one that
-    fails to run, and why."""
+    fails to run, and why. `resources`: what it has, where that is not what it asks for."""
     count = before.restart_count + 1 if before is not None else 0
     last = ContainerState()
     if before is not None and before.state.running is not None:
@@ -74,7 +77,7 @@ def started(
         restart_count=count,
         state=state,
         last_state=last,
-        resources=container.resources,
+        resources=resources if resources is not None else container.resources,
     )
 
 
@@ -114,7 +117,23 @@ def resized(pod: Pod) -> PodStatus:
         codec.evolve(status, resources=wanted.get(status.name, status.resources))
         for status in pod.status.container_statuses
     )
-    return codec.evolve(pod.status, container_statuses=statuses)
+    return codec.evolve(pod.status, container_statuses=statuses, conditions=_without_resize(pod), resize="")
+
+
+def not_resized(pod: Pod, refused: RefusedResize, now: datetime) -> PodStatus:
+    """The containers keep what they have, and the node says why."""
+    pending = Condition(
+        type=RESIZE_PENDING,
+        status="True",
+        reason=refused.reason,
+        message=refused.message,
+        observed_generation=pod.metadata.generation,
+    )
+    return codec.evolve(pod.status, conditions=podstates.with_conditions(pod, [pending], now), resize="")
+
+
+def _without_resize(pod: Pod) -> tuple[Condition, ...]:
+    return tuple(item for item in pod.status.conditions if item.type not in (RESIZE_PENDING, RESIZE_IN_PROGRESS))
 
 
 def _whole(moment: datetime) -> datetime:

@@ -3,7 +3,7 @@
 A new pod gets a node, starts and becomes ready. A container whose image changed, or whose environment did, restarts;
 its pod is not ready meanwhile. `Ready` follows from the containers and the readiness gates, as a kubelet has it. A
 deleted pod ends after a while. Each step takes its typical time, the same for every pod. One that finds no node waits
-until another one leaves.
+until another one leaves, and so does one that asks for more than its node has left.
 
 Pods that are down in the beginning stay down until they are changed. One that only began lately goes on.
 """
@@ -12,18 +12,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from kruise.api.native.container_reasons import NO_IMAGE
-from kruise.api.native.pod import PODS, Container, ContainerStatus, Pod, PodStatus, condition
+from kruise.api.native.pod import PODS, Container, ContainerStatus, Pod, PodStatus, ResourceRequirements, condition
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.inplace import keys
+from kruise.inplace.completion import same_resources
 from kruise.inplace.hashes import metadata_env
+from kruise.inplace.resizing import RESIZE_IN_PROGRESS, RefusedResize, refused_resize
 from kruise.machinery import codec
 from kruise.model import agent, kubelet, podstates
 from kruise.model.images import ImageIds
-from kruise.model.room import EndlessRoom, NoRoomError, Room
+from kruise.model.room import EndlessRoom, NoRoomError, Room, takes_room
 from kruise.model.times import Times
 from kruise.model.world import World
 
@@ -60,6 +62,8 @@ class Nodes:
         self._room = room or EndlessRoom()
         self._homeless: dict[str, Pod] = {}
         """Pods that found no node, by uid; tried again when another one leaves."""
+        self._ungranted: dict[str, _Ungranted] = {}
+        """Pods that lack the resources that they ask for, by uid; those that were put off are tried again, too."""
         self._tries_again = False
 
     def begin(self) -> None:
@@ -75,7 +79,7 @@ class Nodes:
     def _noticed(self, old: Pod | None, new: Pod | None) -> None:
         if old is None and new is not None and self._is_refused(new):
             return
-        if self._room.saw(old, new) and self._homeless and not self._tries_again:
+        if self._room.saw(old, new) and self._somebody_waits and not self._tries_again:
             self._tries_again = True
             self._world.after(self._times.schedule, self._try_again)
         if new is None:
@@ -83,6 +87,7 @@ class Nodes:
                 self._restarts.pop(old.metadata.uid, None)
                 self._unreported.discard(old.metadata.uid)
                 self._homeless.pop(old.metadata.uid, None)
+                self._ungranted.pop(old.metadata.uid, None)
             return
         if old is None:
             self._came(new)
@@ -130,25 +135,40 @@ class Nodes:
             self._later(0.0, self._synced, pod)
         if self._reports and not stale:
             self._metadata_changed(pod, pod)
+        if _lacks_resources(pod):
+            if refusal := refused_resize(pod):
+                self._ungranted[pod.metadata.uid] = _Ungranted(pod, _resources(pod), refusal)
+            elif _is_being_resized(pod):
+                self._later(0.0, self._resize, pod)
 
     def _changed(self, old: Pod, new: Pod) -> None:
         before = {container.name: container for container in old.spec.containers}
-        restarting: list[str] = []
-        resized = False
-        for container in new.spec.containers:
-            known = before.get(container.name)
-            if known is None or known is container:
-                continue
-            if known.image != container.image:
-                restarting.append(container.name)
-            elif known.resources != container.resources:
-                resized = True
-                if podstates.restarts_for(known, container):
-                    restarting.append(container.name)
+        kept = [container for container in new.spec.containers if container.name in before]
+        restarting = [container.name for container in kept if before[container.name].image != container.image]
         if restarting:
             self._restart(new, restarting)
-        if resized:
-            self._later(self._times.resize, self._resized, new)
+        if any(before[container.name].resources != container.resources for container in kept):
+            self._resize(new, _resources(old))
+
+    def _resize(self, pod: Pod, holding: Mapping[str, ResourceRequirements] | None = None) -> None:
+        """Ask the node for what the spec says now. `holding`: what the containers have, where their status does not
+        tell."""
+        if pod.metadata.deletion_timestamp is not None or not takes_room(pod):
+            return
+        before = self._ungranted.pop(pod.metadata.uid, None)
+        held = before.holding if before is not None else holding or _resources(pod)
+        refusal = self._room.resize(pod)
+        if refusal is not None:
+            self._ungranted[pod.metadata.uid] = _Ungranted(pod, held, refusal)
+        else:
+            restarting = [
+                container.name
+                for container in pod.spec.containers
+                if podstates.restarts_for(held.get(container.name, container.resources), container)
+            ]
+            if restarting:
+                self._restart(pod, restarting)
+        self._later(self._times.resize, self._resized, pod)
 
     def _metadata_changed(self, old: Pod, new: Pod) -> None:
         """The node agent stops containers whose environment is not what the pod's metadata say, during an update."""
@@ -210,8 +230,15 @@ class Nodes:
 
     def _try_again(self) -> None:
         self._tries_again = False
+        for waiting in list(self._ungranted.values()):
+            if not waiting.refusal.is_final:
+                self._take(self._resize, waiting.pod.metadata.uid, waiting.pod)
         for pod in list(self._homeless.values()):
             self._take(self._bound, pod.metadata.uid, pod)
+
+    @property
+    def _somebody_waits(self) -> bool:
+        return bool(self._homeless) or any(not waiting.refusal.is_final for waiting in self._ungranted.values())
 
     def _is_refused(self, pod: Pod) -> bool:
         """A new pod that names its node itself, which does not take it."""
@@ -287,6 +314,7 @@ class Nodes:
             began=began,
             ended=min(began, restart.since + timedelta(seconds=self._times.stop)),
             image_id="" if failure in NO_IMAGE else self._images.id_of(container.image),
+            resources=self._granted(pod, container),
             is_ready=not failure,
             failure=failure,
         )
@@ -303,8 +331,17 @@ class Nodes:
         )
         self._put_status(pod, codec.evolve(pod.status, container_statuses=statuses))
 
+    def _granted(self, pod: Pod, container: Container) -> ResourceRequirements:
+        waiting = self._ungranted.get(pod.metadata.uid)
+        return waiting.holding.get(container.name, container.resources) if waiting is not None else container.resources
+
     def _resized(self, pod: Pod) -> None:
-        self._put_status(pod, kubelet.resized(pod))
+        """The resources apply, or the node tells why they do not."""
+        waiting = self._ungranted.get(pod.metadata.uid)
+        if waiting is None:
+            self._put_status(pod, kubelet.resized(pod))
+        else:
+            self._put_status(pod, kubelet.not_resized(pod, waiting.refusal, self._world.now))
 
     def _synced(self, pod: Pod) -> None:
         self._put_status(pod, pod.status)
@@ -354,3 +391,31 @@ class _Restart:
 
     since: datetime
     names: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Ungranted:
+    """A pod that does not have the resources that it asks for."""
+
+    pod: Pod
+    holding: Mapping[str, ResourceRequirements]
+    """What its containers have, by name."""
+    refusal: RefusedResize
+
+
+def _resources(pod: Pod) -> dict[str, ResourceRequirements]:
+    """What the containers have, by name; what they ask for, where their status does not tell."""
+    known = {status.name: status.resources for status in pod.status.container_statuses}
+    return {container.name: known.get(container.name) or container.resources for container in pod.spec.containers}
+
+
+def _lacks_resources(pod: Pod) -> bool:
+    held = _resources(pod)
+    return any(not same_resources(container.resources, held[container.name]) for container in pod.spec.containers)
+
+
+def _is_being_resized(pod: Pod) -> bool:
+    """Its kubelet is at it, or has not looked yet. Otherwise a runtime only tells its own way of counting."""
+    under_way = condition(pod, RESIZE_IN_PROGRESS)
+    is_new = pod.status.observed_generation < pod.metadata.generation
+    return is_new or (under_way is not None and under_way.status == "True")

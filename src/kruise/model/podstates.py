@@ -11,6 +11,7 @@ from kruise.api.native.pod import (
     Container,
     ContainerStatus,
     Pod,
+    ResourceRequirements,
     condition,
 )
 from kruise.machinery import codec
@@ -91,19 +92,20 @@ def containers_ready(pod: Pod) -> bool:
     return len(statuses) >= len(pod.spec.containers) and all(status.ready for status in statuses)
 
 
-def restarts_for(old: Container, new: Container) -> bool:
-    """Whether a change of resources restarts the container."""
+def restarts_for(before: ResourceRequirements, container: Container) -> bool:
+    """Whether a container that has had these resources restarts for those that it asks for now."""
     changed = {
         name
-        for before, after in (
-            (old.resources.limits, new.resources.limits),
-            (old.resources.requests, new.resources.requests),
+        for old, new in (
+            (before.limits, container.resources.limits),
+            (before.requests, container.resources.requests),
         )
-        for name in before.keys() | after.keys()
-        if before.get(name) != after.get(name)
+        for name in old.keys() | new.keys()
+        if old.get(name) != new.get(name)
     }
     return any(
-        policy.restart_policy == "RestartContainer" and policy.resource_name in changed for policy in new.resize_policy
+        policy.restart_policy == "RestartContainer" and policy.resource_name in changed
+        for policy in container.resize_policy
     )
 
 

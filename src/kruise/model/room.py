@@ -1,4 +1,5 @@
-"""What is free on the nodes, and where a new pod goes: by the rules of the scheduler, as pods come and go.
+"""What is free on the nodes, where a new pod goes, and whether a running one gets more: by the rules of scheduler and
+kubelet, as pods come, change and go.
 
 The pods of the world are heard of one by one. What others take on the nodes stays as it was read.
 """
@@ -10,8 +11,11 @@ from typing import Protocol
 
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
+from kruise.inplace.resizing import RefusedResize
+from kruise.model.grants import Grants, granted, grows
 from kruise.scheduling.messages import Unschedulable
 from kruise.scheduling.placing import Cluster
+from kruise.scheduling.requests import requests
 
 _FINISHED = ("Succeeded", "Failed")
 _NOWHERE = "a-node"
@@ -23,7 +27,7 @@ class NoRoomError(Exception):
 
 
 class RoomNotReadError(Exception):
-    """A pod needs a node, and nobody has read yet what other pods take there."""
+    """A pod needs a node, or more of its own, and nobody has read yet what other pods take there."""
 
 
 class Room(Protocol):
@@ -32,6 +36,10 @@ class Room(Protocol):
 
     def check(self, pod: Pod) -> None:
         """Look at a new pod that names its node itself. Raises NoRoomError."""
+
+    def resize(self, pod: Pod) -> RefusedResize | None:
+        """A pod asks its node for the resources that its spec says now. Why it does not get them; None: it has them
+        from now on."""
 
     def saw(self, old: Pod | None, new: Pod | None) -> bool:
         """A pod came, changed or went. Whether something is free now that was not before."""
@@ -45,18 +53,27 @@ class EndlessRoom:
 
     def check(self, pod: Pod) -> None: ...
 
+    def resize(self, pod: Pod) -> RefusedResize | None:
+        return None
+
     def saw(self, old: Pod | None, new: Pod | None) -> bool:
         return False
 
 
 class RoomNotRead(EndlessRoom):
-    """Good as long as no pod asks for a node. Whoever meets the error reads what others take, and begins anew."""
+    """Good as long as no pod asks for a node, or for more of its own. Whoever meets the error reads what others take,
+    and begins anew."""
 
     def find(self, pod: Pod) -> str:
         raise RoomNotReadError(f"pod {pod.metadata.name} needs a node")
 
     def check(self, pod: Pod) -> None:
         raise RoomNotReadError(f"pod {pod.metadata.name} names its node")
+
+    def resize(self, pod: Pod) -> RefusedResize | None:
+        if grows(granted(pod), requests(pod)):
+            raise RoomNotReadError(f"pod {pod.metadata.name} asks for more of its node")
+        return None
 
     def saw(self, old: Pod | None, new: Pod | None) -> bool:
         return takes_room(old) and not takes_room(new)
@@ -73,6 +90,10 @@ class NodeRoom:
         usable = [node for node in nodes if node.metadata.deletion_timestamp is None]
         self._names = frozenset(node.metadata.name for node in usable)
         self._cluster = Cluster(usable, by_node)
+        self._grants = Grants(usable)
+        for pods in by_node.values():
+            for pod in pods:
+                self._grants.hold(pod, granted(pod))
 
     def find(self, pod: Pod) -> str:
         found = self._cluster.place(pod)
@@ -88,15 +109,30 @@ class NodeRoom:
         if reasons:
             raise NoRoomError(f'spec.nodeName asks for node "{name}": {", ".join(reasons)}')
 
+    def resize(self, pod: Pod) -> RefusedResize | None:
+        return self._grants.ask(pod)
+
     def saw(self, old: Pod | None, new: Pod | None) -> bool:
-        if old is not None and new is not None and takes_room(old) and takes_room(new) and _is_same(old, new):
-            return False
-        if old is not None and takes_room(old):
-            self._cluster.leave(old.metadata.uid)
-        if new is not None and takes_room(new) and new.spec.node_name in self._names:
-            self._cluster.assume(new, new.spec.node_name)
-            return False
-        return takes_room(old)
+        before = old if takes_room(old) else None
+        after = new if takes_room(new) else None
+        if before is not None and after is not None:
+            if _is_same(before, after):
+                return False
+            # What its node grants it is another matter: `resize`. A scheduler keeps free what pods ask for.
+            self._cluster.leave(before.metadata.uid)
+            self._assume(after)
+            return grows(requests(after), requests(before))
+        if before is not None:
+            self._cluster.leave(before.metadata.uid)
+            self._grants.release(before.metadata.uid)
+        if after is not None:
+            self._assume(after)
+            self._grants.hold(after, granted(after))
+        return before is not None
+
+    def _assume(self, pod: Pod) -> None:
+        if pod.spec.node_name in self._names:
+            self._cluster.assume(pod, pod.spec.node_name)
 
 
 def takes_room(pod: Pod | None) -> bool:

@@ -253,8 +253,9 @@ def resources(cpu: str, memory: str = "64Mi") -> Json:
     return {"resources": {"requests": {"cpu": cpu, "memory": memory}, "limits": {"cpu": cpu, "memory": memory}}}
 
 
-async def resize(world: World, cpu: str, memory: str = "64Mi") -> None:
-    await world.patch({"spec": {"containers": [{"name": "app", **resources(cpu, memory)}]}}, subresource="resize")
+async def resize(world: World, cpu: str, memory: str = "64Mi", *, name: str = "web") -> None:
+    body = {"spec": {"containers": [{"name": "app", **resources(cpu, memory)}]}}
+    await world.patch(body, name, subresource="resize")
 
 
 def test_a_resize_without_restart() -> None:
@@ -314,6 +315,21 @@ def test_a_resize_that_does_not_fit_waits_or_is_refused() -> None:
         await world.client.delete(PODS, "other", "default")
         found = await world.until(lambda found: status(found)["resources"]["limits"]["cpu"] == "2")
         assert not condition(found, "PodResizePending")
+
+    virtually(scenario, make_nodes(1, cpu="4"))
+
+
+def test_what_others_ask_for_and_were_not_granted_takes_no_room() -> None:
+    async def scenario(world: World) -> None:
+        await world.create("other", containers=[container(**resources("1"))])
+        await world.create(containers=[container(**resources("1"))])
+        await world.until_ready("other")
+        await world.until_ready()
+        await resize(world, "100", name="other")
+        await world.until(lambda found: bool(condition(found, "PodResizePending")), "other")
+        await resize(world, "3")
+        await world.until(lambda found: status(found)["resources"]["limits"]["cpu"] == "3")
+        assert not condition(await world.pod(), "PodResizePending")
 
     virtually(scenario, make_nodes(1, cpu="4"))
 

@@ -16,6 +16,7 @@ import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from kruise.inplace.resizing import RefusedResize
 from kruise.local.nodes import references, takeover
 from kruise.local.nodes import status as reporting
 from kruise.local.nodes.actions import Actions, Stop, actions_for
@@ -57,8 +58,8 @@ class Node(Protocol):
 
     def take_address(self) -> str: ...
 
-    def room_for(self, pod: Pod) -> tuple[str, str]:
-        """Why the pod's requests do not fit: reason (`Infeasible`, `Deferred`) and message; empty where they do."""
+    def room_for(self, pod: Pod) -> RefusedResize | None:
+        """Why the pod's requests do not fit; None where they do."""
 
 
 @dataclasses.dataclass(slots=True)

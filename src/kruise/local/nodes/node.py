@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kruise.api.native import nodes as native
+from kruise.inplace.resizing import RefusedResize, refusal_of_node
 from kruise.local.nodes import images
+from kruise.local.nodes.containers import Record
 from kruise.local.nodes.knobs import NODE_DOWN, PREFIX, image_table
 from kruise.local.nodes.lifecycle import PodMachine
 from kruise.local.nodes.pods import Pod, amounts
+from kruise.local.nodes.resizing import resizable
 from kruise.local.nodes.spec import Addresses, NodeSpec
 from kruise.machinery.quantity import parse_quantity
+from kruise.scheduling.requests import CPU, MEMORY
 
 _IMAGES = f"{PREFIX}images"
 
@@ -57,30 +62,14 @@ class SimulatedNode:
     def take_address(self) -> str:
         return self._addresses.take()
 
-    def room_for(self, pod: Pod) -> tuple[str, str]:
-        """As the kubelet answers a resize."""
-        cpu, memory = requests(pod)
-        if memory > self.spec.memory_bytes:
-            text = f"memory, requested: {memory}, capacity: {self.spec.memory_bytes}"
-            return "Infeasible", f"Node didn't have enough capacity: {text}"
-        if cpu > self.spec.cpu_millis:
-            return (
-                "Infeasible",
-                f"Node didn't have enough capacity: cpu, requested: {cpu}, capacity: {self.spec.cpu_millis}",
-            )
-        used_cpu = used_memory = 0
+    def room_for(self, pod: Pod) -> RefusedResize | None:
+        """As the kubelet answers a resize. What others ask for and were not granted takes nothing."""
+        used: Counter[str] = Counter()
         for uid, machine in self.machines.items():
             if uid != pod.metadata.uid and not machine.finished:
-                taken = requests(machine.pod)
-                used_cpu, used_memory = used_cpu + taken[0], used_memory + taken[1]
-        for name, asked, used, capacity in (
-            ("cpu", cpu, used_cpu, self.spec.cpu_millis),
-            ("memory", memory, used_memory, self.spec.memory_bytes),
-        ):
-            if asked + used > capacity:
-                text = f"{name}, requested: {asked}, used: {used}, capacity: {capacity}"
-                return "Deferred", f"Node didn't have enough resource: {text}"
-        return "", ""
+                used.update(_requests(machine.pod, machine.records))
+        allocatable = {CPU: self.spec.cpu_millis, MEMORY: self.spec.memory_bytes}
+        return refusal_of_node(_requests(pod, {}), used=used, allocatable=allocatable)
 
     # Coming and going
 
@@ -102,12 +91,13 @@ class SimulatedNode:
             self._addresses.free(machine.address)
 
 
-def requests(pod: Pod) -> tuple[int, int]:
-    """CPU in thousandths and memory in bytes that a running pod asks for."""
-    cpu = memory = 0
-    sidecars = [item for item in pod.spec.init_containers if item.is_sidecar]
-    for container in (*pod.spec.containers, *sidecars):
-        asked = amounts(container.resources).get("requests", {})
-        cpu += parse_quantity(asked.get("cpu", 0)).milli_value()
-        memory += parse_quantity(asked.get("memory", 0)).value()
-    return cpu, memory
+def _requests(pod: Pod, records: Mapping[str, Record]) -> Counter[str]:
+    """CPU in thousandths and memory in bytes that a running pod was granted; what it asks for, where nothing is yet."""
+    total: Counter[str] = Counter()
+    for container in resizable(pod):
+        record = records.get(container.name)
+        granted = record.allocated if record is not None else None
+        stated = (granted if granted is not None else amounts(container.resources)).get("requests", {})
+        total[CPU] += parse_quantity(stated.get(CPU, 0)).milli_value()
+        total[MEMORY] += parse_quantity(stated.get(MEMORY, 0)).value()
+    return total

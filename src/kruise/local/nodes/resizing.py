@@ -6,42 +6,43 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from kruise.inplace.resizing import RESIZE_IN_PROGRESS, RESIZE_PENDING, RefusedResize
 from kruise.local.nodes.containers import Record
 from kruise.local.nodes.pods import Container, Pod, amounts
 from kruise.local.nodes.status import Condition
 from kruise.machinery.codec import encode
 
-RoomCheck = Callable[[Pod], tuple[str, str]]
+RoomCheck = Callable[[Pod], RefusedResize | None]
 
 
 @dataclasses.dataclass(slots=True)
 class Resize:
-    """How a resize stands. `refused`: reason and message of the one that the node cannot do."""
+    """How a resize stands."""
 
-    refused: tuple[str, str] = ("", "")
+    refused: RefusedResize | None = None
     started: bool = False
 
     def allocate(self, pod: Pod, records: Mapping[str, Record], room_for: RoomCheck) -> None:
         """Grant what the spec asks for, for all containers together or for none."""
         waiting = [
             (record, wanted)
-            for container in _resizable(pod)
+            for container in resizable(pod)
             if (record := records.get(container.name)) is not None
             and record.allocated is not None
             and (wanted := amounts(container.resources)) != record.allocated
         ]
         if not waiting:
-            self.refused = ("", "")
+            self.refused = None
             return
         self.refused = room_for(pod)
-        if not self.refused[0]:
+        if self.refused is None:
             self.started = True
             for record, wanted in waiting:
                 record.allocated = wanted
 
     def in_progress(self, pod: Pod, records: Mapping[str, Record]) -> bool:
         """Granted, but the runtime does not know yet. A container that does not run gets it at its start."""
-        for container in _resizable(pod):
+        for container in resizable(pod):
             record = records.get(container.name)
             if record is None or record.running is None or record.allocated is None:
                 continue
@@ -51,7 +52,7 @@ class Resize:
 
     @property
     def is_deferred(self) -> bool:
-        return self.refused[0] == "Deferred"
+        return self.refused is not None and not self.refused.is_final
 
     def finish(self, pod: Pod) -> str:
         """The resize is complete; what to say about it."""
@@ -64,13 +65,14 @@ class Resize:
 
     def conditions(self) -> list[Condition]:
         found: list[Condition] = []
-        if self.refused[0]:
-            found.append(("PodResizePending", "True", *self.refused))
+        if self.refused is not None:
+            found.append((RESIZE_PENDING, "True", *self.refused))
         if self.started:
-            found.append(("PodResizeInProgress", "True", "", ""))
+            found.append((RESIZE_IN_PROGRESS, "True", "", ""))
         return found
 
 
-def _resizable(pod: Pod) -> Iterator[Container]:
+def resizable(pod: Pod) -> Iterator[Container]:
+    """The containers that run for as long as the pod does."""
     yield from (item for item in pod.spec.init_containers if item.is_sidecar)
     yield from pod.spec.containers

@@ -11,13 +11,14 @@ from typing import Any
 
 from kruise.api.core.pod_resources import qos_class
 from kruise.api.native.pod import condition as seen_condition
+from kruise.inplace.resizing import RESIZE_IN_PROGRESS, RESIZE_PENDING
 from kruise.local.nodes.containers import Instance, Record, should_restart
 from kruise.local.nodes.pods import TERMINAL, Container, Pod, amounts
 from kruise.machinery.times import format_time
 
 Json = dict[str, Any]
 
-RESIZE_CONDITIONS = ("PodResizePending", "PodResizeInProgress")
+RESIZE_CONDITIONS = (RESIZE_PENDING, RESIZE_IN_PROGRESS)
 _LOST = {
     "exitCode": 137,
     "reason": "ContainerStatusUnknown",
