@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from kruise.api.meta import Condition, ObjectMeta, OwnerReference
 from kruise.api.native.apps import CONTROLLER_REVISIONS
-from kruise.api.native.pod import PODS, Pod, PodStatus, is_ready
+from kruise.api.native.pod import PODS, Pod, PodSpec, PodStatus, is_ready
 from kruise.local.collector import GarbageCollector, of_registry
-from kruise.local.storage_binding.objects import CLAIMS
+from kruise.local.storage_binding.objects import CLAIMS, Claim
 from kruise.local.workloads import specs, statefulset
 from kruise.local.workloads.objects import STATEFUL_SETS, StatefulSet
 from kruise.machinery.client.errors import ApiError
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.clock import run_virtual
-from kruise.machinery.codec import convert
+from kruise.machinery.codec import convert, evolve
 from tests.local.workloads import bodies
 from tests.local.workloads.world import Habits, World
 from tests.support.background import in_background
@@ -390,6 +390,22 @@ def test_a_changed_policy_changes_the_owners() -> None:
         assert owners(await world.get(CLAIMS, "data-web-0")) == []
 
     play(scenario)
+
+
+def test_a_pod_is_not_written_where_only_the_owners_of_its_claims_are_wrong() -> None:
+    stateful_set = _set(
+        replicas=1,
+        volumeClaimTemplates=[bodies.claim_template()],
+        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete"},
+    )
+    claim = convert({"metadata": {"name": "data-web-0", "namespace": "default", "uid": "claim-0"}}, Claim)
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}}
+    pod = evolve(_pod(0, "old"), spec=convert({"volumes": [volume]}, PodSpec))
+    snapshot = statefulset.Snapshot(
+        now=NOW, stateful_set=stateful_set, pods=(pod,), orphans=(), revisions=(), claims=(claim,), deleted=()
+    )
+    [phase] = [phase for phase in statefulset.decide(snapshot).phases if phase.name == "replicas"]
+    assert [[action.target.resource for action in chain] for chain in phase.chains] == [[CLAIMS]]
 
 
 def test_a_claim_that_somebody_else_manages_is_left_alone() -> None:

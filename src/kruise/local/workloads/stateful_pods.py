@@ -60,10 +60,10 @@ def restoration(stateful_set: StatefulSet, member: Member, claims: Claims) -> Ch
         patch["spec"] = {"volumes": _volumes(stateful_set, member, ())}
         writes += stateful_claims.missing(stateful_set, member.of_set, claims)
     writes += stateful_claims.corrections(stateful_set, member.of_set, claims)
-    if not patch and not writes:
-        return ()
-    reason = "it lacks the identity or the storage of its ordinal"
-    return (*writes, plans.patch(Target.of(PODS, pod), patch, uid=pod.metadata.uid, reason=reason))
+    if patch:
+        reason = "it lacks the identity or the storage of its ordinal"
+        writes.append(plans.patch(Target.of(PODS, pod), patch, uid=pod.metadata.uid, reason=reason))
+    return tuple(writes)
 
 
 def _identity(member: Member) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from kruise.api.native.ordinals import ordinal_of, pod_name
@@ -38,6 +38,8 @@ class Memo(Struct):
     """Pods that could not be made (no name: one that is there), with the reason."""
     foreign: tuple[str, ...] = ()
     """Claims that somebody else manages."""
+    restored: tuple[str, ...] = ()
+    """Pods that get back what is theirs: identity, volumes, claims."""
 
 
 def counted(
@@ -114,11 +116,17 @@ def _events(stateful_set: StatefulSet, memo: Memo, outcomes: Outcomes) -> Iterab
         yield EventNote(reason="ConflictingController", message=message, type=EventType.WARNING)
     for phase in (REPLICAS, CONDEMN, UPDATE):
         for chain in outcomes.phase(phase):
-            yield from _of_chain(name, chain)
+            yield from _of_chain(name, chain, memo.restored)
 
 
-def _of_chain(workload: str, chain: ChainOutcomes) -> Iterable[EventNote]:
+def _of_chain(workload: str, chain: ChainOutcomes, restored: Collection[str]) -> Iterable[EventNote]:
     verb = next((_VERBS[item.action.verb] for item in chain if item.action.target.resource is PODS), "")
+    pod = _pod_of(workload, chain[0])
+    if not verb and pod in restored:
+        # Kubernetes calls it an update of the pod, too, where only its claims are put right.
+        verb = "update"
+        if all(item.result is Result.DONE for item in chain):
+            yield _told(verb, f"Pod {pod}", workload, "")
     for item in chain:
         if item.result not in (Result.DONE, Result.FAILED):
             continue
@@ -131,8 +139,7 @@ def _of_chain(workload: str, chain: ChainOutcomes) -> Iterable[EventNote]:
 
 def _of_claim(workload: str, item: Outcome, verb: str) -> Iterable[EventNote]:
     """`verb`: what the claim was to be made for; empty: for a pod that is there and waits for it."""
-    claim = item.action.target.name
-    pod = pod_name(workload, ordinal_of(claim) or 0)
+    claim, pod = item.action.target.name, _pod_of(workload, item)
     failed = item.result is Result.FAILED
     if item.action.verb is Verb.CREATE and item.error_reason != "AlreadyExists":
         what = f"Claim {claim} for Pod {pod}" if failed else f"Claim {claim} Pod {pod}"
@@ -143,6 +150,11 @@ def _of_claim(workload: str, item: Outcome, verb: str) -> Iterable[EventNote]:
             f"failed to create PVC {claim}" if made else f"could not update claim {claim} for delete policy ownerRefs"
         )
         yield _told(verb, f"Pod {pod}", workload, f"{what}: {item.error}")
+
+
+def _pod_of(workload: str, item: Outcome) -> str:
+    """Pods and their claims end in the same number."""
+    return pod_name(workload, ordinal_of(item.action.target.name) or 0)
 
 
 _VERBS = {Verb.CREATE: "create", Verb.PATCH: "update", Verb.DELETE: "delete"}

@@ -61,6 +61,8 @@ class _Course:
     """Pods that cannot be made, with the reason."""
     foreign: list[str] = dataclasses.field(default_factory=list)
     """Claims that somebody else manages."""
+    restored: list[str] = dataclasses.field(default_factory=list)
+    """Pods that get back what is theirs."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ def _memo(status: StatefulSetStatus, members: Members, course: _Course) -> Memo:
         next_check=min(waits, default=None),
         refusals=tuple(course.refusals),
         foreign=tuple(course.foreign),
+        restored=tuple(course.restored),
     )
 
 
@@ -202,6 +205,7 @@ def _look_after(work: _Pass, member: Member, course: _Course) -> None:
     chain = () if member.is_pending else stateful_pods.restoration(stateful_set, member, claims)
     if chain:
         course.foreign += stateful_claims.managed_by_others(stateful_set, pod, claims)
+        course.restored.append(member.name)
         course.chains.append(chain)
 
 
