@@ -14,8 +14,6 @@ from kruise.local.workloads import deployment, job, replicaset, rollout
 from kruise.local.workloads.objects import DEPLOYMENTS, JOBS, REPLICA_SETS, Deployment, Job, ReplicaSet
 from kruise.local.workloads.pods import (
     FINISHED,
-    ORPHAN_INDEX,
-    ORPHANS,
     active_pods,
     concerns_owner,
     matcher,
@@ -23,9 +21,10 @@ from kruise.local.workloads.pods import (
     restarts,
 )
 from kruise.local.workloads.set_controllers import daemon_set_spec, stateful_set_spec
-from kruise.local.workloads.sources import ADOPTERS, pods_of, wanting
+from kruise.local.workloads.sources import pods_of
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, own_key, owner_keys
 from kruise.machinery.watched import Watched
+from kruise.workloads.shared.adoption import ADOPTERS, ORPHAN_INDEX, ORPHANS, wanting
 
 REPLICA_SET_CONTROLLER = "replicaset-controller"
 DEPLOYMENT_CONTROLLER = "deployment-controller"
@@ -33,8 +32,6 @@ JOB_CONTROLLER = "job-controller"
 
 JOB_PODS = "job-pods"
 """Index of the pods that Jobs still have to count, by namespace and name of the Job, which may be gone."""
-
-_REPLICA_SET_ORPHANS = "orphan-replica-sets"
 
 
 def specs() -> tuple[ControllerSpec[Any], ...]:
@@ -132,7 +129,7 @@ def deployment_spec() -> ControllerSpec[deployment.Snapshot]:
         sources=(
             Source(Watched(DEPLOYMENTS, selectors=ADOPTERS), own_key),
             Source(
-                Watched(REPLICA_SETS, indexes={**OWNER_INDEX, _REPLICA_SET_ORPHANS: _orphan_replica_sets}),
+                Watched(REPLICA_SETS, indexes={**OWNER_INDEX, **ORPHAN_INDEX}),
                 replica_set_keys,
             ),
             Source(Watched(PODS, indexes=OWNER_INDEX), pod_keys),
@@ -145,10 +142,6 @@ def deployment_spec() -> ControllerSpec[deployment.Snapshot]:
     )
 
 
-def _orphan_replica_sets(replica_set: ReplicaSet) -> tuple[str, ...]:
-    return (replica_set.metadata.namespace,) if controller_of(replica_set) is None else ()
-
-
 def _deployment_snapshot(view: View, key: Key) -> deployment.Snapshot | None:
     found: Deployment | None = view.store(DEPLOYMENTS).get(*key)
     if found is None:
@@ -156,7 +149,7 @@ def _deployment_snapshot(view: View, key: Key) -> deployment.Snapshot | None:
     store = view.store(REPLICA_SETS)
     owned = store.by_index(OWNER, found.metadata.uid)
     matches = matcher(found.spec.selector)
-    orphans = store.by_index(_REPLICA_SET_ORPHANS, key.namespace)
+    orphans = store.by_index(ORPHANS, key.namespace)
     return deployment.Snapshot(
         deployment=found,
         replica_sets=owned,

@@ -18,16 +18,6 @@ from kruise.machinery.store import Store
 FINISHED = ("Succeeded", "Failed")
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
-ORPHANS = "orphans"
-"""Index of the pods that nobody controls, by namespace."""
-
-
-def by_orphanage(pod: Pod) -> tuple[str, ...]:
-    return (pod.metadata.namespace,) if controller_of(pod) is None else ()
-
-
-ORPHAN_INDEX: Mapping[str, Callable[[Pod], Iterable[str]]] = {ORPHANS: by_orphanage}
-
 
 def selector_of(selector: LabelSelector | None) -> Selector:
     """A selector that is missing or empty selects nothing: a workload must never take all pods of a namespace."""

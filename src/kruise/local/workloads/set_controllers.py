@@ -17,12 +17,13 @@ from kruise.local.storage_binding.objects import CLAIMS, Claim
 from kruise.local.workloads import daemonset, stateful_claims, stateful_members, statefulset
 from kruise.local.workloads.daemon_rollout import LONGEST_DELAY
 from kruise.local.workloads.objects import DAEMON_SETS, STATEFUL_SETS, DaemonSet, StatefulSet
-from kruise.local.workloads.pods import ORPHAN_INDEX, ORPHANS, matcher
-from kruise.local.workloads.sources import ADOPTERS, pods_of, wanting
+from kruise.local.workloads.pods import matcher
+from kruise.local.workloads.sources import pods_of
 from kruise.machinery.delays import KeptDelays
 from kruise.machinery.plan import Conclusion, Outcomes, Plan
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, no_keys, own_key, owner_keys
 from kruise.machinery.watched import Watched
+from kruise.workloads.shared.adoption import ADOPTERS, ORPHAN_INDEX, ORPHANS, wanting
 
 STATEFUL_SET_CONTROLLER = "statefulset-controller"
 DAEMON_SET_CONTROLLER = "daemonset-controller"

@@ -1,44 +1,16 @@
-"""Which changes of pods and other children concern which workloads.
-
-An orphan says nothing about who may want it, so the sources of orphans ask the stores whose selectors match it.
-"""
+"""Which changes of pods concern which workloads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from kruise.api.meta import Key, Object, controller_of, key_of
+from kruise.api.meta import Key
 from kruise.api.native.pod import Pod
 from kruise.api.resource import Resource
-from kruise.local.workloads.pods import concerns_owner, owner_of, selector_of
-from kruise.machinery.selector_index import Selects
+from kruise.local.workloads.pods import concerns_owner, owner_of
 from kruise.machinery.spec import Stores
-
-_ADOPTION = "adoption"
-"""Index of the workloads by what they would adopt."""
-
-
-def _adopts(workload: Any) -> tuple[Selects]:
-    return (Selects(selector_of(workload.spec.selector), workload.metadata.namespace),)
-
-
-ADOPTERS: Mapping[str, Callable[[Any], Iterable[Selects]]] = {_ADOPTION: _adopts}
-
-
-def wanting(workloads: Resource[Any]) -> Callable[[Object | None, Stores], Iterable[Key]]:
-    """The workloads whose selector matches an orphan; nobody wants what is controlled or on its way out."""
-
-    def keys(orphan: Object | None, stores: Stores) -> Iterable[Key]:
-        if orphan is None or controller_of(orphan) is not None:
-            return
-        labels = orphan.metadata.labels
-        if not labels or orphan.metadata.deletion_timestamp is not None:
-            return
-        for workload in stores.store(workloads).selecting(_ADOPTION, labels, orphan.metadata.namespace):
-            yield key_of(workload)
-
-    return keys
+from kruise.workloads.shared.adoption import wanting
 
 
 def pods_of(

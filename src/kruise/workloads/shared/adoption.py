@@ -1,4 +1,7 @@
-"""Pods that nobody controls and that a workload's selector matches: who wants them, and how they become its own."""
+"""What nobody controls and a workload's selector matches, pods mostly: who wants it, and how it becomes its own.
+
+An orphan says nothing about who may want it, so the sources of orphans ask the stores whose selectors match it.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ ADOPT = "adopt"
 """The phase that makes pods of nobody its own."""
 _ADOPTION = "adoption"
 """Index of the workloads by what they would adopt."""
-_ORPHANS = "orphans"
-"""Index of the pods that nobody controls, by namespace."""
+ORPHANS = "orphans"
+"""Index of the objects that nobody controls, by namespace."""
 
 
 def _adopts(workload: Any) -> tuple[Selects, ...]:
@@ -38,24 +41,35 @@ ADOPTERS: Mapping[str, Callable[[Any], Iterable[Selects]]] = {_ADOPTION: _adopts
 """For the source of a workload that adopts."""
 
 
-def _orphans(pod: Pod) -> tuple[str, ...]:
-    return (pod.metadata.namespace,) if controller_of(pod) is None else ()
+def _orphans(obj: Object) -> tuple[str, ...]:
+    return (obj.metadata.namespace,) if controller_of(obj) is None else ()
 
 
-WATCHED_PODS = Watched(PODS, indexes={**OWNER_INDEX, _ORPHANS: _orphans})
+ORPHAN_INDEX: Mapping[str, Callable[[Object], Iterable[str]]] = {ORPHANS: _orphans}
+WATCHED_PODS = Watched(PODS, indexes={**OWNER_INDEX, **ORPHAN_INDEX})
+
+
+def wanting(workloads: Resource[Any]) -> Callable[[Object | None, Stores], Iterable[Key]]:
+    """The workloads whose selector matches an orphan; nobody wants what is controlled or on its way out."""
+
+    def keys(orphan: Object | None, stores: Stores) -> Iterable[Key]:
+        if orphan is None or controller_of(orphan) is not None:
+            return
+        labels = orphan.metadata.labels
+        if not labels or orphan.metadata.deletion_timestamp is not None:
+            return
+        yield from map(key_of, stores.store(workloads).selecting(_ADOPTION, labels, orphan.metadata.namespace))
+
+    return keys
 
 
 def pod_keys(workloads: Resource[Any]) -> Callable[[Pod | None, Pod | None, Stores], Iterable[Key]]:
     """The workloads that own a pod, did so before, or may adopt it."""
-    owners = owner_keys(workloads)
+    owners, wanted_by = owner_keys(workloads), wanting(workloads)
 
     def keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
         yield from owners(old, new, stores)
-        if new is None or controller_of(new) is not None or new.metadata.deletion_timestamp is not None:
-            return
-        if new.metadata.labels:
-            found = stores.store(workloads).selecting(_ADOPTION, new.metadata.labels, new.metadata.namespace)
-            yield from map(key_of, found)
+        yield from wanted_by(new, stores)
 
     return keys
 
@@ -63,7 +77,7 @@ def pod_keys(workloads: Resource[Any]) -> Callable[[Pod | None, Pod | None, Stor
 def orphans_for(view: View, workload: Any) -> tuple[Pod, ...]:
     """Pods of nobody in the namespace of the workload that its selector matches."""
     selector = from_label_selector(workload.spec.selector)
-    found = view.store(PODS).by_index(_ORPHANS, workload.metadata.namespace)
+    found = view.store(PODS).by_index(ORPHANS, workload.metadata.namespace)
     return tuple(pod for pod in found if selector.matches(pod.metadata.labels))
 
 

@@ -14,6 +14,7 @@ from kruise.feature import Settings
 from kruise.machinery.codec import evolve
 from kruise.machinery.spec import OWNER, OWNER_INDEX, Source, View, owner_keys
 from kruise.machinery.watched import Watched
+from kruise.workloads.shared.adoption import ORPHAN_INDEX, ORPHANS
 
 TASKS_PER_WORKER = 10
 """A worker here is a task that mostly waits for the API server, not a thread. With three of them, two hundred workloads
@@ -25,7 +26,6 @@ _PACE_OF_FEW_PODS = 160e-6
 _LONG_ENOUGH = 0.08
 """Seconds in which a pass over some hundred pods gathers enough changes to be worth its while."""
 _BY_NAME = "owner-name"
-_ORPHANS = "orphans"
 
 
 def _by_owner_name(revision: ControllerRevision) -> tuple[str, ...]:
@@ -34,12 +34,8 @@ def _by_owner_name(revision: ControllerRevision) -> tuple[str, ...]:
     return (f"{revision.metadata.namespace}/{reference.name}",) if reference is not None else ()
 
 
-def _orphans(revision: ControllerRevision) -> tuple[str, ...]:
-    return (revision.metadata.namespace,) if controller_of(revision) is None else ()
-
-
 WATCHED_PODS = Watched(PODS, indexes=OWNER_INDEX)
-WATCHED_REVISIONS = Watched(CONTROLLER_REVISIONS, indexes={_BY_NAME: _by_owner_name, _ORPHANS: _orphans})
+WATCHED_REVISIONS = Watched(CONTROLLER_REVISIONS, indexes={_BY_NAME: _by_owner_name, **ORPHAN_INDEX})
 
 
 def pods_of(view: View, uid: str) -> tuple[Pod, ...]:
@@ -60,7 +56,7 @@ def revisions_near(view: View, owner: Object) -> tuple[ControllerRevision, ...]:
     """The revisions that an owner may use or collide with: those of its name, and those of nobody."""
     store, namespace = view.store(CONTROLLER_REVISIONS), owner.metadata.namespace
     named = store.by_index(_BY_NAME, f"{namespace}/{owner.metadata.name}")
-    return (*named, *store.by_index(_ORPHANS, namespace))
+    return (*named, *store.by_index(ORPHANS, namespace))
 
 
 def common_to_snapshots(view: View, workload: Object, *, pulls_images: bool) -> dict[str, Any]:
