@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.support.reviews import Reviews
 
 
 def made(api: Reviews) -> Reviewer:
-    return Reviewer(Client(api, retry=NEVER), clock=VirtualClock(asyncio.get_running_loop()))
+    return Reviewer(Client(api, retry=NEVER), clock=VirtualClock(asyncio.get_running_loop()), namespace="ops")
 
 
 def test_answers_are_remembered_for_a_short_while() -> None:
@@ -42,11 +43,40 @@ def test_answers_are_remembered_for_a_short_while() -> None:
     run_virtual(scene())
 
 
-def test_a_token_for_the_journal_is_good_for_nothing_else_and_others_are_taken_too() -> None:
+def test_a_token_for_the_api_server_is_not_taken() -> None:
+    """And never reviewed as one: the manager is to be of no use to who collects them."""
+
     async def scene() -> None:
         api = Reviews({"own": "eve"}, {})
-        assert await made(api).rights_of("own") is not None
-        assert [body["spec"] for body in api.asked] == [{"token": "own", "audiences": [AUDIENCE]}, {"token": "own"}]
+        assert await made(api).rights_of("own") is None
+        assert [body["spec"] for body in api.asked] == [{"token": "own", "audiences": [AUDIENCE]}]
+
+    run_virtual(scene())
+
+
+def test_a_server_that_does_not_look_at_audiences_vouches_for_nobody() -> None:
+    class Unaware(Reviews):
+        def _token(self, spec: dict[str, Any]) -> dict[str, Any]:
+            return {**super()._token(spec), "audiences": []}
+
+    async def scene() -> None:
+        assert await made(Unaware({"journal-t": "eve"}, {})).rights_of("journal-t") is None
+
+    run_virtual(scene())
+
+
+def test_one_account_reads_everything_and_has_no_rights_of_its_own() -> None:
+    async def scene() -> None:
+        account = "system:serviceaccount:{}:kruise-journal"
+        api = Reviews({"journal-t": account.format("ops"), "journal-other": account.format("team")}, {})
+        reviewer = made(api)
+        rights = await reviewer.rights_of("journal-t")
+        assert rights is not None
+        assert await rights.may("get", PODS, "")
+        assert {body["kind"] for body in api.asked} == {"TokenReview"}
+        other = await reviewer.rights_of("journal-other")
+        assert other is not None
+        assert not await other.may("get", PODS, "")
 
     run_virtual(scene())
 

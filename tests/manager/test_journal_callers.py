@@ -21,7 +21,7 @@ from kruise.machinery.journal import NOT_ALLOWED, NOT_KEPT, NOT_KNOWN, TOKEN_HEA
 from kruise.manager.callers import Reviewer
 from kruise.manager.endpoints import Endpoints, journal_app
 from kruise.manager.reports import Reports
-from tests.support.journalled import CONTROLLER, PLACES, SECRET, record
+from tests.support.journalled import CONTROLLER, PLACES, SECRET, record, secrets_in
 from tests.support.reviews import Reviews
 from tests.toy.api import TROUPES
 
@@ -36,14 +36,16 @@ WAITS = [
 def reviews() -> Reviews:
     return Reviews(
         tokens={
-            "t-admin": "admin",
+            "api-admin": "admin",
+            "journal-account": "system:serviceaccount:ops:kruise-journal",
+            "journal-namesake": "system:serviceaccount:show:kruise-journal",
             "journal-admin": "admin",
-            "t-nobody": "nobody",
-            "t-lead": "lead",
-            "t-viewer": "viewer",
-            "t-one": "one",
-            "t-elsewhere": "elsewhere",
-            "t-pods": "pods-only",
+            "journal-nobody": "nobody",
+            "journal-lead": "lead",
+            "journal-viewer": "viewer",
+            "journal-one": "one",
+            "journal-elsewhere": "elsewhere",
+            "journal-pods": "pods-only",
         },
         rights={
             "admin": {(*GET, ""), ("get", "pods", ""), ("list", "pods", "")},
@@ -91,7 +93,7 @@ async def manager() -> AsyncIterator[Manager]:
     record(journal, "show", "a")
     record(journal, "backstage", "b")
     api = reviews()
-    reviewer = Reviewer(Client(api, retry=NEVER), clock=RealClock())
+    reviewer = Reviewer(Client(api, retry=NEVER), clock=RealClock(), namespace="ops")
     certificate, material = ServingCertificate(), issue("localhost", datetime.now(UTC))
     certificate.use(material)
     endpoints = Endpoints()
@@ -116,19 +118,34 @@ PATHS = [
 @pytest.mark.parametrize("path", [*PATHS, "/", "/metrics", "/debug"])
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"Authorization": "Bearer guessed"}, {TOKEN_HEADER: "guessed"}, {"Authorization": "Basic dDphZG1pbg=="}],
-    ids=["no token", "a wrong token", "a wrong token through a proxy", "a password"],
+    [
+        {},
+        {"Authorization": "Bearer guessed"},
+        {TOKEN_HEADER: "guessed"},
+        {"Authorization": "Basic dDphZG1pbg=="},
+        {"Authorization": "Bearer api-admin"},
+        {TOKEN_HEADER: "api-admin"},
+    ],
+    ids=[
+        "no token",
+        "a wrong token",
+        "a wrong token through a proxy",
+        "a password",
+        "an admin's token for the API server",
+        "the same through a proxy",
+    ],
 )
 async def test_who_is_not_known_gets_nothing(manager: Manager, path: str, headers: dict[str, str]) -> None:
     code, text = await manager.get(path, **headers)
     assert (code, decode(text, dict)["reason"]) == (401, NOT_KNOWN)
     assert "send a bearer token" in text
+    assert "--audience=kruise-journal" in text
     assert "show" not in text.replace("shown", "")
     assert not any(body["kind"] == "SubjectAccessReview" for body in manager.api.asked)
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("token", ["t-nobody", "t-elsewhere", "t-pods"])
+@pytest.mark.parametrize("token", ["journal-nobody", "journal-elsewhere", "journal-pods", "journal-namesake"])
 async def test_who_may_not_get_the_objects_gets_nothing(manager: Manager, path: str, token: str) -> None:
     """Whether there is such an object makes no difference."""
     said = await manager.refused(path, token)
@@ -138,80 +155,86 @@ async def test_who_may_not_get_the_objects_gets_nothing(manager: Manager, path: 
 
 
 @pytest.mark.parametrize("header", ["Authorization", TOKEN_HEADER])
-@pytest.mark.parametrize("token", ["t-admin", "journal-admin"])
-async def test_an_admin_sees_everything(manager: Manager, header: str, token: str) -> None:
+@pytest.mark.parametrize("token", ["journal-admin", "journal-account"])
+async def test_an_admin_and_the_journals_own_account_see_everything(manager: Manager, header: str, token: str) -> None:
+    """The account has no rights in the cluster: nobody is asked about them."""
     value = f"Bearer {token}" if header == "Authorization" else token
     code, text = await manager.get("/journal", **{header: value})
     entries = decode(text, list)
     assert (code, {entry["key"]["namespace"] for entry in entries}) == (200, {"show", "backstage"})
     assert SECRET in entries[0]["error"]
     code, text = await manager.get(f"/journal/{CONTROLLER}/backstage/b", **{header: value})
-    assert (code, text.count(SECRET)) == (200, len(PLACES))
+    assert (code, secrets_in(text)) == (200, len(PLACES))
     assert await manager.found("/waiting", token) == WAITS
+    about = {body["kind"] for body in manager.api.asked}
+    assert about == ({"TokenReview"} if token == "journal-account" else {"TokenReview", "SubjectAccessReview"})
 
 
 async def test_what_an_admin_may_ask(manager: Manager) -> None:
-    [entry] = await manager.found(f"/journal?controller={CONTROLLER}&key=show/a&limit=5", "t-admin")
+    [entry] = await manager.found(f"/journal?controller={CONTROLLER}&key=show/a&limit=5", "journal-admin")
     assert entry["reconcile_id"] == "id-a"
-    assert [one["reconcile_id"] for one in await manager.found("/journal?namespace=backstage", "t-admin")] == ["id-b"]
-    assert len(await manager.found("/journal?limit=1", "t-admin")) == 1
-    assert await manager.found("/journal?key=show/none", "t-admin") == []
-    assert await manager.found("/waiting?namespace=show", "t-admin") == WAITS[:1]
-    dump = await manager.found(f"/journal/{CONTROLLER}/show/a", "t-admin")
+    assert [one["reconcile_id"] for one in await manager.found("/journal?namespace=backstage", "journal-admin")] == [
+        "id-b"
+    ]
+    assert len(await manager.found("/journal?limit=1", "journal-admin")) == 1
+    assert await manager.found("/journal?key=show/none", "journal-admin") == []
+    assert await manager.found("/waiting?namespace=show", "journal-admin") == WAITS[:1]
+    dump = await manager.found(f"/journal/{CONTROLLER}/show/a", "journal-admin")
     assert dump["snapshot"]["troupe"]["metadata"]["name"] == "a"
     assert "causes" not in dump["plan"]
-    assert "causes" in (await manager.found(f"/journal/{CONTROLLER}/show/a?causes=once", "t-admin"))["plan"]
+    assert "causes" in (await manager.found(f"/journal/{CONTROLLER}/show/a?causes=once", "journal-admin"))["plan"]
     for path, code, reason, words in (
         ("/journal?limit=x", 400, "BadRequest", "limit=x: not a number"),
+        (f"/journal?limit={'9' * 5000}", 400, "BadRequest", "limit=999999999...: not a number of at most 9 digits"),
         (f"/journal/{CONTROLLER}/show/none", 404, NOT_KEPT, "no snapshot of show/none is kept"),
         ("/journal/other/show/a", 404, "NotFound", f"no controller is called 'other'; there are {CONTROLLER}"),
         ("/nothing", 404, "NotFound", "try /journal"),
     ):
-        found, text = await manager.get(path, "t-admin")
+        found, text = await manager.get(path, "journal-admin")
         assert (found, decode(text, dict)["reason"]) == (code, reason)
         assert words in text
 
 
 async def test_rights_in_one_namespace_show_that_namespace(manager: Manager) -> None:
-    [entry] = await manager.found("/journal", "t-lead")
+    [entry] = await manager.found("/journal", "journal-lead")
     assert (entry["reconcile_id"], SECRET in entry["error"]) == ("id-a", True)
-    assert await manager.found("/waiting", "t-lead") == WAITS[:1]
-    assert SECRET in str(await manager.found(f"/journal/{CONTROLLER}/show/a", "t-lead"))
+    assert await manager.found("/waiting", "journal-lead") == WAITS[:1]
+    assert SECRET in str(await manager.found(f"/journal/{CONTROLLER}/show/a", "journal-lead"))
     for path in ("/journal?key=backstage/b", "/journal?namespace=backstage", f"/journal/{CONTROLLER}/backstage/b"):
-        await manager.refused(path, "t-lead")
+        await manager.refused(path, "journal-lead")
 
 
 async def test_values_are_masked_unless_the_pods_may_be_read(manager: Manager) -> None:
-    code, text = await manager.get("/journal", "t-viewer")
+    code, text = await manager.get("/journal", "journal-viewer")
     [entry] = decode(text, list)
     assert code == 200
     assert SECRET not in text
     assert "right to get and list pods" in entry["error"]
     assert entry["plan"]["counts"] == {"create pods": 1, "patch pods": 1}
-    code, text = await manager.get(f"/journal/{CONTROLLER}/show/a", "t-viewer")
+    code, text = await manager.get(f"/journal/{CONTROLLER}/show/a", "journal-viewer")
     dump = decode(text, dict)
     assert code == 200
-    assert SECRET not in text
+    assert secrets_in(text) == 0
     assert dump["redacted"] is True
     [variable] = dump["snapshot"]["pods"][0]["spec"]["containers"][0]["env"]
     assert variable["name"] == "TOKEN"
     assert variable["value"].startswith("redacted-")
-    again = decode((await manager.get(f"/journal/{CONTROLLER}/show/a", "t-viewer"))[1], dict)
+    again = decode((await manager.get(f"/journal/{CONTROLLER}/show/a", "journal-viewer"))[1], dict)
     other = again["snapshot"]["pods"][0]["spec"]["containers"][0]["env"][0]["value"]
     assert other != variable["value"], "who can have values of their own masked must not learn those of others"
 
 
 async def test_rights_to_one_object_by_its_name(manager: Manager) -> None:
-    [entry] = await manager.found("/journal?key=show/a", "t-one")
+    [entry] = await manager.found("/journal?key=show/a", "journal-one")
     assert SECRET not in str(entry)
-    assert SECRET not in str(await manager.found(f"/journal/{CONTROLLER}/show/a", "t-one"))
-    await manager.refused("/journal?key=show/other", "t-one")
-    await manager.refused("/journal", "t-one")
+    assert SECRET not in str(await manager.found(f"/journal/{CONTROLLER}/show/a", "journal-one"))
+    await manager.refused("/journal?key=show/other", "journal-one")
+    await manager.refused("/journal", "journal-one")
 
 
 async def test_an_api_server_that_does_not_answer_lets_nobody_in(manager: Manager) -> None:
     manager.api.failure = TransportError("torn", sent=True)
-    code, text = await manager.get("/journal", "t-admin")
+    code, text = await manager.get("/journal", "journal-admin")
     assert (code, decode(text, dict)["reason"]) == (503, "ServiceUnavailable")
     assert "id-a" not in text
 
@@ -219,6 +242,8 @@ async def test_an_api_server_that_does_not_answer_lets_nobody_in(manager: Manage
 async def test_only_reading(manager: Manager) -> None:
     async with (
         aiohttp.ClientSession() as session,
-        session.post(f"{manager._address}/journal", ssl=manager._context, headers={TOKEN_HEADER: "t-admin"}) as answer,
+        session.post(
+            f"{manager._address}/journal", ssl=manager._context, headers={TOKEN_HEADER: "journal-admin"}
+        ) as answer,
     ):
         assert answer.status == 405

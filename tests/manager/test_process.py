@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import ssl
+import tempfile
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
 from random import Random
 
 import aiohttp
@@ -192,6 +195,46 @@ def test_work_goes_on_when_the_wall_clock_jumps(virtually: Callable[..., None]) 
         await running.stop()
 
     virtually(scenario)
+
+
+@pytest.mark.parametrize("has_memory_files", [True, False])
+async def test_a_manager_that_may_write_no_file_works_all_the_same(
+    has_memory_files: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As on a read-only file system. Its journal is served if a certificate can be loaded, and is missing otherwise."""
+
+    def no_files_in_memory(name: str) -> int:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    if not has_memory_files:
+        monkeypatch.setattr(os, "memfd_create", no_files_in_memory)
+    port = free_port()
+    clock = RealClock()
+    core = ApiCore(native_registry([custom_kind(TROUPES)]), clock=clock, seed=1)
+    chosen = Options(
+        role=Role.CONTROLLERS,
+        elect=False,
+        metrics_address="",
+        journal_address=f"127.0.0.1:{port}",
+        health_address="",
+        protection_log_path=str(tmp_path),
+    )
+    manager = Manager(chosen, (FEATURE,), InProcessTransport(core), clock=clock, random=Random(1))
+    running = Running(manager)
+    ready = asyncio.create_task(manager.serving.wait())
+    await asyncio.wait({ready, running.task}, return_when=asyncio.FIRST_COMPLETED)
+    assert ready.done()
+    said = [record.getMessage() for record in caplog.records if "no journal is served" in record.getMessage()]
+    assert len(said) == (0 if has_memory_files else 1)
+    if has_memory_files:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.close()
+    else:
+        assert "TMPDIR" in said[0]
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+    await running.stop()
 
 
 async def test_a_manager_without_webhooks_serves_its_journal_over_https_and_to_no_stranger(tmp_path: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import UTC, datetime
 
 from kruise.api.meta import Key, ObjectMeta
@@ -16,6 +17,7 @@ from kruise.api.native.pod import (
     PodSpec,
     PodStatus,
 )
+from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.journal import Journal
@@ -25,9 +27,27 @@ from tests.toy.decide import Snapshot
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SECRET = "hunter2-very-secret"
-PLACES = ("annotation of the object", "of the pod", "variable", "last words", "argument", "patch", "fault")
+PATCH = base64.b64encode(f'{{"metadata":{{"annotations":{{"team/password":"{SECRET}"}}}}}}'.encode()).decode()
+"""As in-place updates keep one: the secret again, and not to be seen at once."""
+REFERENCES = f'{{"main":{{"annotations":{{"team/password":"{SECRET}"}}}}}}'
+NOTES = {
+    "apps.kruise.io/inplace-update-grace": f'{{"containerRefMetadata":{REFERENCES},"metaDataPatch":"{PATCH}"}}',
+    "apps.kruise.io/inplace-update-state": f'{{"revision":"r","nextContainerRefMetadata":{REFERENCES}}}',
+    "inplace-update-grace": f'{{"revision":"r","metaDataPatch":"{PATCH}"}}',
+    "inplace-update-state": f'{{"revision":"r","nextContainerRefMetadata":{REFERENCES}}}',
+}
+"""Of the engine, old names included."""
+PLACES = (
+    *("annotation of the object", "of the pod", "variable", "last words", "argument", "patch", "fault"),
+    *("waiting update", "its patch", "later batch", "patch by the old name", "later batch by the old name"),
+    *("path of a probe", "whole variable in a patch"),
+)
 """Of a dump, that the secret is in."""
 CONTROLLER = "troupe-controller"
+
+
+def secrets_in(text: str) -> int:
+    return text.count(SECRET) + text.count(PATCH)
 
 
 def record(journal: Journal, namespace: str, name: str) -> None:
@@ -35,11 +55,16 @@ def record(journal: Journal, namespace: str, name: str) -> None:
     main = Container(name="main", image="nginx", env=(EnvVar(name="TOKEN", value=SECRET),))
     ended = ContainerState(terminated=ContainerStateTerminated(reason="Error", message=f"cannot log in with {SECRET}"))
     status = PodStatus(container_statuses=(ContainerStatus(name="main", state=ended),))
-    pod = Pod(metadata=metadata, spec=PodSpec(containers=(main,)), status=status)
-    body = {"metadata": {"name": "x", "namespace": namespace}, "spec": {"containers": [{"args": [SECRET]}]}}
-    step = [{"op": "replace", "path": "/metadata/annotations/team~1password", "value": SECRET}]
+    noted = codec.evolve(metadata, annotations={**metadata.annotations, **NOTES})
+    pod = Pod(metadata=noted, spec=PodSpec(containers=(main,)), status=status)
+    container = {"args": [SECRET], "livenessProbe": {"httpGet": {"path": f"/live?token={SECRET}", "port": 80}}}
+    body = {"metadata": {"name": "x", "namespace": namespace}, "spec": {"containers": [container]}}
+    steps = [
+        {"op": "replace", "path": "/metadata/annotations/team~1password", "value": SECRET},
+        {"op": "add", "path": "/spec/containers/0/env/-", "value": {"name": "KEY", "value": SECRET}},
+    ]
     target = Target(PODS, namespace, name)
-    patch = plans.patch(target, step, uid="u", reason="update", patch_type=PatchType.JSON)
+    patch = plans.patch(target, steps, uid="u", reason="update", patch_type=PatchType.JSON)
     create = plans.create(PODS, body, reason="new")
     refused = Outcome(action=create, result=Result.FAILED, error=f"Pod is invalid: {SECRET}")
     journal.record(

@@ -8,10 +8,10 @@ and a broken pair of files leaves the old certificate in place (MGR-30).
 from __future__ import annotations
 
 import ssl
-import tempfile
 from pathlib import Path
 
-from kruise.admission.certificates import CERT, KEY, Material
+from kruise.admission.certificates import Material
+from kruise.machinery.certificate_pairs import load_pair
 
 
 class ServingCertificate:
@@ -33,11 +33,9 @@ class ServingCertificate:
 
     def use(self, material: Material) -> None:
         """Likewise, of a pair that is in no file."""
-        with tempfile.TemporaryDirectory() as directory:
-            certificate, key = Path(directory, CERT), Path(directory, KEY)
-            certificate.write_bytes(material.cert)
-            key.write_bytes(material.key)
-            self.load(certificate, key)
+        context = _context()
+        load_pair(context, material.cert, material.key)
+        self._current = context
 
     def _hand_over(self, connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> int | None:
         if self._current is None:

@@ -340,7 +340,9 @@ def _say_what_is_missing(error: ApiError, source: str) -> None:
     if error.reason == NOT_KNOWN:
         raise _TokenRefusedError(f"{source} does not take a token of the account {ACCOUNT}: {error.message}") from error
     if error.reason == NOT_ALLOWED:
-        text = f"{source} shows it not even to the account {ACCOUNT}: {error.message}. kruise install gives the rights"
+        text = (
+            f"{source} shows it not even to the account {ACCOUNT}: {error.message}. It takes that of its own namespace"
+        )
         raise JournalUnavailable(text) from error
     if error.reason == NOT_KEPT:
         raise NotKeptError(f"{source} keeps no snapshot of it: {error.message}. {bounds()}") from error
@@ -363,5 +365,6 @@ def _outside(namespace: str, pod: str) -> str:
 def _silent(source: str, error: ClientError) -> str:
     return (
         f"{source} cannot be reached through the API server: {error}. It must listen on port {PORT} of all its "
-        "addresses (--journal-addr); for another port use kubectl port-forward and --manager-url"
+        "addresses (--journal-addr); for another port use kubectl port-forward and --manager-url. Where it could not "
+        "begin to serve its journal, its log says why"
     )

@@ -3,29 +3,35 @@
 Values are replaced by a keyed fingerprint: equal values stay equal and others stay different, so that templates compare
 as before, and nobody without the key (which is thrown away) can find out by trying what a value was.
 
-Replaced: values of environment variables, commands and arguments of containers and hooks, values of HTTP headers of
-probes, and annotations that are neither ours nor Kubernetes' own. Kept is what decisions are about: names, labels,
-images, resources, states and times, and annotations that environment variables are made from.
+Replaced: values of environment variables, commands and arguments of containers and hooks, paths of HTTP probes and
+hooks, values of their headers, and annotations that are neither ours nor Kubernetes' own; in our own that hold JSON,
+the same. Kept is what decisions are about: names, labels, images, resources, states and times, and annotations that
+environment variables are made from.
 """
 
 from __future__ import annotations
 
+import base64
+import dataclasses
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from kruise.api.core.go_json import go_escaped
 from kruise.machinery.codec import DecodeError, decode, encode
 from kruise.machinery.journal import Decider, ReplayError, replay
 from kruise.machinery.plan_difference import differences
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _PREFIX = "redacted-"
-_OWN = re.compile(r"(^|\.)(kruise\.io|kubernetes\.io|k8s\.io)/")
+_OWN = re.compile(r"(^|\.)(kruise\.io|kubernetes\.io|k8s\.io)/|^inplace-update-(state|grace)$")
 _REFERENCE = re.compile(r"^metadata\.annotations\['(.+)'\]$")
 _TEXTS = frozenset({"args", "command"})
 _NAMED_VALUES = frozenset({"env", "httpHeaders"})
 _STATES = frozenset({"waiting", "terminated"})
+_ENCODED = frozenset({"metaDataPatch"})
+"""JSON in base64."""
 MASKED = "(masked: it takes the right to get and list pods in the namespace)"
 
 Mask = Callable[[str], str]
@@ -58,15 +64,15 @@ def redacted(dump: bytes, specs: Iterable[Decider], *, key: bytes) -> bytes:
 
 def hide(document: dict[str, Any], *, key: bytes) -> dict[str, Any]:
     """A document of whatever objects, without their secrets."""
-    hidden: dict[str, Any] = _redacted(document, _masking(key), frozenset(_referenced(document)))
+    hidden: dict[str, Any] = _Hiding(_masking(key), kept=frozenset(_referenced(document))).value(document)
     return hidden
 
 
 def mask_dump(dump: dict[str, Any], *, key: bytes) -> dict[str, Any]:
     """For a reader who may see the object but not its pods. Stricter than `redacted`: annotations that variables are
-    made from and what containers said last go, too, so that it need not decide the same."""
-    mask = _masking(key)
-    masked = {name: _stricter(_redacted(dump[name], mask, frozenset()), mask) for name in ("snapshot", "plan")}
+    made from or that hold JSON go, too, and what containers said last, so that it need not decide the same."""
+    hiding = _Hiding(_masking(key), strict=True)
+    masked = {name: hiding.value(dump[name]) for name in ("snapshot", "plan")}
     errors = {name: MASKED for name in ("error", "fault") if dump.get(name)}
     return {**dump, **masked, **errors, "redacted": True}
 
@@ -82,31 +88,94 @@ def mask_entry(entry: dict[str, Any]) -> dict[str, Any]:
     return {**entry, "troubles": troubles, "conclusion": conclusion, "error": MASKED if entry["error"] else ""}
 
 
-def _stricter(value: Any, mask: Mask) -> Any:
-    """Without messages about states of containers (they quote commands, and the container's own last words), and
-    without what single steps of a JSON patch put into secret places."""
-    if isinstance(value, list):
-        return [_stricter(item, mask) for item in value]
-    if not isinstance(value, dict):
-        return value
-    found = {name: _stricter(item, mask) for name, item in value.items()}
-    for name in _STATES & found.keys():
-        if isinstance(found[name], dict) and isinstance(found[name].get("message"), str):
-            found[name] = {**found[name], "message": mask(found[name]["message"])}
-    if isinstance(found.get("path"), str) and "value" in found:
-        found["value"] = _stepped(found["path"].split("/"), found["value"], mask)
-    return found
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Hiding:
+    """How one document is rid of its secrets: wherever they are in it, in the steps of JSON patches, and in annotations
+    that hold JSON themselves."""
 
+    mask: Mask
+    kept: frozenset[str] = frozenset()
+    """Annotations that are not looked into."""
+    strict: bool = False
+    """For readers who do not decide over it again: without JSON in annotations, and without messages about states of
+    containers (they quote commands, and the container's own last words)."""
 
-def _stepped(path: list[str], value: Any, mask: Mask) -> Any:
-    """The value of a step of a JSON patch, masked as it would be where it goes."""
-    if isinstance(value, str):
-        within = set(path[:-1])
-        *_, parent, name = ("", *path)
+    def value(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        found = {name: self._field(name, item) for name, item in value.items()}
+        if isinstance(value.get("path"), str) and "value" in value:
+            found["value"] = self._stepped(value["path"].split("/"), value["value"])
+        return found
+
+    def _field(self, name: str, value: Any) -> Any:
+        match value:
+            case list() if name in _TEXTS:
+                return [self._text(item) for item in value]
+            case list() if name in _NAMED_VALUES:
+                return [self._named_value(item) for item in value]
+            case dict() if name == "annotations":
+                return {key: self._annotation(key, item) for key, item in value.items()}
+            case {"path": str(path)} if name == "httpGet":
+                return {**self.value(value), "path": self._url_path(path)}
+            case {"message": str(message)} if name in _STATES and self.strict:
+                return {**self.value(value), "message": self.mask(message)}
+            case str() if name in _ENCODED:
+                return self._encoded(value)
+            case _:
+                return self.value(value)
+
+    def _stepped(self, path: list[str], value: Any) -> Any:
+        """The value of a step of a JSON patch, hidden as it would be where it goes."""
+        *_, above, parent, name = ("", "", *path)
         if parent == "annotations":
-            return _annotation(name.replace("~1", "/").replace("~0", "~"), value, mask, frozenset())
-        return mask(value) if within & (_TEXTS | _NAMED_VALUES) and name != "name" else value
-    return _field(path[-1], value, mask, frozenset())
+            return self._annotation(name.replace("~1", "/").replace("~0", "~"), value)
+        if parent in _TEXTS or (above in _NAMED_VALUES and name == "value"):
+            return self._text(value)
+        if parent in _NAMED_VALUES:
+            return self._named_value(value)
+        if parent == "httpGet" and name == "path" and isinstance(value, str):
+            return self._url_path(value)
+        return self._field(name, value)
+
+    def _text(self, value: Any) -> Any:
+        return self.mask(value) if isinstance(value, str) else value
+
+    def _named_value(self, item: Any) -> Any:
+        return {**item, "value": self._text(item["value"])} if isinstance(item, dict) and "value" in item else item
+
+    def _url_path(self, path: str) -> str:
+        """All but the slash in front: a path of that alone is the default, and means the same as none."""
+        return "/" + self.mask(path[1:]) if path.startswith("/") else self.mask(path)
+
+    def _annotation(self, name: str, value: Any) -> Any:
+        if not isinstance(value, str) or (name in self.kept and name != LAST_APPLIED):
+            return value
+        if name == LAST_APPLIED or not _OWN.search(name):
+            return self.mask(value)
+        if not value.lstrip().startswith(("{", "[")):
+            return value
+        hidden = None if self.strict else self._inside(value.encode("utf-8", "surrogatepass"))
+        return self.mask(value) if hidden is None else hidden.decode("utf-8", "surrogatepass")
+
+    def _encoded(self, text: str) -> str:
+        try:
+            hidden = self._inside(base64.b64decode(text, validate=True))
+        except ValueError:
+            hidden = None
+        return self.mask(text) if hidden is None else base64.b64encode(hidden).decode()
+
+    def _inside(self, document: bytes) -> bytes | None:
+        """JSON, likewise: as the engine writes it, and byte for byte as it was where nothing had to be hidden. None: it
+        is none."""
+        try:
+            found = decode(document, object)
+        except DecodeError:
+            return None
+        hidden = self.value(found)
+        return document if hidden == found else go_escaped(encode(hidden))
 
 
 def _masking(key: bytes) -> Mask:
@@ -117,36 +186,6 @@ def _masking(key: bytes) -> Mask:
         return _PREFIX + hashlib.blake2b(text, key=key, digest_size=8).hexdigest()
 
     return mask
-
-
-def _redacted(value: Any, mask: Mask, kept: frozenset[str]) -> Any:
-    if isinstance(value, list):
-        return [_redacted(item, mask, kept) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {name: _field(name, item, mask, kept) for name, item in value.items()}
-
-
-def _field(name: str, value: Any, mask: Mask, kept: frozenset[str]) -> Any:
-    if name in _TEXTS and isinstance(value, list):
-        return [mask(item) if isinstance(item, str) else item for item in value]
-    if name in _NAMED_VALUES and isinstance(value, list):
-        return [_named_value(item, mask) for item in value]
-    if name == "annotations" and isinstance(value, dict):
-        return {key: _annotation(key, item, mask, kept) for key, item in value.items()}
-    return _redacted(value, mask, kept)
-
-
-def _named_value(item: Any, mask: Mask) -> Any:
-    if isinstance(item, dict) and isinstance(item.get("value"), str):
-        return {**item, "value": mask(item["value"])}
-    return item
-
-
-def _annotation(name: str, value: Any, mask: Mask, kept: frozenset[str]) -> Any:
-    if not isinstance(value, str) or (name != LAST_APPLIED and (name in kept or _OWN.search(name))):
-        return value
-    return mask(value)
 
 
 def _referenced(value: Any) -> Iterator[str]:

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.codec import DecodeError
-from kruise.machinery.journal import NOT_KNOWN, TOKEN_HEADER
+from kruise.machinery.journal import AUDIENCE, NOT_KNOWN, TOKEN_HEADER
 from kruise.manager.callers import CrowdError, Reviewer
 from kruise.manager.reports import Reports, failure
 
@@ -106,7 +106,10 @@ def journal_app(reports: Reports, reviewer: Reviewer) -> web.Application:
 
 
 _WHO = failure(
-    401, NOT_KNOWN, f"the journal is shown to those who say who they are: send a bearer token, or one in {TOKEN_HEADER}"
+    401,
+    NOT_KNOWN,
+    f"the journal is shown to those who say who they are: send a bearer token, or one in {TOKEN_HEADER}, that is made "
+    f"for the audience {AUDIENCE} (kubectl create token ACCOUNT --audience={AUDIENCE}), and not for the API server",
 )
 
 

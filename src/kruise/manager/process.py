@@ -237,15 +237,27 @@ class Manager:
         if options.metrics_address:
             await self._endpoints.serve(metrics_app(self._registry), options.metrics_address)
         if options.journal_address and options.role is not Role.WEBHOOK:
-            if self._webhooks is None:
-                # Nobody keeps a certificate here. One that nobody can check is as good as none to an API server in
-                # between: it checks no certificate of a pod.
-                self._certificate.use(issue("localhost", self._clock.now()))
-            app = journal_app(self.reports, Reviewer(self._client, clock=self._clock))
-            await self._endpoints.serve(app, options.journal_address, self._certificate.context)
+            await self._serve_journal()
         if self._webhooks is not None:
             await self._webhooks.start()
         self.serving.set()
+
+    async def _serve_journal(self) -> None:
+        options = self._options
+        if self._webhooks is None:
+            # Nobody keeps a certificate here. One that nobody can check is as good as none to an API server in
+            # between: it checks no certificate of a pod.
+            try:
+                self._certificate.use(issue("localhost", self._clock.now()))
+            except OSError as error:
+                log.error(
+                    "no journal is served: its certificate cannot be loaded without a writable temporary directory "
+                    "(TMPDIR). Controllers work all the same",
+                    extra={"address": options.journal_address, "error": str(error)},
+                )
+                return
+        app = journal_app(self.reports, Reviewer(self._client, clock=self._clock, namespace=options.own_namespace))
+        await self._endpoints.serve(app, options.journal_address, self._certificate.context)
 
     def _details(self) -> list[str]:
         """What does not make this replica unready, but explains why nothing may be moving."""

@@ -25,6 +25,8 @@ Subjects = Mapping[str, Resource[Any]]
 """What each controller decides about."""
 
 _DEFAULT_LIMIT: Final = "50"
+_LONGEST_LIMIT: Final = 9
+"""Digits: a number without end takes long to read, and Python refuses to."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -66,8 +68,9 @@ class Reports:
 
     async def _entries(self, sight: _Sight, query: Mapping[str, str]) -> Reply:
         limit = query.get("limit", _DEFAULT_LIMIT)
-        if not limit.isdecimal():
-            return failure(400, "BadRequest", f"limit={limit}: not a number")
+        if not limit.isdecimal() or len(limit) > _LONGEST_LIMIT:
+            shown = limit if len(limit) <= _LONGEST_LIMIT else f"{limit[:_LONGEST_LIMIT]}..."
+            return failure(400, "BadRequest", f"limit={shown}: not a number of at most {_LONGEST_LIMIT} digits")
         asked = _Asked.by(query)
         places = {(controller, key.namespace) for controller, key in self._journal.subjects()}
         seen = await sight.among(asked, places)

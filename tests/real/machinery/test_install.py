@@ -252,9 +252,10 @@ async def test_the_manager_needs_no_more_than_its_role(
         accounts = "/api/v1/namespaces/kruise-system/serviceaccounts"
         for name, spec, code in (
             ("kruise-journal", {"audiences": ["kruise-journal"]}, 200),
-            ("kruise-journal", {}, 200),
+            ("kruise-journal", {}, 401),
             ("kruise-journal", {"audiences": ["somebody-else"]}, 401),
-            ("default", {}, 403),
+            ("default", {"audiences": ["kruise-journal"]}, 403),
+            ("default", {}, 401),
         ):
             token = cluster.request("POST", f"{accounts}/{name}/token", {"spec": spec}).ok()["status"]["token"]
             assert ask(journal, "/journal", "https", token)[0] == code

@@ -12,10 +12,8 @@ import ipaddress
 import json
 import secrets
 import ssl
-import tempfile
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from cryptography import x509
@@ -23,6 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from kruise.machinery.certificate_pairs import load_pair
 from kruise.machinery.client.kubeconfig import LOCAL_CLUSTER_EXTENSION
 
 ADMIN: Final = "kubernetes-admin"
@@ -114,7 +113,7 @@ def server_context(identity: Identity) -> ssl.SSLContext:
     context.verify_mode = ssl.CERT_OPTIONAL
     context.load_verify_locations(cadata=identity.ca_cert.decode())
     context.set_alpn_protocols(["http/1.1"])
-    _load_pair(context, identity.cert, identity.key)
+    load_pair(context, identity.cert, identity.key)
     return context
 
 
@@ -122,17 +121,8 @@ def client_context(identity: Identity, *, admin: bool = True) -> ssl.SSLContext:
     """For a client in this process; with `admin` it shows the admin's certificate."""
     context = ssl.create_default_context(cadata=identity.ca_cert.decode())
     if admin:
-        _load_pair(context, identity.admin_cert, identity.admin_key)
+        load_pair(context, identity.admin_cert, identity.admin_key)
     return context
-
-
-def _load_pair(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    # OpenSSL's Python interface reads pairs from files only.
-    with tempfile.TemporaryDirectory(prefix="kruise-") as place:
-        file = Path(place) / "pair.pem"
-        file.touch(mode=0o600)
-        file.write_bytes(cert + key)
-        context.load_cert_chain(file)
 
 
 def kubeconfig(identity: Identity, url: str, *, namespace: str = "default") -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import ssl
-import tempfile
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
+from kruise.machinery.certificate_pairs import load_pair
 from kruise.machinery.client.config import ClusterConfig, CredentialError, Pem
 
 
@@ -27,23 +27,13 @@ def context_for(config: ClusterConfig, certificate: Pem, key: Pem) -> ssl.SSLCon
 
 
 def _load_identity(context: ssl.SSLContext, config: ClusterConfig, certificate: Pem, key: Pem) -> None:
-    with tempfile.TemporaryDirectory(prefix="kruise-") as directory:
-        # OpenSSL reads identities from files only; the directory is open to this user alone and gone right after.
-        certificate_file, key_file = Path(directory, "crt"), Path(directory, "key")
-        certificate_file.write_bytes(_bytes(certificate, config))
-        key_file.write_bytes(_bytes(key, config))
-        try:
-            context.load_cert_chain(certificate_file, key_file, password=_no_password)
-        except (ssl.SSLError, ValueError) as error:
-            raise CredentialError(
-                f"{config.origin}: client certificate {certificate} and key {key} do not fit together or are damaged "
-                f"({error}). Get a new pair."
-            ) from error
-
-
-def _no_password() -> str:
-    """OpenSSL would ask at the terminal for the password of an encrypted key, and block everything meanwhile."""
-    return ""
+    try:
+        load_pair(context, _bytes(certificate, config), _bytes(key, config))
+    except (ssl.SSLError, ValueError) as error:
+        raise CredentialError(
+            f"{config.origin}: client certificate {certificate} and key {key} do not fit together or are damaged "
+            f"({error}). Get a new pair."
+        ) from error
 
 
 def _bytes(pem: Pem, config: ClusterConfig) -> bytes:

@@ -15,7 +15,8 @@ _RBAC = "rbac.authorization.k8s.io"
 MANAGER = "kruise-manager"
 DAEMON = "kruise-daemon"
 JOURNAL = "kruise-journal"
-"""An account that nobody runs as: commands of admins ask the manager with short-lived tokens of it."""
+"""An account that nobody runs as: commands of admins ask the manager with short-lived tokens of it. It has no rights:
+nobody can limit what a token is made for, so whoever may have one for the journal may have one for the API server."""
 
 # Kinds of ours on which the manager lacks some verbs: it never creates or deletes what only users own.
 _NARROWED = {
@@ -98,12 +99,6 @@ def _manager_rules(definitions: Sequence[Mapping[str, Any]]) -> list[Manifest]:
     ]
 
 
-def _journal_rules(definitions: Sequence[Mapping[str, Any]]) -> list[Manifest]:
-    """To get every object that decisions are about, and the pods."""
-    groups = {str(definition["spec"]["group"]) for definition in definitions} | {_GROUP, _POLICY_GROUP}
-    return [_rule("", ["pods"], ["get", "list"]), *(_rule(group, ["*"], ["get"]) for group in sorted(groups))]
-
-
 def _journal_reader_rules() -> list[Manifest]:
     """For people: to find the manager, to reach it through the API server, and to have a token of the account."""
     return [
@@ -166,7 +161,5 @@ def manifests(namespace: str, daemon_namespace: str, definitions: Sequence[Mappi
         _role("Role", "kruise-daemon-secret-role", [_rule("", ["secrets"], _READ)], daemon_namespace),
         _binding("Role", "kruise-daemon-secret-role", DAEMON, namespace, daemon_namespace),
         _account(JOURNAL, namespace),
-        _role("ClusterRole", "kruise-journal-role", _journal_rules(definitions)),
-        _binding("ClusterRole", "kruise-journal-role", JOURNAL, namespace),
         _role("Role", "kruise-journal-reader", _journal_reader_rules(), namespace),
     ]
