@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import ssl
+import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -16,6 +18,7 @@ import pytest
 import yaml
 
 from kruise.cli import journal_access
+from kruise.machinery.journal import AUDIENCE
 from tests.support.commandline import Kruise
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.ports import free_port
@@ -108,6 +111,7 @@ def test_own_rights_decide_what_a_caller_sees(cluster: KruiseCluster) -> None:
             code, text = ask(path, tokens[name])
             assert code == 403
             assert "may not get clonesets.apps.kruise.io" in text
+    assert ask(dump, token_of(cluster, "default", "admin", for_the_journal=False))[0] == 401
     assert "tell-nobody" in ask(dump, tokens["admin"])[1]
     assert "tell-nobody" in ask(dump, tokens["lead"])[1]
     code, text = ask(dump, tokens["viewer"])
@@ -115,6 +119,53 @@ def test_own_rights_decide_what_a_caller_sees(cluster: KruiseCluster) -> None:
     assert {entry["key"]["name"] for entry in json.loads(ask("/journal", tokens["viewer"])[1])} == {"shop"}
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{cluster.metrics_url}/journal")
+
+
+@pytest.mark.smoke
+def test_the_account_of_the_journal_reads_all_of_it_and_nothing_else(cluster: KruiseCluster) -> None:
+    """Who may have its tokens may have them for the API server, too."""
+    dump = "/journal/cloneset-controller/default/shop"
+    own, for_api = (
+        token_of(cluster, "kruise-system", "kruise-journal", for_the_journal=mine) for mine in (True, False)
+    )
+    assert "tell-nobody" in ask(dump, own)[1]
+    assert ask(dump, for_api)[0] == 401
+    for path in (
+        "/api/v1/pods",
+        "/api/v1/namespaces/default/pods",
+        "/apis/apps.kruise.io/v1beta1/namespaces/default/clonesets/shop",
+        "/api/v1/namespaces/kruise-system/secrets",
+    ):
+        for token, code in ((own, 401), (for_api, 403)):
+            request = urllib.request.Request(f"{cluster.plane.url}{path}", headers={"Authorization": f"Bearer {token}"})
+            with pytest.raises(urllib.error.HTTPError, match=str(code)) as refused:
+                urllib.request.urlopen(request, context=ssl._create_unverified_context())
+            refused.value.close()
+
+
+@pytest.mark.smoke
+def test_the_way_that_the_document_shows(cluster: KruiseCluster, tmp_path: Path) -> None:
+    """With a token that is good for the journal alone, shown to nobody but the manager."""
+    account(cluster, "documented")
+    cluster.plane.kubectl("create", "role", "documented", "--verb=get", "--resource=clonesets.apps.kruise.io")
+    bind(cluster, "default", "documented", "--role=documented", "--serviceaccount=default:documented")
+    [script] = [
+        text for text in re.findall(r"```sh\n(.*?)```", (DOCUMENTS / "journal.md").read_text(), re.S) if "curl" in text
+    ]
+    for told, here in (
+        ("MANAGER-POD-IP:8443", f"127.0.0.1:{PORT}"),
+        ("kruise-webhook-service.kruise-system.svc", "localhost"),  # this manager is no pod, and has no Service
+        ("NAMESPACE", "default"),
+        ("ACCOUNT", "documented"),
+    ):
+        assert told in script
+        script = script.replace(told, here)
+    environment = {**os.environ, "KUBECONFIG": str(cluster.kubeconfig), "NO_PROXY": "*"}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert {entry["key"]["name"] for entry in json.loads(done.stdout)} == {"shop"}
 
 
 def test_rights_in_one_namespace_get_a_decision_made_anew(cluster: KruiseCluster) -> None:
@@ -129,10 +180,15 @@ def test_rights_in_one_namespace_get_a_decision_made_anew(cluster: KruiseCluster
 
 
 def account(cluster: KruiseCluster, name: str) -> str:
-    """A service account of namespace default, and a token of it."""
+    """A service account of namespace default, and a token of it for the journal."""
     cluster.plane.kubectl("create", "serviceaccount", name)
-    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
-    return str(cluster.plane.request("POST", path, {"spec": {}}).ok()["status"]["token"])
+    return token_of(cluster, "default", name)
+
+
+def token_of(cluster: KruiseCluster, namespace: str, name: str, *, for_the_journal: bool = True) -> str:
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+    spec = {"audiences": [AUDIENCE]} if for_the_journal else {}
+    return str(cluster.plane.request("POST", path, {"spec": spec}).ok()["status"]["token"])
 
 
 def bind(cluster: KruiseCluster, namespace: str, name: str, *what: str) -> None:
