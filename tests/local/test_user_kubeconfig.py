@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.local import user_kubeconfig
@@ -242,6 +242,7 @@ FOREIGN = st.recursive(
 )
 
 
+@settings(deadline=None)  # it writes files
 @given(foreign=st.dictionaries(st.sampled_from(["preferences", "extensions", "x"]), FOREIGN), flow=st.booleans())
 def test_whatever_else_is_in_the_file_stays(
     tmp_path_factory: pytest.TempPathFactory, foreign: dict[str, Any], flow: bool
