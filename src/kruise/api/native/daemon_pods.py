@@ -20,6 +20,10 @@ GENERATION_ANNOTATION: Final = "deprecated.daemonset.template.generation"
 GENERATION_LABEL: Final = "pod-template-generation"
 """The count of templates, from times before revisions: on the workload, and on its pods."""
 
+FIRST_DELAY: Final = 1.0
+LONGEST_DELAY: Final = 900.0
+"""Seconds for which a failed pod stays where it is: twice as long after each failure on the same node."""
+
 _NODE_NAME: Final = "metadata.name"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _TOLERATED: Final = (

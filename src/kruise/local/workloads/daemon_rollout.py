@@ -10,12 +10,10 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from kruise.api.native.daemon_pods import FIRST_DELAY, LONGEST_DELAY
 from kruise.local.workloads.daemon_nodes import DaemonNode, DaemonPod, Limits, is_rolling, may_surge
 from kruise.local.workloads.objects import DaemonSet
 from kruise.machinery.delays import Delay, next_delay, seconds_left
-
-FIRST_DELAY = 1.0
-LONGEST_DELAY = 900.0
 
 
 @dataclasses.dataclass(slots=True)

@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable
 
 from kruise.api.meta import Key, key_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
-from kruise.api.native.daemon_pods import verdict_on
+from kruise.api.native.daemon_pods import LONGEST_DELAY, verdict_on
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.ordinals import ordinal_of, parent_and_ordinal
 from kruise.api.native.pod import PODS, Pod
 from kruise.local.storage_binding.objects import CLAIMS, Claim
 from kruise.local.workloads import daemonset, stateful_claims, stateful_members, statefulset
-from kruise.local.workloads.daemon_rollout import LONGEST_DELAY
 from kruise.local.workloads.objects import DAEMON_SETS, STATEFUL_SETS, DaemonSet, StatefulSet
 from kruise.local.workloads.pods import matcher
 from kruise.local.workloads.sources import pods_of

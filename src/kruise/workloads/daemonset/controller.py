@@ -8,7 +8,7 @@ from typing import Any
 from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSet
 from kruise.api.apps.definitions import DAEMON_SET_DEFINITION
 from kruise.api.meta import Key, key_of
-from kruise.api.native.daemon_pods import NOT_HERE, verdict_on
+from kruise.api.native.daemon_pods import LONGEST_DELAY, NOT_HERE, verdict_on
 from kruise.api.native.nodes import NODES, Node
 from kruise.feature import Feature, Settings
 from kruise.flags import FeatureFlag, Flag, boolean
@@ -21,7 +21,6 @@ from kruise.workloads.daemonset.admission import ADMISSION
 from kruise.workloads.daemonset.conclude import conclude
 from kruise.workloads.daemonset.decide import decide
 from kruise.workloads.daemonset.events import events
-from kruise.workloads.daemonset.keeping import LONGEST_DELAY
 from kruise.workloads.daemonset.memo import Memo
 from kruise.workloads.daemonset.predownload import GATE as PRE_DOWNLOAD_GATE
 from kruise.workloads.daemonset.situation import Snapshot

@@ -6,14 +6,12 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
+from kruise.api.native.daemon_pods import FIRST_DELAY, LONGEST_DELAY
 from kruise.api.native.pod import Pod
 from kruise.machinery.delays import Delay, next_delay, seconds_left
 from kruise.workloads.daemonset.nodes import MOST_PODS, DaemonNode
 from kruise.workloads.daemonset.numbers import Limits, may_be_created
 from kruise.workloads.shared.pod_facts import PodFacts
-
-FIRST_DELAY = 1.0
-LONGEST_DELAY = 900.0
 
 SURPLUS = "its node has another pod already"
 NOT_HERE = "its node should have no pod"
