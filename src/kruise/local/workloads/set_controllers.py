@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from kruise.api.meta import Key, key_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
-from kruise.api.native.daemon_pods import LONGEST_DELAY, verdict_on
+from kruise.api.native.daemon_pods import LONGEST_DELAY, Verdict, verdict_on
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.ordinals import ordinal_of, parent_and_ordinal
 from kruise.api.native.pod import PODS, Pod
@@ -23,6 +23,7 @@ from kruise.machinery.plan import Conclusion, Outcomes, Plan
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, no_keys, own_key, owner_keys
 from kruise.machinery.watched import Watched
 from kruise.workloads.shared.adoption import ADOPTERS, ORPHAN_INDEX, ORPHANS, wanting
+from kruise.workloads.shared.node_keys import node_keys
 
 STATEFUL_SET_CONTROLLER = "statefulset-controller"
 DAEMON_SET_CONTROLLER = "daemonset-controller"
@@ -133,7 +134,7 @@ def daemon_set_spec() -> ControllerSpec[daemonset.Snapshot]:
             Source(Watched(DAEMON_SETS, selectors=ADOPTERS), own_key),
             Source(Watched(PODS, indexes={**OWNER_INDEX, **ORPHAN_INDEX}), pods_of(DAEMON_SETS)),
             Source(CONTROLLER_REVISIONS, _revision_keys()),
-            Source(NODES, _node_keys),
+            Source(NODES, node_keys(DAEMON_SETS, _meaning)),
         ),
         snapshot=snapshot,
         decide=daemonset.decide,
@@ -153,16 +154,5 @@ def _revision_keys() -> Callable[[ControllerRevision | None, ControllerRevision 
     return keys
 
 
-def _node_keys(old: Node | None, new: Node | None, stores: Stores) -> Iterable[Key]:
-    """Heartbeats and the like are no news: only those to whom the node is something else now look again."""
-    if old is not None and new is not None and _traits(old) == _traits(new):
-        return
-    for found in stores.store(DAEMON_SETS).list():
-        before = verdict_on(found.spec.template, old) if old is not None else None
-        after = verdict_on(found.spec.template, new) if new is not None else None
-        if before != after:
-            yield key_of(found)
-
-
-def _traits(node: Node) -> tuple[object, ...]:
-    return node.metadata.labels, node.spec.taints
+def _meaning(daemon_set: DaemonSet, node: Node | None) -> Verdict | None:
+    return verdict_on(daemon_set.spec.template, node) if node is not None else None

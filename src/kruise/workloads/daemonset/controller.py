@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSet
 from kruise.api.apps.definitions import DAEMON_SET_DEFINITION
-from kruise.api.meta import Key, key_of
+from kruise.api.meta import Key
 from kruise.api.native.daemon_pods import LONGEST_DELAY, NOT_HERE, verdict_on
 from kruise.api.native.nodes import NODES, Node
 from kruise.feature import Feature, Settings
@@ -15,7 +14,7 @@ from kruise.flags import FeatureFlag, Flag, boolean
 from kruise.machinery.delays import KeptDelays
 from kruise.machinery.plan import Conclusion, Outcomes, Plan
 from kruise.machinery.selectors import SelectorError, from_label_selector
-from kruise.machinery.spec import ControllerSpec, Source, Stores, View, own_key, owner_keys
+from kruise.machinery.spec import ControllerSpec, Source, View, own_key, owner_keys
 from kruise.machinery.watched import Watched
 from kruise.workloads.daemonset.admission import ADMISSION
 from kruise.workloads.daemonset.conclude import conclude
@@ -25,6 +24,7 @@ from kruise.workloads.daemonset.memo import Memo
 from kruise.workloads.daemonset.predownload import GATE as PRE_DOWNLOAD_GATE
 from kruise.workloads.daemonset.situation import Snapshot
 from kruise.workloads.shared.adoption import ADOPTERS, WATCHED_PODS, orphans_for, pod_keys
+from kruise.workloads.shared.node_keys import node_keys
 from kruise.workloads.shared.reading import WATCHED_REVISIONS, common_to_snapshots, pace_of, pull_job_sources, tasks_of
 
 NAME = "daemonset-controller"
@@ -65,22 +65,9 @@ class _Snapshots:
         )
 
 
-def _node_keys(old: Node | None, new: Node | None, stores: Stores) -> Iterable[Key]:
-    """Only the DaemonSets to which the node is something else now (DS-21): heartbeats are no news."""
-    if old is not None and new is not None and _traits(old) == _traits(new):
-        return
-    for found in stores.store(DAEMON_SETS).list():
-        if _meaning(found, old) != _meaning(found, new):
-            yield key_of(found)
-
-
-def _traits(node: Node) -> tuple[object, ...]:
-    return node.metadata.labels, node.spec.taints
-
-
 def _meaning(daemon_set: DaemonSet, node: Node | None) -> tuple[object, ...]:
-    """What the node is to the DaemonSet: whether it has a pod, may keep one, and is one to be updated. One that suits
-    no pod is as good as none."""
+    """What the node is to the DaemonSet: whether it has a pod, may keep one, and is one to be updated (DS-21). One
+    that suits no pod is as good as none."""
     if node is None or (found := verdict_on(daemon_set.spec.template, node)) == NOT_HERE:
         return (NOT_HERE,)
     rolling = daemon_set.spec.update_strategy.rolling_update
@@ -105,7 +92,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
         Source(Watched(DAEMON_SETS, selectors=ADOPTERS), own_key),
         Source(WATCHED_PODS, pod_keys(DAEMON_SETS)),
         Source(WATCHED_REVISIONS, mine),
-        Source(NODES, _node_keys),
+        Source(NODES, node_keys(DAEMON_SETS, _meaning)),
         *pull_job_sources(settings, DAEMON_SETS, PRE_DOWNLOAD_GATE),
     )
     return (
