@@ -77,6 +77,21 @@ def test_what_was_once_accepted_does_not_stand_in_the_way() -> None:
     assert causes_of(answer) == {("spec.minReadySeconds", INVALID)}
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"maxUnavailable": 1, "partition": 0, "rollingUpdateType": "Standard"},  # DS-121
+        {"rollingUpdateType": "InPlaceIfPossible", "maxUnavailable": 2},  # DS-123
+        {"partition": 10, "paused": True},  # DS-124
+        {"rollingUpdateType": "Surging"},  # DS-122
+    ],
+)
+def test_what_walk_throughs_write_is_accepted(settings: Json) -> None:
+    """DS-12."""
+    answer = SERVER.send(daemonset(rolling(**settings), version="v1alpha1"), version="v1alpha1")
+    assert causes_of(answer) == set(), messages_of(answer)
+
+
 def test_deletion_is_not_protected() -> None:
     """DS-16."""
     guarded = admission.Server(admission=ADMISSION, gates={"ResourcesDeletionProtection": True})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kruise.api.apps.daemonset import DAEMON_SETS
+from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSetSpec
 from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.meta import Key, controller_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS
@@ -18,11 +18,13 @@ from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import EventNote, Outcome, Plan, Result
+from kruise.manager.gates import GATES
 from kruise.manager.options import Options
 from kruise.model.world import Json
 from kruise.workloads.daemonset.controller import BY_SCHEDULER, controllers
 from kruise.workloads.daemonset.creation import NO_SCHEDULER
 from kruise.workloads.daemonset.events import events
+from kruise.workloads.daemonset.numbers import limits_of
 from tests.support.clonesets import TEMPLATE
 from tests.support.modelled import BROKEN, Modelled
 from tests.workloads.daemonset.modelled import ModelledDaemonSet, document, writes_to_pods
@@ -390,3 +392,95 @@ def test_on_delete_has_no_settings_to_ask() -> None:  # DS-81
     model.set_image("nginx:2")
     model.settle(4)
     assert jobs(model) == []
+
+
+# Numbers, order, repeated looks
+
+
+@pytest.mark.parametrize(
+    ("rolling", "unavailable", "surge", "partition"),
+    [
+        ({}, 1, 0, 0),
+        ({"maxUnavailable": 0, "maxSurge": 0}, 1, 0, 0),
+        ({"maxUnavailable": "34%", "partition": "34%"}, 2, 0, 1),
+        ({"maxSurge": "34%"}, 0, 2, 0),
+        ({"maxUnavailable": 0, "maxSurge": 1}, 0, 1, 0),
+    ],
+)
+def test_limits_as_numbers_of_nodes(rolling: Json, unavailable: int, surge: int, partition: int) -> None:
+    """DS-14, DS-61, DS-102."""
+    spec = codec.convert({**document()["spec"], "updateStrategy": {"rollingUpdate": rolling}}, DaemonSetSpec)
+    limits = limits_of(spec, 3)
+    assert (limits.unavailable, limits.surge, limits.partition) == (unavailable, surge, partition)
+
+
+def test_the_old_pod_stands_for_its_node_while_it_surges() -> None:  # DS-9
+    model = running({"maxSurge": 3, "maxUnavailable": 0}, minReadySeconds=20)
+    model.settle(25)
+    model.set_image("nginx:2")
+    model.settle(6)
+    assert len(model.pods) == 6
+    status = model.daemon_set.status
+    assert (status.number_available, status.updated_number_scheduled) == (3, 0)
+    model.settle(30)
+    assert model.daemon_set.status.updated_number_scheduled == 3
+
+
+def test_phases_come_in_order() -> None:  # DS-35
+    model = ModelledDaemonSet(document())
+    assert [phase.name for phase in model.reconcile().phases] == ["revision", "create"]
+    model.settle(8)
+    model.set_image("nginx:2")
+    [gone] = model.on("node-0")
+    model.delete_pod(gone.metadata.name)
+    model.settle(3)
+    names = [phase.name for phase in model.reconcile().phases]
+    assert "update" not in names
+
+
+def test_the_shortest_wait_counts() -> None:  # DS-22, DS-44
+    model = running()
+    for _ in range(2):
+        [pod] = model.on("node-1")
+        model.change(PODS, pod.metadata.name, lambda doc: doc["status"].update(phase="Failed"))
+        model.reconcile()
+        model.reconcile()
+        for other in model.pods:
+            for _ in range(3):
+                model.kubelet(other.metadata.name)
+    [pod] = model.on("node-1")
+    model.change(PODS, pod.metadata.name, lambda doc: doc["status"].update(phase="Failed"))
+    assert [0 < wake.after <= 2 for wake in model.reconcile().wakes] == [True]
+
+
+def test_what_was_written_is_seen_by_the_next_pass() -> None:  # DS-37
+    model = ModelledDaemonSet(document())
+    assert writes_to_pods(model.reconcile()) == ["create"] * 3
+    assert "create" not in writes_to_pods(model.reconcile())
+
+
+def test_a_name_that_is_taken_is_counted() -> None:  # DS-25
+    first = ModelledDaemonSet(document())
+    first.reconcile()
+    [wanted] = first.revisions
+    taken = codec.to_builtins(wanted)
+    taken["metadata"] = {"name": wanted.metadata.name, "namespace": "demo", "uid": "uid-taken"}
+    taken["data"] = {"spec": {"template": {"$patch": "replace"}}}
+    model = ModelledDaemonSet(document())
+    model.world.add(CONTROLLER_REVISIONS, [codec.convert(taken, CONTROLLER_REVISIONS.type)])
+    model.settle(8)
+    assert model.daemon_set.status.collision_count == 1
+    assert len(model.pods) == 3
+    assert model.daemon_set.status.update_revision not in wanted.metadata.name
+
+
+def test_gates_and_flags() -> None:  # DS-7, DS-8
+    wanted = {
+        "PreDownloadImageForDaemonSetUpdate": False,
+        "DaemonSetPruneIneligibleNodes": False,
+        "InPlaceUpdateEnvFromMetadata": True,
+        "InPlaceWorkloadVerticalScaling": False,
+    }
+    assert {name: GATES[name].default for name in wanted} == wanted
+    assert Options().flag(BY_SCHEDULER) is True
+    assert Options().workers_of("daemonset") == 3
