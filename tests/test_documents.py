@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kruise.api.apps.cloneset import CLONE_SETS
-from kruise.api.apps.definitions import CLONE_SET_DEFINITION
+from kruise.api.apps.definitions import CLONE_SET_DEFINITION, DAEMON_SET_DEFINITION
 from kruise.api.native.storage import STORAGE_CLASSES
 from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
 from kruise.manager.gates import GATES
@@ -141,15 +141,20 @@ def test_the_kind_of_your_own_is_the_toy() -> None:
         assert text in (TOY / file).read_text(), f"docs/your-own-kind.md shows another {file}"
 
 
-# What the reference of CloneSet says
+# What the references say
 
 
-def test_the_reference_knows_every_field() -> None:
-    text = (DOCUMENTS / "cloneset.md").read_text()
-    for version in CLONE_SET_DEFINITION["spec"]["versions"]:
+@pytest.mark.parametrize(
+    ("document", "definition"),
+    [("cloneset.md", CLONE_SET_DEFINITION), ("daemonset.md", DAEMON_SET_DEFINITION)],
+    ids=["CloneSet", "DaemonSet"],
+)
+def test_the_reference_knows_every_field(document: str, definition: dict[str, Any]) -> None:
+    text = (DOCUMENTS / document).read_text()
+    for version in definition["spec"]["versions"]:
         schema = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
         missing = [name for name in field_names(schema) if name not in text and name not in OF_KUBERNETES]
-        assert missing == [], f"fields of {version['name']} that docs/cloneset.md does not name"
+        assert missing == [], f"fields of {version['name']} that docs/{document} does not name"
 
 
 OF_KUBERNETES = {"matchLabels", "matchExpressions", "key", "operator", "values"}

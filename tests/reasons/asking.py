@@ -44,9 +44,7 @@ async def ask_both(stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str = "w
     return anew
 
 
-async def ask_journal(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str = "web", *, kind: str = "cloneset"
-) -> Answer:
+async def ask_journal(stage: Stage, monkeypatch: pytest.MonkeyPatch, name: str = "web", *, kind: str = "") -> Answer:
     world = stage.world
     assert isinstance(world, LocalWorld)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kruise import kinds
+from kruise.faces.face import Face
 from kruise.faces.native import DEPLOYMENT, STATEFUL_SET
 from kruise.verbs import lookup, targets
 from kruise.verbs.errors import UsageError
@@ -106,3 +108,9 @@ def test_one_object_only() -> None:
 def test_near_names_are_suggested() -> None:
     assert targets.suggestion("wbe", ["web", "api"]) == "; did you mean web?"
     assert targets.suggestion("zzz", ["web", "api"]) == ""
+
+
+@pytest.mark.parametrize("face", [face for face in kinds.faces() if face.is_ours], ids=str)
+def test_what_is_advised_to_type_means_the_kind(face: Face) -> None:
+    """Also where Kubernetes has a kind of the same name."""
+    assert lookup.find(face.word) is face

@@ -257,7 +257,7 @@ class Standstill:
         """How to see more."""
         namespace = self._target.namespace or self._session.namespace
         flags = f" -n {namespace}" if namespace not in ("", "default") else ""
-        return f"kruise why {self._target.kind.singular}/{self._target.name}{flags}"
+        return f"kruise why {self._target.kind.word}/{self._target.name}{flags}"
 
     @property
     def answer(self) -> str:

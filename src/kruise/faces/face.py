@@ -72,6 +72,9 @@ class Face:
     is_ours: bool = False
     """Served only where PyKruise, or the package that brings the kind, is installed; its controller leaves plans."""
 
+    has_namesake: bool = False
+    """Kubernetes has a kind of the same name, and the plain word means that one."""
+
     # Where things are in its objects
     template: Path | None = ("spec", "template")
     """The pod template; of a pod, the pod itself."""
@@ -103,6 +106,11 @@ class Face:
     # What else can be done with it
     is_exposable: bool = False
     can_scale_down_by_name: bool = False
+
+    @property
+    def word(self) -> str:
+        """What to type for it in a command."""
+        return f"{self.singular}.{self.resource.group}" if self.has_namesake else self.singular
 
     @property
     def group_kind(self) -> GroupKind:

@@ -66,7 +66,7 @@ def assemble(facts: Facts) -> Answer:
 def place_of(kind: Face, document: Json, *, is_first: bool = False) -> Place:
     namespace = namespace_of(document)
     return Place(
-        target=f"{kind.singular}/{name_of(document)}",
+        target=f"{kind.word}/{name_of(document)}",
         flags=f" -n {namespace}" if namespace not in ("", "default") else "",
         can_undo=kind.history is not None and not is_first,
     )

@@ -31,7 +31,7 @@ def held(
 def _cause(kind: Face, document: Json, pod: str, down: tuple[str, ...]) -> Link:
     strategy = value_at(document, ("spec", "updateStrategy"), {})
     if kind.paused is not None and value_at(document, kind.paused, False):
-        target = f"{kind.singular}/{name_of(document)}"
+        target = f"{kind.word}/{name_of(document)}"
         return _link(shared.PAUSED, "the rollout is paused", f"when it is to go on: kruise rollout resume {target}")
     if strategy.get("type") == "OnDelete":
         return _link(shared.ON_DELETE, "updateStrategy.type is OnDelete", "delete the pod when it suits you")

@@ -50,5 +50,5 @@ def notes(kind: Face, document: Json) -> list[str]:
     if _policy(document).startswith("InPlace"):
         said.append("an in-place update cannot change the environment, so this update is not done in place")
     if kind.paused is not None and value_at(document, kind.paused, False):
-        said.append(f"it is paused: nothing happens before kruise rollout resume {kind.singular}/{name_of(document)}")
+        said.append(f"it is paused: nothing happens before kruise rollout resume {kind.word}/{name_of(document)}")
     return said

@@ -58,7 +58,7 @@ def roll_back(kind: Face, document: Json, revisions: Sequence[Revision], to_revi
     if kind.history is History.REPLICA_SETS and kind.paused and value_at(document, kind.paused, False):
         raise VerbError(
             f"you cannot rollback a paused {kind.singular}; resume it first with "
-            f"'kruise rollout resume {kind.singular}/{name_of(document)}' and try again"
+            f"'kruise rollout resume {kind.word}/{name_of(document)}' and try again"
         )
     if history.same_template(value_at(document, kind.template, {}), revision.template):
         said = f"skipped rollback (current template already matches revision {revision.number})"

@@ -45,6 +45,7 @@ FACE = Face(
     versions=("v1alpha1", "v1beta1"),
     short_names=("daemon", "ads"),
     is_ours=True,
+    has_namesake=True,
     replicas=None,
     paused=(*_ROLLING, "paused"),
     partition=(*_ROLLING, "partition"),
@@ -54,6 +55,6 @@ FACE = Face(
     settings="kruise.workloads.daemonset.settings:settings",
     forecast="kruise.workloads.daemonset.forecast:FORECAST",
     history=History.CONTROLLER_REVISIONS,
-    restart=Restart.ANNOTATION,
+    restart=Restart.ENVIRONMENT,
     causes=causes.CAUSES,
 )

@@ -42,6 +42,7 @@ FACE = Face(
     versions=("v1alpha1", "v1beta1"),
     short_names=("sts", "asts"),
     is_ours=True,
+    has_namesake=True,
     paused=(*_ROLLING, "paused"),
     partition=(*_ROLLING, "partition"),
     writes_pod_ready=True,
