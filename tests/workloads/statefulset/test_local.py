@@ -8,6 +8,7 @@ from kruise.api.apps.statefulset import STATEFUL_SETS
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import STORAGE_CLASSES
 from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
+from kruise.machinery.client.errors import InvalidError
 from tests.support.world import LocalWorld, run_local
 from tests.workloads.statefulset.stories import IN_PLACE, Stateful, a_life_with_storage, manifest, with_claims
 
@@ -50,6 +51,25 @@ def test_orphans_are_taken_over_by_a_new_set_of_the_same_name() -> None:  # ST-4
         await world.create(manifest(2))
         await web.complete()
         assert await web.uids() == before
+
+    run_local(play)
+
+
+def test_webhooks_default_and_refuse() -> None:  # ST-22, ST-28, ST-39, ST-111, ST-134
+    async def play(world: LocalWorld) -> None:
+        web = Stateful(world)
+        given = manifest(1)
+        given["spec"]["updateStrategy"] = {"type": "OnDelete", "rollingUpdate": {"partition": 1}}
+        with pytest.raises(InvalidError, match=r'webhook "vstatefulset.kb.io" .*rollingUpdate'):
+            await world.create(given)
+        given["spec"].pop("updateStrategy")
+        given["spec"].pop("podManagementPolicy")
+        [pod] = await web.start(given)
+        stored = (await world.get(STATEFUL_SETS, "web"))["spec"]
+        assert stored["podManagementPolicy"] == "OrderedReady"
+        assert stored["updateStrategy"]["rollingUpdate"]["podUpdatePolicy"] == "ReCreate"
+        gates = [gate["conditionType"] for gate in pod["spec"]["readinessGates"]]
+        assert "KruisePodReady" in gates
 
     run_local(play)
 

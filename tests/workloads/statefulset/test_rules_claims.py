@@ -16,7 +16,7 @@ from kruise.api.native.storage import (
 )
 from kruise.machinery import codec
 from kruise.model.world import Json
-from tests.workloads.statefulset.modelled import CLAIM, ModelledStatefulSet, document, writes
+from tests.workloads.statefulset.modelled import CLAIM, IN_PLACE, ModelledStatefulSet, document, writes
 
 GROWS = {"StatefulSetAutoResizePVCGate": True}
 
@@ -80,7 +80,7 @@ def test_a_claim_is_made_before_its_pod() -> None:  # ST-81
         ("Delete", "Delete", ["StatefulSet"], ["Pod"]),
     ],
 )
-def test_who_owns_the_claims(deleted: str, scaled: str, stays: list[str], goes: list[str]) -> None:  # ST-82
+def test_who_owns_the_claims(deleted: str, scaled: str, stays: list[str], goes: list[str]) -> None:  # ST-82, ST-143
     model = _settled(_with_claims(2, _policy(deleted, scaled)))
     assert _owners(model) == {"data-web-0": stays, "data-web-1": stays}
     _scale(model, 1)
@@ -219,7 +219,7 @@ def _sizes(model: ModelledStatefulSet) -> list[str]:
     return [claim.spec.resources.requests["storage"] for claim in model.claims]
 
 
-def test_claims_grow_one_after_the_other_and_pods_stay() -> None:  # ST-91, ST-94, ST-96
+def test_claims_grow_one_after_the_other_and_pods_stay() -> None:  # ST-70, ST-91, ST-94, ST-96
     model = _growing()
     _template(model, "2Gi")
     assert model.settle(3) == []
@@ -243,6 +243,17 @@ def test_a_volume_that_only_a_mount_can_finish_lets_its_pod_go_on() -> None:  # 
     _capacity(model, "data-web-2", "1Gi", {"type": "FileSystemResizePending", "status": "True"})
     assert model.settle(3)[:1] == ["delete web-2"]
     assert _sizes(model) == ["1Gi", "1Gi", "2Gi"]  # ST-97
+
+
+def test_claims_grow_before_updates_in_place_as_well() -> None:  # ST-98
+    model = _growing(rolling=IN_PLACE)
+    _template(model, "2Gi")
+    model.set_image("nginx:2")
+    assert model.settle(2) == []
+    assert (_sizes(model)[2], model.images["web-2"]) == ("2Gi", "nginx:1")
+    _capacity(model, "data-web-2", "2Gi")
+    model.settle(5)
+    assert model.images["web-2"] == "nginx:2"
 
 
 def test_nothing_shrinks_and_on_delete_grows_nothing() -> None:  # ST-91, ST-97

@@ -144,6 +144,25 @@ def test_on_delete_leaves_pods_until_somebody_deletes_them() -> None:  # ST-55, 
     assert model.statefulset.status.current_revision == current
 
 
+def test_scaling_precedes_updating() -> None:  # ST-59
+    model = _settled(document(3))
+    model.set_image("nginx:2")
+    model.edit_spec(lambda spec: spec.update(replicas=2))
+    plan = model.reconcile()
+    assert writes(plan) == ["delete web-2"]
+    assert model.causes(plan, "web-1") == ["order"]
+    assert model.settle() == ["delete web-1", "create web-1", "delete web-0", "create web-0"]
+
+
+def test_without_a_strategy_nothing_is_kept_old() -> None:  # ST-58
+    given = document(1)
+    given["spec"]["updateStrategy"] = {"type": "RollingUpdate"}
+    model = _settled(given)
+    model.set_image("nginx:2")
+    model.settle()
+    assert model.images == {"web-0": "nginx:2"}
+
+
 def test_going_back_uses_the_old_revision_again() -> None:  # ST-52, ST-120
     model = _settled(document(2))
     first = model.statefulset.status.update_revision
@@ -284,7 +303,7 @@ HELD = template(labels={"example.com/hold": "true"})
 
 
 @pytest.mark.parametrize("parallel", [False, True])
-def test_a_pod_that_its_hook_lets_go_is_updated(parallel: bool) -> None:  # ST-101, ST-102, ST-106
+def test_a_pod_that_its_hook_lets_go_is_updated(parallel: bool) -> None:  # ST-67, ST-99, ST-101, ST-102, ST-106
     model = _settled(document(2, parallel=parallel, rolling=IN_PLACE, lifecycle=HOOKS, template=HELD))
     model.set_image("nginx:2")
     model.settle(5)
@@ -292,6 +311,7 @@ def test_a_pod_that_its_hook_lets_go_is_updated(parallel: bool) -> None:  # ST-1
     assert pod is not None
     assert pod.metadata.labels[keys.STATE_LABEL] == "PreparingUpdate"
     assert model.causes(model.reconcile(), "web-1") == ["hook"]
+    assert model.statefulset.status.current_replicas == 1  # ST-13
     model.label("web-1", **{"example.com/hold": "false"})
     model.settle(10)
     assert model.images["web-1"] == "nginx:2"
