@@ -1,4 +1,4 @@
-"""Whole behaviours of a StatefulSet on a cluster, written once: the local cluster plays them on virtual time."""
+"""Whole behaviours of a StatefulSet on a cluster, written once: played on the local cluster and on a real one."""
 
 from __future__ import annotations
 
@@ -151,3 +151,72 @@ async def a_life(world: World) -> None:
         assert await web.claims() == []
 
     await world.until(all_gone, within=120)
+
+
+async def in_place_and_back(world: World) -> None:
+    """One after the other from the highest on, and back again, without a pod being made anew."""
+    web = Stateful(world)
+    await web.start(manifest(3, rolling=IN_PLACE))
+    before = await web.uids()
+    first = (await web.status())["updateRevision"]
+    for image in ("nginx:1.26", "nginx:1.25"):
+        await web.set_image(image)
+        await web.complete()
+        assert await web.uids() == before
+    status = await web.status()
+    assert (status["updateRevision"], status["currentRevision"]) == (first, first)
+
+
+async def parallel_with_a_partition(world: World) -> None:
+    """The highest pod first, and the others when the partition lets them."""
+    web = Stateful(world)
+    await web.start(manifest(5, parallel=True, rolling={"maxUnavailable": 3, "partition": 4}))
+    before = await web.uids()
+    await web.set_image("nginx:1.26")
+    await web.reaches(updatedReplicas=1, availableReplicas=5)
+    after = await web.uids()
+    assert {name for name in before if before[name] != after[name]} == {"web-4"}
+    await web.change({"updateStrategy": {"rollingUpdate": {"partition": 0}}})
+    await web.complete()
+
+
+async def ordinals_move(world: World) -> None:
+    """A reserved ordinal is left, and its pod has a successor at the end."""
+    web = Stateful(world)
+    await web.start(manifest(3))
+    await web.change({"reserveOrdinals": [1]})
+    await web.reaches(observedGeneration=2)
+    await web.complete()
+    assert await web.names() == ["web-0", "web-2", "web-3"]
+
+
+async def orphans_are_adopted(world: World) -> None:
+    """Pods outlive the set that made them, and belong to the next one of its name."""
+    web = Stateful(world)
+    await web.start(manifest(2))
+    before = await web.uids()
+    await world.delete(STATEFUL_SETS, "web", propagation="Orphan")
+
+    async def alone() -> None:
+        assert not any(pod["metadata"].get("ownerReferences") for pod in await web.pods())
+        assert await world.list(STATEFUL_SETS) == []
+
+    await world.until(alone)
+    await world.create(manifest(2))
+    await web.complete()
+    assert await web.uids() == before
+
+
+async def a_bad_image_is_repaired(world: World) -> None:
+    """With OrderedReady, a pod that never becomes ready does not keep the next template from reaching it."""
+    web = Stateful(world)
+    await web.start(manifest(2, annotations={"example.com/round": "1"}))
+    never = [{"conditionType": "InPlaceUpdateReady"}, {"conditionType": "example.com/never"}]
+    await web.change({"template": {"spec": {"readinessGates": never}}})
+    await web.reaches(updatedReplicas=1, readyReplicas=1)
+    await web.change({"template": {"spec": {"readinessGates": [GATE]}}})
+    await web.complete()
+    assert await web.names() == ["web-0", "web-1"]
+
+
+STORIES = (in_place_and_back, parallel_with_a_partition, ordinals_move, orphans_are_adopted, a_bad_image_is_repaired)

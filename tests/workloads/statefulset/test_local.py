@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from kruise.api.apps.statefulset import STATEFUL_SETS
@@ -9,8 +11,8 @@ from kruise.api.native.pod import PODS
 from kruise.api.native.storage import STORAGE_CLASSES
 from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
 from kruise.machinery.client.errors import InvalidError
-from tests.support.world import LocalWorld, run_local
-from tests.workloads.statefulset.stories import IN_PLACE, Stateful, a_life_with_storage, manifest, with_claims
+from tests.support.world import LocalWorld, World, run_local
+from tests.workloads.statefulset.stories import IN_PLACE, STORIES, Stateful, a_life_with_storage, manifest, with_claims
 
 
 async def _with_storage(world: LocalWorld) -> None:
@@ -34,25 +36,9 @@ def test_the_walkthrough_of_a_parallel_set(version: str) -> None:  # ST-7, ST-75
     run_local(play)
 
 
-def test_orphans_are_taken_over_by_a_new_set_of_the_same_name() -> None:  # ST-49, ST-80
-    async def play(world: LocalWorld) -> None:
-        web = Stateful(world)
-        await web.start(manifest(2))
-        before = await web.uids()
-        await world.delete(STATEFUL_SETS, "web", propagation="Orphan")
-
-        async def alone() -> None:
-            assert not any(pod["metadata"].get("ownerReferences") for pod in await web.pods())
-            assert await world.list(STATEFUL_SETS) == []
-
-        await world.until(alone)
-        await world.sleep(30)
-        assert await web.uids() == before
-        await world.create(manifest(2))
-        await web.complete()
-        assert await web.uids() == before
-
-    run_local(play)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: str(story.__name__))
+def test_a_story(story: Callable[[World], Awaitable[None]]) -> None:  # ST-40, ST-49, ST-72, ST-75, ST-80, ST-120
+    run_local(story)
 
 
 def test_webhooks_default_and_refuse() -> None:  # ST-22, ST-28, ST-39, ST-111, ST-134
