@@ -31,7 +31,7 @@ class Readiness(NamedTuple):
     since: datetime | None
     """When it became Ready."""
     is_marked: bool
-    """Both conditions of ours are written, and no update is under way."""
+    """The conditions of ours that the pod has gates for are written, and no update is under way."""
 
 
 @once_per_object
@@ -48,7 +48,11 @@ def readiness_of(pod: Pod) -> Readiness:
             is_updating = not in_place
         elif kind == keys.KRUISE_POD_READY:
             kruise = True
-    return Readiness(is_ready and not is_updating and status.phase == "Running", since, in_place and kruise)
+    is_marked = in_place and kruise
+    if not is_marked and not is_updating:
+        gates = {gate.condition_type for gate in pod.spec.readiness_gates}
+        is_marked = (in_place or keys.IN_PLACE_READY not in gates) and (kruise or keys.KRUISE_POD_READY not in gates)
+    return Readiness(is_ready and not is_updating and status.phase == "Running", since, is_marked)
 
 
 def is_ready_for(readiness: Readiness, seconds: int, now: datetime) -> bool:

@@ -4,6 +4,7 @@ StatefulSetAutoResizePVCGate)."""
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -60,8 +61,15 @@ def _wanted(template: ClaimTemplate) -> Quantity:
 
 
 def _requested(amounts: Mapping[str, Any]) -> Quantity:
+    asked = amounts.get(_STORAGE, "0")
+    return _amount(asked) if isinstance(asked, str | int | float) else _NOTHING
+
+
+@functools.lru_cache(maxsize=64)
+def _amount(text: str | int | float) -> Quantity:
+    """Claims of one template have the same few sizes."""
     try:
-        return parse_quantity(amounts.get(_STORAGE, "0"))
+        return parse_quantity(text)
     except QuantityError:
         return _NOTHING
 
