@@ -87,7 +87,7 @@ async def explain(session: Session, target: Target, document: Json, asking: Aski
         uid = uid_of(document)
         pods = tuple(pod for pod in pods if (owner := controller_of(pod)) is not None and owner.uid == uid)
     now = session.clock.now()
-    troubled = down(pods, document, now)
+    troubled = down(pods, kind, document, now)
     around = await surroundings(session, troubled, now)
     if troubled and decided.decision is not None:
         is_first = await _is_first(session, target, document)
@@ -149,9 +149,9 @@ async def _pods(session: Session, kind: Face, document: Json) -> tuple[Pod, ...]
     return tuple(listed.items)
 
 
-def down(pods: Iterable[Pod], document: Json, now: datetime) -> list[Pod]:
+def down(pods: Iterable[Pod], kind: Face, document: Json, now: datetime) -> list[Pod]:
     """The pods that do not serve, those that are stuck on their way out among them."""
-    wait = int(value_at(document, ("spec", "minReadySeconds"), 0) or 0)
+    wait = int(value_at(document, kind.min_ready, 0) or 0)
     found = []
     for pod in pods:
         until = pod.metadata.deletion_timestamp

@@ -17,7 +17,7 @@ from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
 from kruise.cli.session import NotFinishedError, Session, selector_text
 from kruise.faces.face import Face, History
-from kruise.faces.progress import Phase, Progress
+from kruise.faces.progress import Phase, Progress, number
 from kruise.machinery import codec
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.documents import Json, namespace_of, uid_of, value_at
@@ -60,6 +60,8 @@ class Seen:
     document: Json
     progress: Progress
     view: Overview | None = None
+    min_ready_seconds: int = 0
+    """How long a pod must be ready before it counts as available."""
 
 
 class Reporter(Protocol):
@@ -138,7 +140,7 @@ class Follower:
         view = None
         if self._pods is not None:
             view = overview(self._kind, document, self._pods.list(self._namespace), self._known_revisions(document))
-        return Seen(document, self._kind.progress(document), view)
+        return Seen(document, self._kind.progress(document), view, number(document, *self._kind.min_ready))
 
     async def with_pods_of_now(self, seen: Seen, patience: float) -> Seen:
         """The last look: its pods must not be older than what the object says of them, as those of a watch may be."""

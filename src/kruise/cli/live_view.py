@@ -9,7 +9,7 @@ from rich.text import Text
 
 from kruise.cli.drawn_tables import fitting_columns
 from kruise.cli.following import Seen
-from kruise.faces.progress import Phase, Progress, number
+from kruise.faces.progress import Phase, Progress
 from kruise.foresight.rendering.words import bar
 from kruise.machinery.ages import age
 from kruise.machinery.clock import Clock
@@ -51,7 +51,7 @@ class LiveView:
                 seen.view.pods,
                 self._clock.now(),
                 wanted=seen.progress.wanted,
-                min_ready_seconds=number(seen.document, "spec", "minReadySeconds"),
+                min_ready_seconds=seen.min_ready_seconds,
             )
         self._draw()
 

@@ -83,6 +83,8 @@ class Face:
     paused: Path | None = None
     partition: Path | None = None
     partition_may_be_percent: bool = False
+    min_ready: Path = ("spec", "minReadySeconds")
+    """How long a pod must be ready before it counts as available."""
 
     # Its pods
     pods: Pods = Pods.OWNED

@@ -82,7 +82,7 @@ class _Assembling:
         self._facts = facts
         self._document = facts.document
         self._place = place_of(facts.kind, facts.document, is_first=facts.is_first)
-        self._min_ready = int(value_at(self._document, ("spec", "minReadySeconds"), 0) or 0)
+        self._min_ready = int(value_at(self._document, facts.kind.min_ready, 0) or 0)
         self._pods = {pod.metadata.name: pod for pod in facts.pods}
         self._counted = {name: pod for name, pod in self._pods.items() if is_active(pod)}
         self._available = {name for name, pod in self._counted.items() if is_available(pod, self._min_ready, facts.now)}

@@ -99,7 +99,7 @@ def _settings(kind: Face, document: Json) -> tuple[Setting, ...]:
     found = kind.settings_of(document)
     if kind.paused is not None and value_at(document, kind.paused, False):
         found.append(("Paused", "true"))
-    if minimum := value_at(document, ("spec", "minReadySeconds"), 0):
+    if minimum := value_at(document, kind.min_ready, 0):
         found.append(("Min Ready", f"{minimum}s"))
     if deadline := value_at(document, ("spec", "progressDeadlineSeconds"), 0):
         found.append(("Progress Deadline", f"{deadline}s"))

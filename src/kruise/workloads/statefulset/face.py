@@ -45,6 +45,7 @@ FACE = Face(
     has_namesake=True,
     paused=(*_ROLLING, "paused"),
     partition=(*_ROLLING, "partition"),
+    min_ready=(*_ROLLING, "minReadySeconds"),
     writes_pod_ready=True,
     progress=progress,
     settings="kruise.workloads.statefulset.settings:settings",

@@ -26,8 +26,6 @@ def settings(document: Json) -> list[Setting]:
         found.append(("Max Unavailable When Scaled", scale))
     if spec.reserve_ordinals:
         found.append(("Reserved Ordinals", ", ".join(map(str, spec.reserve_ordinals))))
-    if limits.min_ready_seconds:
-        found.append(("Min Ready", f"{limits.min_ready_seconds}s"))
     return found
 
 
