@@ -19,7 +19,6 @@ from kruise.workloads.cloneset.scale import ScaleStep
 from kruise.workloads.cloneset.situation import Snapshot, situation_of
 from kruise.workloads.cloneset.status import figures
 from kruise.workloads.shared import waiting
-from kruise.workloads.shared.failures import NO_BUDGET
 from kruise.workloads.shared.rollout_revisions import history_phase, revision_phase
 
 
@@ -53,15 +52,8 @@ def decide(snapshot: Snapshot) -> Plan:
             limit=snapshot.cloneset.spec.revision_history_limit,
         ),
     )
-    memo = Memo(
-        figures=counted,
-        events=scaling.events,
-        moves=updating.moves,
-        target_revision=updating.target.metadata.name,
-        update_revision=counted.update_revision,
-        update_error=updating.error,
-        failure_budget=failures.judgement if failures is not NO_BUDGET else None,
-        waiting=waits,
+    memo = Memo.of_rollout(
+        updating, failures, waits, figures=counted, events=scaling.events, update_revision=counted.update_revision
     )
     return Plan(
         phases=tuple(phase for phase in phases if phase is not None and phase.chains),

@@ -51,6 +51,7 @@ def situation_of(snapshot: Snapshot) -> Situation:
         cloneset,
         snapshot,
         current_name=cloneset.status.current_revision,
+        min_ready_seconds=spec.min_ready_seconds,
         refreshed={keys.CLAIM_TEMPLATES_HASH: claim_templates_hash(spec.volume_claim_templates)},
         to_delete=frozenset(spec.scale_strategy.pods_to_delete),
         hash_label=True,

@@ -65,6 +65,7 @@ def situation_of(snapshot: Snapshot) -> Situation:
         daemon_set,
         snapshot,
         current_name=f"{name}-{daemon_set.status.update_revision}",
+        min_ready_seconds=daemon_set.spec.min_ready_seconds,
         revision_label=keys.REVISION_LABEL,
         daemon_set=daemon_set,
         nodes=(),

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any, Protocol, Self
 
 from kruise.api.apps.shared import FailureBudgetStatus
 from kruise.api.meta import Condition
+from kruise.api.native.apps import ControllerRevision
 from kruise.machinery.codec import field
 from kruise.machinery.memo import RolloutMemo
 from kruise.machinery.plan import EventNote
 from kruise.workloads.shared import failure_budget, waiting
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
 from kruise.workloads.shared.failure_budget import Judgement
+from kruise.workloads.shared.failures import NO_BUDGET, Failures
 from kruise.workloads.shared.waiting import Waiting
+
+
+class Updating(Protocol):
+    """What a pass decided about updates."""
+
+    @property
+    def moves(self) -> Mapping[str, str]: ...
+
+    @property
+    def target(self) -> ControllerRevision: ...
+
+    @property
+    def error(self) -> str: ...
 
 
 class WorkloadMemo(RolloutMemo, kw_only=True):
@@ -27,6 +43,18 @@ class WorkloadMemo(RolloutMemo, kw_only=True):
     """None: no budget was looked at, its condition stays as it is."""
     waiting: Waiting | None = None
     """None: nobody looked at what waits, its condition stays as it is."""
+
+    @classmethod
+    def of_rollout(cls, updating: Updating, failures: Failures, waits: Waiting, **own: Any) -> Self:
+        """`own` are the further fields; `update_revision` is among them."""
+        return cls(
+            moves=updating.moves,
+            target_revision=updating.target.metadata.name,
+            update_error=updating.error,
+            failure_budget=failures.judgement if failures is not NO_BUDGET else None,
+            waiting=waits,
+            **own,
+        )
 
     def remembered_failures(self, known: FailureBudgetStatus | None) -> FailureBudgetStatus | None:
         """What is remembered of a stop or a trial. A plan that says nothing about it leaves it as it is."""

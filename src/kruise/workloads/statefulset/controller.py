@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from kruise.api.apps.definitions import STATEFUL_SET_DEFINITION
-from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.apps.statefulset import STATEFUL_SETS, StatefulSet
 from kruise.api.meta import Key, key_of
 from kruise.api.native.ordinals import claim_name, ordinal_of, parent_and_ordinal, pod_name
@@ -21,7 +19,6 @@ from kruise.feature import Feature, Settings
 from kruise.machinery.ownership import is_controlled_by
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.spec import (
-    OWNER,
     OWNER_INDEX,
     ControllerSpec,
     Source,
@@ -36,12 +33,11 @@ from kruise.workloads.shared.adoption import ADOPTERS, WATCHED_PODS, orphans_for
 from kruise.workloads.shared.claims import claim_templates
 from kruise.workloads.shared.reading import (
     PRE_DOWNLOAD_GATE,
-    TASKS_PER_WORKER,
     WATCHED_REVISIONS,
-    has_resize_subresource,
+    common_to_snapshots,
     pace_of,
-    pods_of,
-    revisions_near,
+    pull_job_sources,
+    tasks_of,
 )
 from kruise.workloads.statefulset.admission import ADMISSION
 from kruise.workloads.statefulset.conclude import conclude
@@ -78,24 +74,15 @@ class _Snapshots:
                 return None  # it would take every pod of the namespace; admission refuses it
         except SelectorError:
             return None  # admission refuses it; trying again cannot help
-        uid = statefulset.metadata.uid
-        pods = pods_of(view, uid)
+        seen = common_to_snapshots(view, statefulset, pulls_images=self._pulls_images)
         wanted = ordinals_of(statefulset.spec, start_counts=view.gates.get(START_GATE, False))
-        claims = tuple(_claims(view, statefulset, {*wanted, *_ordinals(pods)}))
-        jobs = view.store(IMAGE_PULL_JOBS) if self._pulls_images else None
+        claims = tuple(_claims(view, statefulset, {*wanted, *_ordinals(seen["pods"])}))
         return Snapshot(
             statefulset=statefulset,
-            pods=pods,
             others=_others(view, statefulset, wanted),
             claims=claims,
             storage_classes=tuple(_classes(view, claims)) if self._grows else (),
-            revisions=revisions_near(view, statefulset),
-            pull_jobs=jobs.by_index(OWNER, uid) if jobs is not None and jobs.synced else (),
-            pull_jobs_served=jobs is not None and jobs.synced,
-            gates=dict(view.gates),
-            resize_subresource=has_resize_subresource(view),
-            pending=view.pending(PODS),
-            now=view.now,
+            **seen,
         )
 
 
@@ -162,28 +149,26 @@ def _claim_keys(old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | 
 
 
 def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
-    mine = owner_keys(STATEFUL_SETS)
-    sources: list[Source[Any]] = [
-        Source(Watched(STATEFUL_SETS, indexes={_CLAIMS: _claim_prefixes}, selectors=ADOPTERS), own_key),
-        Source(WATCHED_PODS, _pod_keys),
-        Source(Watched(PERSISTENT_VOLUME_CLAIMS, indexes=OWNER_INDEX), _claim_keys),
-        Source(WATCHED_REVISIONS, mine),
-    ]
-    if settings.gates.get(GROWTH_GATE, False):
-        sources.append(Source(STORAGE_CLASSES, no_keys))
-    if settings.gates.get(PRE_DOWNLOAD_GATE, False):
-        sources.append(Source(Watched(IMAGE_PULL_JOBS, indexes=OWNER_INDEX, optional=True), mine))
+    sets = Watched(STATEFUL_SETS, indexes={_CLAIMS: _claim_prefixes}, selectors=ADOPTERS)
+    classes = (Source(STORAGE_CLASSES, no_keys),) if settings.gates.get(GROWTH_GATE, False) else ()
     return (
         ControllerSpec(
             name=NAME,
             subject=STATEFUL_SETS,
-            sources=tuple(sources),
+            snapshot_type=Snapshot,
             snapshot=_Snapshots(settings),
             decide=decide,
             conclude=conclude,
-            snapshot_type=Snapshot,
             events=events,
-            workers=settings.workers_of("statefulset") * TASKS_PER_WORKER,
+            sources=(
+                Source(sets, own_key),
+                Source(WATCHED_PODS, _pod_keys),
+                Source(Watched(PERSISTENT_VOLUME_CLAIMS, indexes=OWNER_INDEX), _claim_keys),
+                Source(WATCHED_REVISIONS, owner_keys(STATEFUL_SETS)),
+                *classes,
+                *pull_job_sources(settings, STATEFUL_SETS, PRE_DOWNLOAD_GATE),
+            ),
+            workers=tasks_of(settings, "statefulset"),
             pace=lambda snapshot: pace_of(len(snapshot.pods)),
         ),
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 from kruise.machinery.plan import Plan
 from kruise.workloads.shared import waiting
 from kruise.workloads.shared.adoption import release_phase
-from kruise.workloads.shared.failures import NO_BUDGET
 from kruise.workloads.shared.rollout_revisions import history_phase, revision_phase
 from kruise.workloads.statefulset import scale, update
 from kruise.workloads.statefulset.adoption import adopt, adopting
@@ -50,17 +49,8 @@ def decide(snapshot: Snapshot) -> Plan:
             limit=situation.statefulset.spec.revision_history_limit,
         ),
     )
-    memo = Memo(
-        owner=situation.owner.name,
-        figures=counted,
-        events=updating.events,
-        moves=updating.moves,
-        target_revision=updating.target.metadata.name,
-        update_revision=counted.update_revision,
-        update_error=updating.error,
-        failure_budget=failures.judgement if failures is not NO_BUDGET else None,
-        waiting=waits,
-    )
+    remembered = {"owner": situation.owner.name, "figures": counted, "events": updating.events}
+    memo = Memo.of_rollout(updating, failures, waits, update_revision=counted.update_revision, **remembered)
     return Plan(
         phases=tuple(phase for phase in phases if phase is not None and phase.chains),
         held=held,

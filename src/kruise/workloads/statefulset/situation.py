@@ -8,47 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 
 from kruise.api.apps.statefulset import STATEFUL_SETS, StatefulSet
-from kruise.api.meta import PartialObject
-from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.ordinals import parent_and_ordinal, pod_name
 from kruise.api.native.pod import Pod
 from kruise.api.native.storage import PersistentVolumeClaim, StorageClass
-from kruise.machinery.codec import Raw, Struct, field
-from kruise.machinery.ownership import Owner
-from kruise.machinery.pending import Pending
-from kruise.machinery.selectors import from_label_selector
+from kruise.machinery.codec import Raw
 from kruise.workloads.shared.claims import ClaimTemplate, claim_templates
 from kruise.workloads.shared.pod_facts import PodFacts
-from kruise.workloads.shared.rollout_revisions import rollout_revisions
-from kruise.workloads.shared.situation import WorkloadSituation
+from kruise.workloads.shared.situation import WorkloadSituation, WorkloadSnapshot
 from kruise.workloads.statefulset.limits import Limits, limits_of
 from kruise.workloads.statefulset.ordinals import START_GATE, ordinals_of
 
 
-class Snapshot(Struct):
+class Snapshot(WorkloadSnapshot, kw_only=True):
     statefulset: StatefulSet
-    now: datetime
-    pods: tuple[Pod, ...] = ()
-    """Everything that the StatefulSet controls, finished and terminating pods included."""
     others: tuple[Pod, ...] = ()
     """Pods that it does not control and that have a name of its pods: orphans, and whatever holds a name it wants."""
     claims: tuple[PersistentVolumeClaim, ...] = ()
     """Those that have the name of a claim of its pods, whoever made them."""
     storage_classes: tuple[StorageClass, ...] = ()
     """Those of the claims; only where claims grow."""
-    revisions: tuple[ControllerRevision, ...] = ()
-    """Of the namespace, as far as the StatefulSet may use or collide with them."""
-    pull_jobs: tuple[PartialObject, ...] = ()
-    """ImagePullJobs that the StatefulSet controls."""
-    pull_jobs_served: bool = False
-    gates: dict[str, bool] = field(default_factory=dict)
-    resize_subresource: bool = True
-    """Whether the server has `pods/resize` (1.32 and later, IPU-55)."""
-    pending: Pending = Pending()
-    """Writes of earlier passes to pods."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,29 +87,15 @@ class Situation(WorkloadSituation):
 
 def situation_of(snapshot: Snapshot) -> Situation:
     statefulset = snapshot.statefulset
-    spec, status, metadata = statefulset.spec, statefulset.status, statefulset.metadata
-    owner, selector = Owner.of(STATEFUL_SETS, statefulset), from_label_selector(spec.selector)
+    spec, name = statefulset.spec, statefulset.metadata.name
     limits = limits_of(spec)
-    situation = Situation.work_out(
-        owner=owner,
-        selector=selector,
-        revisions=rollout_revisions(
-            owner,
-            spec.template,
-            snapshot.revisions,
-            selector=selector,
-            annotations=metadata.annotations,
-            current_name=status.current_revision,
-            collision_count=status.collision_count,
-        ),
-        pods=snapshot.pods,
+    situation = Situation.of_workload(
+        STATEFUL_SETS,
+        statefulset,
+        snapshot,
+        current_name=statefulset.status.current_revision,
         min_ready_seconds=limits.min_ready_seconds,
-        now=snapshot.now,
-        gates=snapshot.gates,
-        pending=snapshot.pending,
-        resize_subresource=snapshot.resize_subresource,
-        belongs=lambda pod: has_ordinal_of(owner.name, pod),
-        snapshot=snapshot,
+        belongs=lambda pod: has_ordinal_of(name, pod),
         statefulset=statefulset,
         limits=limits,
         ordinals=ordinals_of(spec, start_counts=snapshot.gates.get(START_GATE, False)),
