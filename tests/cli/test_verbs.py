@@ -293,7 +293,9 @@ def test_migrate_and_scaledown(kruise: Kruise) -> None:  # KK-4
     kruise.ok("rollout", "status", "clone/new", "--timeout=60s")
     left = json.loads("\n".join(kruise.ok("describe", "rollout", "clone/new", "-o", "json")))["pods"]
     assert [pod["name"] for pod in left if pod["state"] != "Terminating"] == [kept]
-    assert "only this can be migrated" in kruise.refused("migrate", "sts", *move[2:], "-n", "default", code=2)
+    assert "deployment.apps cannot become statefulset.apps. This can be migrated: clonesets" in kruise.refused(
+        "migrate", "sts", *move[2:], "-n", "default", code=2
+    )
 
 
 def test_files_selectors_and_all(kruise: Kruise, tmp_path: Path) -> None:

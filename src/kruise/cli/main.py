@@ -20,7 +20,7 @@ _COMMANDS = {
     "journal": ("kruise.cli.journal", "journal", "Show the manager's last decisions, or dump one."),
     "kubeconfig": ("kruise.cli.up", "kubeconfig", "Print the kubeconfig of the local cluster."),
     "manager": ("kruise.cli.manager", "manager", "Run the controllers and webhooks."),
-    "migrate": ("kruise.cli.migrate", "migrate", "Move pods from a Deployment to a CloneSet."),
+    "migrate": ("kruise.cli.migrate", "migrate", "Give the pods of one workload to another."),
     "nodes": ("kruise.cli.nodes", "nodes", "Bring simulated nodes to a cluster."),
     "plan": ("kruise.cli.plan", "plan", "Show what a change will do, before it is made."),
     "replay": ("kruise.cli.replay", "replay", "Decide over a dump again, and compare."),

@@ -19,14 +19,15 @@ _PAUSE = 1.0
 
 
 @click.command(cls=flags.Command)
-@click.argument("to", metavar="CloneSet")
-@click.option("--from", "source", required=True, help="The kind to take pods from: Deployment.")
-@click.option("--src-name", required=True, help="Name of the Deployment.")
-@click.option("--dst-name", required=True, help="Name of the CloneSet.")
+@click.argument("to", metavar="KIND")
+@click.option("--from", "source", required=True, help="The kind to take pods from.")
+@click.option("--src-name", required=True, help="Name of the object to take pods from.")
+@click.option("--dst-name", default="", help="Name of the object that gets them. Where pods are handed over: the same.")
 @click.option("--create", is_flag=True, help="Make the CloneSet from the Deployment, without pods, and move nothing.")
 @click.option("--copy", "with_replicas", is_flag=True, help="With --create: with as many pods as the Deployment has.")
-@click.option("--replicas", default=-1, help="How many pods to move. -1: all.")
+@click.option("--replicas", default=-1, help="How many pods to move to the CloneSet. -1: all.")
 @click.option("--max-surge", default=1, show_default=True, help="How many pods there may be on top while moving.")
+@click.option("--force", is_flag=True, help="Where pods are handed over: leave fields behind that KIND does not have.")
 @click.option("--timeout-seconds", default=-1, help="Give up after this, with exit code 3. -1: never.")
 @flags.writing()
 @flags.connection
@@ -39,26 +40,48 @@ def migrate(
     with_replicas: bool,
     replicas: int,
     max_surge: int,
+    force: bool,
     timeout_seconds: int,
     writing: Writing,
     connection: Connection,
 ) -> None:
-    """Make a CloneSet from a Deployment (--create), or move pods from the one to the other.
+    """Give the pods of one workload to another.
 
-    Pods are moved step by step: the CloneSet gets up to --max-surge more, and when all its pods are available the
-    Deployment loses as many. The namespace must be named with -n.
+    Between Kubernetes' StatefulSet or DaemonSet and ours (kruise migrate asts --from sts, and back) the pods stay as
+    they are and get another owner. Broken off, the same command goes on.
+
+    A CloneSet is made from a Deployment (--create), or gets its pods step by step: up to --max-surge more, and when all
+    its pods are available the Deployment loses as many.
+
+    The namespace must be named with -n.
     """
     from kruise.cli.session import run
     from kruise.faces.native import DEPLOYMENT
+    from kruise.verbs import handover
     from kruise.verbs.errors import UsageError
     from kruise.verbs.lookup import find
     from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
     async def work(session: Session) -> None:
-        if find(to) is not CLONE_SET or find(source) is not DEPLOYMENT:
-            raise UsageError("only this can be migrated: kruise migrate CloneSet --from Deployment")
+        kind, origin = find(to), find(source)
+        route = handover.route(origin, kind)
+        if route is None and (kind is not CLONE_SET or origin is not DEPLOYMENT):
+            raise UsageError(f"{origin.label} cannot become {kind.label}. This can be migrated: {_possible()}")
         if not connection.namespace:
             raise UsageError("name the namespace with -n: a migration is too much to do in the wrong one")
+        if route is not None:
+            if create or with_replicas or replicas != -1:
+                raise UsageError("--create, --copy and --replicas are for CloneSets: here all pods are handed over")
+            if dst_name not in ("", src_name):
+                raise UsageError(f"the {kind} has the name of the other one, {src_name}: so have its pods")
+            from kruise.cli.handover import hand_over
+
+            await hand_over(session, route, src_name, lossy=force, timeout_seconds=timeout_seconds, writing=writing)
+            return
+        if force:
+            raise UsageError("--force is for kinds whose pods are handed over: nothing is left behind here")
+        if not dst_name:
+            raise UsageError("name the CloneSet with --dst-name")
         if with_replicas and not create:
             raise UsageError("--copy goes with --create")
         if create:
@@ -69,6 +92,17 @@ def migrate(
             await _move(session, src_name, dst_name, replicas, max_surge, timeout_seconds)
 
     run(connection, work)
+
+
+def _possible() -> str:
+    from kruise import kinds
+
+    pairs = ["clonesets.apps.kruise.io from deployments.apps"]
+    for face in kinds.faces():
+        other = kinds.face_of(*face.counterpart) if face.counterpart else None
+        if other is not None:
+            pairs.append(f"{face.resource.group_resource} from {other.resource.group_resource} and back")
+    return "; ".join(pairs)
 
 
 async def _create(session: Session, src_name: str, dst_name: str, with_replicas: bool, writing: Writing) -> None:

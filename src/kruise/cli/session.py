@@ -281,6 +281,13 @@ class Session:
         namespace = value_at(document, ("metadata", "namespace"), self.namespace)
         return await self._read(Request(Verb.CREATE, resource, namespace, query=query, body=codec.encode(document)))
 
+    async def delete(self, target: Target, *, uid: str, propagation: str) -> None:
+        """Delete this very object; `propagation` says what becomes of what it owns."""
+        options = {"preconditions": {"uid": uid}, "propagationPolicy": propagation}
+        body = codec.encode({"apiVersion": "v1", "kind": "DeleteOptions", **options})
+        request = Request(Verb.DELETE, target.kind.resource, self._namespace(target), target.name, body=body)
+        await self.client.send(request)
+
     def _recorded(self, changed: Json, document: Json, writing: Writing) -> Json:
         if not writing.record or changed == document:
             return changed

@@ -24,6 +24,7 @@ from kruise.machinery.documents import Json, Path
 
 if TYPE_CHECKING:
     from kruise.faces.forecast import ForecastFacts
+    from kruise.faces.handover import Handover
 
 Reference = str
 """`module:attribute`."""
@@ -108,6 +109,10 @@ class Face:
     # What else can be done with it
     is_exposable: bool = False
     can_scale_down_by_name: bool = False
+    counterpart: GroupKind | None = None
+    """Kubernetes' own kind that does the same. `kruise migrate` hands pods over, to and fro."""
+    handover: Reference = ""
+    """Its `kruise.faces.handover.Handover`: which fields are the same in both."""
 
     @property
     def word(self) -> str:
@@ -146,6 +151,10 @@ class Face:
 
     def forecast_facts(self) -> ForecastFacts | None:
         facts: ForecastFacts | None = load(self.forecast) if self.forecast else None
+        return facts
+
+    def handover_facts(self) -> Handover | None:
+        facts: Handover | None = load(self.handover) if self.handover else None
         return facts
 
 

@@ -57,4 +57,6 @@ FACE = Face(
     history=History.CONTROLLER_REVISIONS,
     restart=Restart.ENVIRONMENT,
     causes=causes.CAUSES,
+    counterpart=("apps", "DaemonSet"),
+    handover="kruise.workloads.daemonset.handover:HANDOVER",
 )

@@ -53,4 +53,6 @@ FACE = Face(
     history=History.CONTROLLER_REVISIONS,
     restart=Restart.ANNOTATION,
     causes=causes.CAUSES,
+    counterpart=("apps", "StatefulSet"),
+    handover="kruise.workloads.statefulset.handover:HANDOVER",
 )

@@ -1,0 +1,118 @@
+"""`kruise migrate` between Kubernetes' kinds and ours, against one `kruise up`: pods stay, whatever breaks off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kruise import kinds
+from kruise.api.native.apps import CONTROLLER_REVISIONS
+from kruise.api.native.pod import PODS
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.faces.face import Face
+from kruise.verbs.handover import FINALIZER, MARK
+from tests.support.commandline import Kruise, local_cluster
+
+OURS = tuple(face for face in kinds.REGISTRY.built_in if face.counterpart is not None)
+
+
+@pytest.fixture(scope="module")
+def kruise(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kruise]:
+    with local_cluster(tmp_path_factory.mktemp("state")) as kubeconfig:
+        yield Kruise(kubeconfig)
+
+
+def native_of(face: Face) -> Face:
+    assert face.counterpart is not None
+    found = kinds.face_of(*face.counterpart)
+    assert found is not None
+    return found
+
+
+def manifest(face: Face, name: str, **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    return {
+        "apiVersion": face.resource.api_version,
+        "kind": face.resource.kind,
+        "metadata": {"name": name, "labels": labels, "annotations": {"team": "a"}},
+        "spec": {
+            **({"replicas": 3, "serviceName": name} if face.replicas else {}),
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "main", "image": "nginx:1.25"}], "terminationGracePeriodSeconds": 1},
+            },
+            **spec,
+        },
+    }
+
+
+def start(kruise: Kruise, face: Face, name: str, **spec: Any) -> dict[str, tuple[str, int]]:
+    kruise.create(face.resource, manifest(face, name, **spec))
+    kruise.ok("rollout", "status", f"{face.label}/{name}", "--timeout=60s")
+    return pods(kruise, name)
+
+
+def listed(kruise: Kruise, resource: Any, name: str) -> list[Any]:
+    async def read(client: Any) -> list[Any]:
+        found = await client.list(resource, "default", label_selector=f"app={name}")
+        return list(found.items)
+
+    return kruise.talk(read)
+
+
+def pods(kruise: Kruise, name: str) -> dict[str, tuple[str, int]]:
+    """Uid and restarts of every pod."""
+    return {
+        pod.metadata.name: (pod.metadata.uid, sum(one.restart_count for one in pod.status.container_statuses))
+        for pod in listed(kruise, PODS, name)
+    }
+
+
+def owners(kruise: Kruise, resource: Any, name: str) -> set[tuple[str, ...]]:
+    return {
+        tuple(owner.api_version for owner in one.metadata.owner_references) for one in listed(kruise, resource, name)
+    }
+
+
+def migrate(source: Face, destination: Face, name: str, *flags: str) -> tuple[str, ...]:
+    return ("migrate", destination.label, "--from", source.label, f"--src-name={name}", "-n", "default", *flags)
+
+
+@pytest.mark.parametrize("face", OURS, ids=str)
+def test_to_ours_and_back_without_a_restart(kruise: Kruise, face: Face) -> None:
+    """Broken off after every step on the way there."""
+    native, name = native_of(face), f"move-{face.singular}"
+    before = start(kruise, native, name, minReadySeconds=1)
+    there = migrate(native, face, name, "--timeout-seconds=0")
+    codes = []
+    while not codes or codes[-1] == 3:
+        codes.append(kruise(*there).code)
+        assert pods(kruise, name) == before
+        assert len(codes) < 60
+    assert codes[-1] == 0
+    assert len(codes) > 5
+    assert kruise.ok(*there) == [f"{face.named(name)} has {len(before)} pods"]
+    assert owners(kruise, PODS, name) == {(face.resource.api_version,)}
+    assert owners(kruise, CONTROLLER_REVISIONS, name) == {(face.resource.api_version,)}
+
+    done = kruise.ok(*migrate(face, native, name, "--timeout-seconds=60"))
+    assert done[0] == f"{face.named(name)} is kept as the record of this migration"
+    assert done[-1] == f"{native.named(name)} has {len(before)} pods"
+    assert pods(kruise, name) == before
+    assert owners(kruise, PODS, name) == {("apps/v1",)}
+    # Nothing moves later either, until the template changes.
+    kruise.ok("rollout", "status", native.named(name), "--timeout=60s")
+    assert pods(kruise, name) == before
+    back = json.loads(
+        "\n".join(kruise.ok("set", "image", native.named(name), "*=x", "--dry-run=client", "-o", "json"))
+    )
+    assert back["metadata"]["annotations"]["team"] == "a"
+    assert MARK not in back["metadata"]["annotations"]
+    assert FINALIZER not in back["metadata"].get("finalizers", [])
+    assert back["spec"]["minReadySeconds"] == 1
+    kruise.ok("set", "image", native.named(name), "main=nginx:1.26", "--wait", "--timeout=90s")
+    assert not set(before.values()) & set(pods(kruise, name).values())
