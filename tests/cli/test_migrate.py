@@ -58,7 +58,7 @@ def start(kruise: Kruise, face: Face, name: str, **spec: Any) -> dict[str, tuple
 
 def listed(kruise: Kruise, resource: Any, name: str) -> list[Any]:
     async def read(client: Any) -> list[Any]:
-        found = await client.list(resource, "default", label_selector=f"app={name}")
+        found = await client.list(resource, "default", labels=f"app={name}")
         return list(found.items)
 
     return kruise.talk(read)

@@ -255,7 +255,7 @@ def _progress(kind: Face, document: Json) -> Progress:
 def _update_revision(document: Json, revisions: Sequence[Json]) -> Json | None:
     """The one that the status names; where a kind names none, its newest."""
     if named := value_at(document, ("status", "updateRevision"), ""):
-        return next((one for one in revisions if name_of(one) == named), None)
+        return next((one for one in revisions if is_revision(named, name_of(one))), None)
     own = [one for one in revisions if is_controlled_by(one, uid_of(document))]
     return max(own, key=lambda one: (int(one.get("revision", 0)), name_of(one)), default=None)
 

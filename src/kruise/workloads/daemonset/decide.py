@@ -39,7 +39,12 @@ def decide(snapshot: Snapshot) -> Plan:
     first = (
         revision_phase(situation.choice),
         release_phase(situation.owner, situation.released),
-        adoption_phase(situation.owner, situation.adopted, generation=situation.daemon_set.metadata.generation),
+        adoption_phase(
+            situation.owner,
+            situation.adopted,
+            generation=situation.daemon_set.metadata.generation,
+            revisions=situation.history,
+        ),
         *merge_twins(situation),
     )
     if situation.adopted:

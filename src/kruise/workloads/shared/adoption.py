@@ -84,8 +84,12 @@ def orphans_for(view: View, workload: Any) -> tuple[Pod, ...]:
 def adoption_phase(
     owner: Owner, pods: Sequence[Pod], *, generation: int, revisions: Iterable[ControllerRevision] = ()
 ) -> Phase:
-    """`generation` is the owner's; `revisions` are orphans as well."""
-    orphans: list[tuple[Resource[Any], Object]] = [(CONTROLLER_REVISIONS, revision) for revision in revisions]
+    """`generation` is the owner's; of `revisions` those are adopted that nobody controls."""
+    orphans: list[tuple[Resource[Any], Object]] = [
+        (CONTROLLER_REVISIONS, revision)
+        for revision in revisions
+        if controller_of(revision) is None and revision.metadata.deletion_timestamp is None
+    ]
     orphans += ((PODS, pod) for pod in pods)
     chains = (ownership.adoption(owner, kind, orphan, generation=generation) for kind, orphan in orphans)
     return Phase(name=ADOPT, chains=tuple(chains), on_error=OnError.STOP_PLAN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from kruise.api.meta import controller_of
 from kruise.machinery import ownership
 from kruise.machinery.plan import Held, Phase, Plan, Target
 from kruise.machinery.selectors import from_label_selector
@@ -22,13 +21,8 @@ def adopt(situation: Situation) -> Phase:
         from_label_selector(statefulset.spec.selector),
         belongs=lambda pod: has_ordinal_of(owner.name, pod),
     )
-    revisions = (
-        revision
-        for revision in situation.history
-        if controller_of(revision) is None and revision.metadata.deletion_timestamp is None
-    )
     generation = statefulset.metadata.generation
-    return adoption_phase(owner, claimed.to_adopt, generation=generation, revisions=revisions)
+    return adoption_phase(owner, claimed.to_adopt, generation=generation, revisions=situation.history)
 
 
 def adopting(situation: Situation, counted: Figures, adoption: Phase) -> Plan:
