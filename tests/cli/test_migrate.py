@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -78,6 +79,13 @@ def owners(kruise: Kruise, resource: Any, name: str) -> set[tuple[str, ...]]:
     }
 
 
+def until(read: Callable[[], Any], wanted: Any) -> None:
+    deadline = time.monotonic() + 30
+    while (found := read()) != wanted:
+        assert time.monotonic() < deadline, found
+        time.sleep(0.2)
+
+
 def migrate(source: Face, destination: Face, name: str, *flags: str) -> tuple[str, ...]:
     return ("migrate", destination.label, "--from", source.label, f"--src-name={name}", "-n", "default", *flags)
 
@@ -107,12 +115,84 @@ def test_to_ours_and_back_without_a_restart(kruise: Kruise, face: Face) -> None:
     # Nothing moves later either, until the template changes.
     kruise.ok("rollout", "status", native.named(name), "--timeout=60s")
     assert pods(kruise, name) == before
-    back = json.loads(
-        "\n".join(kruise.ok("set", "image", native.named(name), "*=x", "--dry-run=client", "-o", "json"))
-    )
+    back = json.loads("\n".join(kruise.ok("set", "image", native.named(name), "*=x", "--dry-run=client", "-o", "json")))
     assert back["metadata"]["annotations"]["team"] == "a"
     assert MARK not in back["metadata"]["annotations"]
     assert FINALIZER not in back["metadata"].get("finalizers", [])
     assert back["spec"]["minReadySeconds"] == 1
     kruise.ok("set", "image", native.named(name), "main=nginx:1.26", "--wait", "--timeout=90s")
     assert not set(before.values()) & set(pods(kruise, name).values())
+
+
+STATEFUL_SET = next(face for face in OURS if face.singular == "statefulset")
+CLAIMS = {
+    "volumeClaimTemplates": [
+        {
+            "metadata": {"name": "data", "labels": {"app": "claims"}},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }
+    ],
+    "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete", "whenScaled": "Retain"},
+}
+
+
+def test_claims_get_the_new_owner(kruise: Kruise) -> None:
+    """Those that would be deleted with the StatefulSet are not, and will be with the other one."""
+    face, native = STATEFUL_SET, native_of(STATEFUL_SET)
+    before = start(kruise, native, "claims", **CLAIMS)
+    claims = {one.metadata.uid for one in listed(kruise, PERSISTENT_VOLUME_CLAIMS, "claims")}
+    assert owners(kruise, PERSISTENT_VOLUME_CLAIMS, "claims") == {("apps/v1",)}
+    for source, destination in ((native, face), (face, native)):
+        kruise.ok(*migrate(source, destination, "claims", "--timeout-seconds=60"))
+        kruise.ok("rollout", "status", destination.named("claims"), "--timeout=60s")
+        wanted = {(destination.resource.api_version,)}
+        until(lambda: owners(kruise, PERSISTENT_VOLUME_CLAIMS, "claims"), wanted)
+        assert {one.metadata.uid for one in listed(kruise, PERSISTENT_VOLUME_CLAIMS, "claims")} == claims
+        assert pods(kruise, "claims") == before
+
+
+def test_what_is_refused_changes_nothing(kruise: Kruise) -> None:
+    face, native = STATEFUL_SET, native_of(STATEFUL_SET)
+    strategy = {"rollingUpdate": {"paused": True}}
+    hook = {"preDelete": {"labelsHandler": {"a": "b"}}}
+    before = start(kruise, face, "stay", updateStrategy=strategy, lifecycle=hook)
+    back = migrate(face, native, "stay")
+    refusal = kruise.refused(*back)
+    assert refusal.startswith("statefulsets.apps have no spec.")
+    assert "spec.updateStrategy.rollingUpdate.paused" in refusal
+    assert "spec.lifecycle.preDelete.labelsHandler.a" in refusal
+    assert refusal.endswith("Remove it there, or leave it behind with --force.")
+    kruise.talk(lambda client: client.patch(face.resource, "stay", {"spec": {"reserveOrdinals": [7]}}, "default"))
+    assert kruise.refused(*back, "--force") == (
+        "spec.reserveOrdinals of statefulset.apps.kruise.io/stay decides which pods there are, "
+        "and statefulsets.apps have no such field"
+    )
+    gated = {"spec": {"template": {"spec": {"readinessGates": [{"conditionType": "InPlaceUpdateReady"}]}}}}
+    kruise.talk(lambda client: client.patch(face.resource, "stay", gated, "default"))
+    assert "new pods would never be ready" in kruise.refused(*back, "--force")
+    assert "cannot become" in kruise.refused(*migrate(native, native, "stay"), code=2)
+    assert "for CloneSets" in kruise.refused(*back, "--create", code=2)
+    assert "has the name of the other one" in kruise.refused(*back, "--dst-name=x", code=2)
+    assert "not found" in kruise.refused(*migrate(native, face, "nobody"))
+    assert pods(kruise, "stay") == before
+
+
+def test_a_rollout_under_way_is_waited_for(kruise: Kruise) -> None:
+    face, native = STATEFUL_SET, native_of(STATEFUL_SET)
+    kruise.create(native.resource, manifest(native, "busy", updateStrategy={"type": "OnDelete"}))
+    preview = migrate(native, face, "busy", "--dry-run=server")
+    until(lambda: kruise(*preview).code, 0)
+    before = pods(kruise, "busy")
+    kruise.ok("set", "image", native.named("busy"), "main=nginx:1.26")
+    refusal = kruise.refused(*migrate(native, face, "busy"))
+    assert refusal.startswith("statefulset.apps/busy is not settled: ")
+    kruise.ok("set", "image", native.named("busy"), "main=nginx:1.25")
+    until(lambda: kruise(*preview).code, 0)
+    assert kruise.ok(*preview) == [
+        "statefulset.apps.kruise.io/busy takes over from statefulset.apps/busy (server dry run)"
+    ]
+    made = json.loads("\n".join(kruise.ok(*migrate(native, face, "busy", "-o", "json"))))
+    assert made["kind"] == "StatefulSet"
+    assert made["apiVersion"] == face.resource.api_version
+    assert made["spec"]["updateStrategy"] == {"type": "OnDelete"}
+    assert pods(kruise, "busy") == before

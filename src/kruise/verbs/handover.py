@@ -22,7 +22,7 @@ from kruise.api.apps.shared import ON_DELETE
 from kruise.faces.face import Face
 from kruise.faces.handover import STRATEGY, Handover, Translation
 from kruise.faces.progress import Progress, is_observed
-from kruise.inplace.keys import REVISION_LABEL
+from kruise.inplace.keys import IN_PLACE_READY, REVISION_LABEL
 from kruise.machinery import codec
 from kruise.machinery.documents import Json, Path, is_controlled_by, name_of, namespace_of, uid_of, value_at, with_value
 from kruise.machinery.revision_names import is_revision
@@ -37,6 +37,7 @@ _ORPHAN = "orphan"
 """The finalizer that the API server sets where what an object owns is to stay."""
 # It would make the next `kubectl apply` of the source's file compare with the wrong kind.
 _LEFT_BEHIND = ("kubectl.kubernetes.io/last-applied-configuration", MARK)
+_GATE = {"conditionType": IN_PLACE_READY}
 _STRATEGY: Path = ("spec", *STRATEGY)
 
 
@@ -154,6 +155,11 @@ def check(route: Route, seen: Seen, *, lossy: bool) -> None:
         raise VerbError(
             f"{name} has the finalizer {others[0]}: whoever set it clears up when it goes. Have it removed first."
         )
+    if not route.destination.is_ours and _GATE in value_at(source, ("spec", "template", "spec", "readinessGates"), ()):
+        raise VerbError(
+            f"the template of {name} has the readiness gate {IN_PLACE_READY}, which only kinds of ours answer: "
+            f"new pods would never be ready. Take it out first; that makes the pods anew."
+        )
     lost = route.translated(source)
     kind = route.destination.resource.group_resource
     if lost.binding:
@@ -241,7 +247,9 @@ def _unsettled(kind: Face, document: Json, pods: Iterable[Json]) -> str | None:
         return "its controller has not seen the newest spec"
     if progress.updated < progress.wanted:
         return f"{progress.updated} of {progress.wanted} pods have the newest template"
-    if progress.total != progress.wanted or progress.ready < progress.wanted:
+    if progress.total != progress.wanted:
+        return f"it has {progress.total} pods instead of {progress.wanted}"
+    if progress.ready < progress.wanted:
         return f"{progress.ready} of {progress.wanted} pods are ready"
     going = [name_of(pod) for pod in pods if _is_deleted(pod) and is_controlled_by(pod, uid_of(document))]
     return f"pod {going[0]} is being deleted" if going else None

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kruise import kinds
+from kruise.faces.face import Face
 from tests.support.commandline import Kruise
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.walkthroughs import search_path
@@ -115,6 +117,29 @@ def test_native_workloads(cluster: KruiseCluster, kruise: Kruise, kind: str, spe
     data = json.loads("\n".join(kruise.ok("describe", "rollout", name, "-o", "json")))
     assert {pod["state"] for pod in data["pods"] if pod["revision"] == data["revisions"][0]["number"]} == {"Ready"}
     kubectl(cluster, "delete", name)
+
+
+@pytest.mark.parametrize("face", [face for face in kinds.REGISTRY.built_in if face.counterpart is not None], ids=str)
+def test_pods_are_handed_over_and_back(cluster: KruiseCluster, kruise: Kruise, face: Face) -> None:
+    """kube-controller-manager lets go of them, and takes them back, without making them anew."""
+    native, name = f"{face.singular}.apps", f"keep-{face.singular}"
+    spec = {"replicas": 3, "serviceName": name} if face.replicas else {}
+    kubectl(cluster, "apply", "-f", "-", stdin=manifest(face.resource.kind, name, **spec))
+    kruise.ok("rollout", "status", f"{native}/{name}", "--timeout=90s")
+    columns = "custom-columns=:metadata.name,:metadata.uid,:status.containerStatuses[0].restartCount"
+
+    def pods() -> list[str]:
+        return sorted(kubectl(cluster, "get", "pods", "-l", f"app={name}", "-o", columns).split("\n"))
+
+    before = pods()
+    for source, destination in ((native, face.label), (face.label, native)):
+        move = ("migrate", destination, "--from", source, f"--src-name={name}", "-n", "default", "--timeout-seconds=90")
+        assert kruise.ok(*move)[-1].startswith(f"{destination}/{name} has ")
+        kruise.ok("rollout", "status", f"{destination}/{name}", "--timeout=60s")
+        assert pods() == before
+    kruise.ok("set", "image", f"{native}/{name}", "main=nginx:1.26", "--wait", "--timeout=90s")
+    assert not set(before) & set(filter(None, pods()))
+    kubectl(cluster, "delete", f"{native}/{name}")
 
 
 def test_set_migrate_expose_and_scaledown(cluster: KruiseCluster, kruise: Kruise) -> None:
