@@ -126,10 +126,11 @@ def test_pods_are_handed_over_and_back(cluster: KruiseCluster, kruise: Kruise, f
     spec = {"replicas": 3, "serviceName": name} if face.replicas else {}
     kubectl(cluster, "apply", "-f", "-", stdin=manifest(face.resource.kind, name, **spec))
     kruise.ok("rollout", "status", f"{native}/{name}", "--timeout=90s")
-    columns = "custom-columns=:metadata.name,:metadata.uid,:status.containerStatuses[0].restartCount"
+    columns = "custom-columns=:metadata.uid,:status.containerStatuses[0].restartCount"
 
     def pods() -> list[str]:
-        return sorted(kubectl(cluster, "get", "pods", "-l", f"app={name}", "-o", columns).split("\n"))
+        told = kubectl(cluster, "get", "pods", "-l", f"app={name}", "-o", columns, "--no-headers")
+        return sorted(told.splitlines())
 
     before = pods()
     for source, destination in ((native, face.label), (face.label, native)):
@@ -138,7 +139,7 @@ def test_pods_are_handed_over_and_back(cluster: KruiseCluster, kruise: Kruise, f
         kruise.ok("rollout", "status", f"{destination}/{name}", "--timeout=60s")
         assert pods() == before
     kruise.ok("set", "image", f"{native}/{name}", "main=nginx:1.26", "--wait", "--timeout=90s")
-    assert not set(before) & set(filter(None, pods()))
+    assert not set(before) & set(pods())
     kubectl(cluster, "delete", f"{native}/{name}")
 
 
