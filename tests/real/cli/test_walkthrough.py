@@ -18,7 +18,15 @@ pytestmark = pytest.mark.spread
 @pytest.mark.nodes
 @pytest.mark.long
 @pytest.mark.together("default-namespace")
-@pytest.mark.parametrize(("document", "commands"), [("cloneset-tutorial.md", 100), ("plan-and-reality.md", 12)])
+@pytest.mark.parametrize(
+    ("document", "commands"),
+    [
+        ("cloneset-tutorial.md", 100),
+        ("statefulset-tutorial.md", 45),
+        ("daemonset-walkthrough.md", 35),
+        ("plan-and-reality.md", 12),
+    ],
+)
 def test_documents_on_real_nodes(
     kruise_on_nodes: KruiseCluster, real_nodes: RealNodes, tmp_path: Path, document: str, commands: int
 ) -> None:
