@@ -59,6 +59,20 @@ class Progress:
 # Workloads of ours, from their begin to their end
 
 
+def of_replicas(document: Json, *, kept: int, is_paused: bool) -> Progress:
+    """What the status of a workload with replicas counts. `kept` stay at an old template."""
+    wanted = number(document, "spec", "replicas", default=1)
+    return Progress(
+        wanted=wanted,
+        expected=wanted - kept,
+        updated=number(document, "status", "updatedReplicas"),
+        ready=number(document, "status", "readyReplicas"),
+        available=number(document, "status", "availableReplicas"),
+        total=number(document, "status", "replicas"),
+        is_paused=is_paused,
+    )
+
+
 def under_way(seen: Progress, document: Json, kind: str, *, failure_budget: str) -> Progress | None:
     """Where a workload stands whose pods are not updated as far as they should be; None: they are.
 

@@ -29,8 +29,8 @@ def _seen(given: Json, **status: Any) -> Json:
         ({"paused": True}, {"updatedReplicas": 1}, Phase.PROGRESSING, "kruise rollout resume"),
         ({"partition": 2}, {"updatedReplicas": 1}, Phase.DONE, "1 new pods have been updated"),
         ({"partition": 9}, {"updatedReplicas": 0}, Phase.DONE, "0 new pods have been updated"),
-        ({}, {"replicas": 4}, Phase.PROGRESSING, "1 pods to be deleted"),
-        ({}, {"readyReplicas": 2}, Phase.PROGRESSING, "1 pods to be ready"),
+        ({}, {"replicas": 4}, Phase.PROGRESSING, "1 surplus pod to be deleted"),
+        ({}, {"readyReplicas": 2}, Phase.PROGRESSING, "1 pod to be ready"),
         ({"minReadySeconds": 9}, {"availableReplicas": 1}, Phase.PROGRESSING, "2 pods to be available"),
     ],
 )

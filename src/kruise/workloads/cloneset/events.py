@@ -7,37 +7,26 @@ from collections.abc import Iterator
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.plan import UNDECIDED, ChainOutcomes, EventNote, Outcome, Plan, Result
+from kruise.machinery.plan import ChainOutcomes, EventNote, Outcome, Plan, Result
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.scale import SCALE
 from kruise.workloads.cloneset.update import RECREATE
-from kruise.workloads.shared.events import (
-    PULL_JOBS,
-    body_text,
-    chain_failure,
-    in_place_event,
-    is_over,
-    pull_job_events,
-    warning,
-)
-from kruise.workloads.shared.moving import IN_PLACE, UPDATE
+from kruise.workloads.shared.events import body_text, chain_failure, in_place_event, is_over, told, warning
+from kruise.workloads.shared.moving import IN_PLACE
 
 
 def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
-    """The events of a chain that has ended."""
-    if phase == UPDATE:
-        yield from _update_events(chain, plan.memo_as(Memo))
-        return
-    for outcome in chain:
-        if outcome.result not in UNDECIDED:
-            yield from _write_events(phase, outcome)
+    return told(
+        phase,
+        chain,
+        update=lambda chain: _update_events(chain, plan.memo_as(Memo)),
+        write=lambda outcome: _write_events(phase, outcome),
+    )
 
 
 def _write_events(phase: str, outcome: Outcome) -> Iterator[EventNote]:
     resource = outcome.action.target.resource
-    if phase == PULL_JOBS:
-        yield from pull_job_events(outcome)
-    elif phase == SCALE and resource == PODS:
+    if phase == SCALE and resource == PODS:
         yield from _pod_events(outcome)
     elif resource == PERSISTENT_VOLUME_CLAIMS and outcome.result is Result.FAILED:
         yield _claim_event(phase, outcome)

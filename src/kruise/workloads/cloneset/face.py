@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kruise.api.apps.shared import GROUP
 from kruise.faces.face import Face, History, Restart, resource
-from kruise.faces.progress import Progress, finished, incomplete, number, partition_complete, under_way
+from kruise.faces.progress import Progress, finished, incomplete, number, of_replicas, partition_complete, under_way
 from kruise.machinery.documents import Json, value_at
 from kruise.workloads.cloneset import causes
 from kruise.workloads.cloneset.counts import partition_of
@@ -20,24 +20,15 @@ def progress(document: Json) -> Progress:
     wanted = number(document, "spec", "replicas", default=1)
     rolling = value_at(document, _ROLLING, {})
     kept = partition_of(rolling.get("partition"), wanted)
-    updated = number(document, "status", "updatedReplicas")
-    seen = Progress(
-        wanted=wanted,
-        expected=wanted - kept,
-        updated=updated,
-        ready=number(document, "status", "readyReplicas"),
-        available=number(document, "status", "availableReplicas"),
-        total=number(document, "status", "replicas"),
-        is_paused=bool(rolling.get("paused")),
-    )
+    seen = of_replicas(document, kept=kept, is_paused=bool(rolling.get("paused")))
     if (unfinished := under_way(seen, document, "CloneSet", failure_budget=FAILURE_BUDGET)) is not None:
         return unfinished
     if (waiting := incomplete(seen, min_ready_seconds=number(document, "spec", "minReadySeconds"))) is not None:
         return waiting
     in_place = str(rolling.get("podUpdatePolicy", "")).startswith("InPlace")
     revision = value_at(document, ("status", "updateRevision"), "")
-    message = f"CloneSet rolling update complete {updated} pods at revision {revision}..."
-    return finished(seen, document, partition_complete(updated) if in_place or kept else message)
+    message = f"CloneSet rolling update complete {seen.updated} pods at revision {revision}..."
+    return finished(seen, document, partition_complete(seen.updated) if in_place or kept else message)
 
 
 FACE = Face(

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kruise.api.apps.daemonset import DAEMON_SETS
-from kruise.machinery import plan as plans
-from kruise.machinery.plan import Conclusion, EventNote, Outcomes, Plan, Result, Target, Wake
+from kruise.machinery.plan import Conclusion, EventNote, Outcomes, Plan, Result, Wake
 from kruise.workloads.daemonset.causes import SELECTS_ALL
 from kruise.workloads.daemonset.memo import Memo
 from kruise.workloads.daemonset.situation import Snapshot
-from kruise.workloads.daemonset.status import effect_of, must_write, status_of, wire_form
+from kruise.workloads.daemonset.status import effect_of, status_of, wire_form
 from kruise.workloads.daemonset.update import CREATE, DELETE
 from kruise.workloads.shared import conditions
 from kruise.workloads.shared.adoption import ADOPT
 from kruise.workloads.shared.events import budget_events, warning
 from kruise.workloads.shared.rollout_revisions import REVISION
+from kruise.workloads.shared.statuses import status_write
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
@@ -34,16 +34,12 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         conditions=conditions.changed(before.conditions, memo.conditions(before.conditions, snapshot.now)),
         failure_budget=memo.remembered_failures(before.failure_budget),
     )
-    write = None
-    if must_write(before, status):
-        target = Target.of(DAEMON_SETS, daemon_set)
-        write = plans.status_patch(target, wire_form(status), uid=daemon_set.metadata.uid, reason="the status changed")
     wakes: tuple[Wake, ...] = ()
     if counted.next_available_after is not None:
         reason = f"pod {counted.next_available} becomes available after minReadySeconds"
         wakes = (Wake(after=counted.next_available_after, reason=reason),)
     return Conclusion(
-        status=write,
+        status=status_write(DAEMON_SETS, daemon_set, status, wire_form),
         events=(*memo.events, *budget_events(memo.failure_budget)),
         wakes=wakes,
         effect=effect_of(before, status),

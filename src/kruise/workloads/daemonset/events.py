@@ -5,28 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.plan import UNDECIDED, ChainOutcomes, EventNote, Outcome, Plan, Result
+from kruise.machinery.plan import ChainOutcomes, EventNote, Outcome, Plan, Result
 from kruise.workloads.daemonset.memo import Memo
 from kruise.workloads.daemonset.update import CREATE, DELETE
-from kruise.workloads.shared.events import PULL_JOBS, chain_failure, in_place_event, is_over, pull_job_events, warning
-from kruise.workloads.shared.moving import IN_PLACE, UPDATE
+from kruise.workloads.shared.events import chain_failure, in_place_event, is_over, told, warning
+from kruise.workloads.shared.moving import IN_PLACE
 
 
 def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
-    """The events of a chain that has ended."""
-    if phase == UPDATE:
-        yield from _update_events(chain, plan.memo_as(Memo))
+    def update(chain: ChainOutcomes) -> Iterator[EventNote]:
+        return _update_events(chain, plan.memo_as(Memo))
+
+    return told(phase, chain, update=update, write=lambda outcome: _pod_events(phase, outcome))
+
+
+def _pod_events(phase: str, outcome: Outcome) -> Iterator[EventNote]:
+    if phase not in (CREATE, DELETE):
         return
-    for outcome in chain:
-        if outcome.result in UNDECIDED:
-            continue
-        if phase == PULL_JOBS:
-            yield from pull_job_events(outcome)
-        elif phase in (CREATE, DELETE):
-            yield from _pod_events(outcome)
-
-
-def _pod_events(outcome: Outcome) -> Iterator[EventNote]:
     verb, name, done = outcome.action.verb, outcome.action.target.name, outcome.result is Result.DONE
     if verb is Verb.CREATE:
         if done:

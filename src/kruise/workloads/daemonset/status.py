@@ -6,11 +6,11 @@ from typing import Any
 
 from kruise.api.apps.daemonset import DaemonSetStatus
 from kruise.inplace.availability import is_ready_for, readiness_of, seconds_until_available
-from kruise.machinery.codec import Struct, evolve, to_builtins
+from kruise.machinery.codec import Struct, evolve
 from kruise.machinery.plan import StatusEffect
 from kruise.machinery.revision_names import short_hash
 from kruise.workloads.daemonset.situation import Situation
-from kruise.workloads.shared import conditions
+from kruise.workloads.shared import statuses
 
 
 class Figures(Struct):
@@ -83,24 +83,18 @@ def status_of(before: DaemonSetStatus, counted: Figures, **changes: Any) -> Daem
     )
 
 
-_ALWAYS = {
-    "currentNumberScheduled": "current_number_scheduled",
-    "desiredNumberScheduled": "desired_number_scheduled",
-    "numberMisscheduled": "number_misscheduled",
-    "numberReady": "number_ready",
-    "updatedNumberScheduled": "updated_number_scheduled",
-}
+_ALWAYS = (
+    "currentNumberScheduled",
+    "desiredNumberScheduled",
+    "numberMisscheduled",
+    "numberReady",
+    "updatedNumberScheduled",
+)
 
 
 def wire_form(status: DaemonSetStatus) -> dict[str, Any]:
-    """The counters that the schema requires are there even when 0; others are left out."""
-    document: dict[str, Any] = {
-        **to_builtins(evolve(status, conditions=())),
-        **{name: getattr(status, attribute) for name, attribute in _ALWAYS.items()},
-    }
-    if status.conditions:
-        document["conditions"] = [conditions.condition_form(condition) for condition in status.conditions]
-    return document
+    """The counters that the schema requires are there even when 0; others are left out (DS-10)."""
+    return statuses.wire_form(status, always=_ALWAYS)
 
 
 def effect_of(old: DaemonSetStatus, new: DaemonSetStatus) -> StatusEffect:
@@ -109,10 +103,3 @@ def effect_of(old: DaemonSetStatus, new: DaemonSetStatus) -> StatusEffect:
     if (old.collision_count, old.failure_budget) != (new.collision_count, new.failure_budget):
         return StatusEffect.BLOCKS
     return StatusEffect.INFORMS
-
-
-def must_write(old: DaemonSetStatus, new: DaemonSetStatus) -> bool:
-    """DS-10. The text of a condition alone is no reason to write."""
-    if evolve(old, conditions=()) != evolve(new, conditions=()):
-        return True
-    return conditions.standing(old.conditions) != conditions.standing(new.conditions)

@@ -8,9 +8,8 @@ import dataclasses
 from kruise.api.apps.shared import IN_PLACE_IF_POSSIBLE
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import PODS, Pod
-from kruise.inplace import edits, keys, lifecycle
+from kruise.inplace import keys
 from kruise.inplace.difference import InPlaceOptions
-from kruise.inplace.lifecycle import State
 from kruise.inplace.readiness import has_gate
 from kruise.inplace.state import UpdateSpec
 from kruise.machinery import plan as plans
@@ -35,6 +34,7 @@ from kruise.workloads.daemonset.rolling import Rolling, roll
 from kruise.workloads.daemonset.situation import Situation
 from kruise.workloads.shared import causes
 from kruise.workloads.shared.failures import Failures, cause_of
+from kruise.workloads.shared.leaving import held_by_hook
 from kruise.workloads.shared.moving import PodMover
 from kruise.workloads.shared.pod_facts import PodFacts
 
@@ -103,19 +103,11 @@ class _Working:
         """A pod that the hook holds prepares for its deletion, any other goes (DS-50, DS-51)."""
         pod = deletion.pod
         self._going.add(pod.metadata.name)
-        hook = self._hooks.pre_delete if self._hooks is not None else None
-        if lifecycle.is_hooked(pod, hook):
-            edit = lifecycle.enter(pod, State.PREPARING_DELETE, self._hooks, now=self._situation.now)
-            if edit is not None:
-                self._deletes.append(
-                    edits.writes(pod, edit, reason=f"it goes when its hook lets it: {deletion.reason}")
-                )
-            waits = causes.HOOK.cause(
-                lifecycle.waiting_for(pod, hook),
-                details=lifecycle.label_changes(pod, hook, on=True),
-                remedy="it is deleted when the preDelete hook lets it go",
-            )
-            self._hold(pod, waits)
+        stay = held_by_hook(pod, self._hooks, now=self._situation.now)
+        if stay is not None:
+            self._held.append(stay.held)
+            if stay.chain:
+                self._deletes.append(stay.chain)
         elif len(self._deletes) >= self._limits.burst:
             self._hold(pod, self._burst_cause())
         else:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.plan import ChainOutcomes, EventNote, EventType, Outcome, Result
+from kruise.machinery.plan import UNDECIDED, ChainOutcomes, EventNote, EventType, Outcome, Result
 from kruise.machinery.wording import shortened
 from kruise.workloads.shared.conditions import FAILURE_BUDGET, LONGEST_MESSAGE
 from kruise.workloads.shared.failure_budget import Judgement
+from kruise.workloads.shared.moving import UPDATE
 
 PULL_JOBS = "pull-jobs"
 """The phase that makes ImagePullJobs."""
@@ -54,6 +55,22 @@ def pull_job_events(outcome: Outcome) -> Iterator[EventNote]:
     else:
         message = f"failed to create ImagePullJob {name} for image: {image}: {outcome.message}"
         yield EventNote(reason="FailedCreateImagePullJob", message=shortened(message, LONGEST_MESSAGE))
+
+
+def told(
+    phase: str,
+    chain: ChainOutcomes,
+    *,
+    update: Callable[[ChainOutcomes], Iterator[EventNote]],
+    write: Callable[[Outcome], Iterator[EventNote]],
+) -> Iterator[EventNote]:
+    """The events of a chain that has ended: an update is told as a whole, any other write for itself."""
+    if phase == UPDATE:
+        yield from update(chain)
+        return
+    for outcome in chain:
+        if outcome.result not in UNDECIDED:
+            yield from pull_job_events(outcome) if phase == PULL_JOBS else write(outcome)
 
 
 def budget_events(judgement: Judgement | None) -> Iterator[EventNote]:

@@ -7,15 +7,8 @@ from collections.abc import Iterator
 from kruise.api.native.ordinals import ordinal_of, pod_name
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.plan import UNDECIDED, ChainOutcomes, EventNote, Outcome, Plan, Result
-from kruise.workloads.shared.events import (
-    PULL_JOBS,
-    chain_failure,
-    in_place_event,
-    is_over,
-    pull_job_events,
-    warning,
-)
+from kruise.machinery.plan import ChainOutcomes, EventNote, Outcome, Plan, Result
+from kruise.workloads.shared.events import chain_failure, in_place_event, is_over, told, warning
 from kruise.workloads.shared.moving import IN_PLACE, UPDATE
 from kruise.workloads.statefulset.memo import Memo
 from kruise.workloads.statefulset.scale import CREATE, DELETE, IDENTITY
@@ -31,21 +24,25 @@ _VERBS = {
 
 
 def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
-    """The events of a chain that has ended."""
     memo = plan.memo_as(Memo)
-    if phase == UPDATE and chain and memo.moves.get(chain[-1].action.target.name) == IN_PLACE:
-        if is_over(chain):
-            yield in_place_event(chain[-1].action.target.name, memo.target_revision, chain_failure(chain))
+
+    def write(outcome: Outcome) -> Iterator[EventNote]:
+        is_claim = outcome.action.target.resource == PERSISTENT_VOLUME_CLAIMS
+        return (_claim_events if is_claim else _pod_events)(phase, outcome, memo.owner)
+
+    return told(phase, chain, update=lambda chain: _update_events(chain, memo), write=write)
+
+
+def _update_events(chain: ChainOutcomes, memo: Memo) -> Iterator[EventNote]:
+    """One for an update in place as a whole; a pod that is only prepared has none, and one that is made anew goes."""
+    if not chain or not is_over(chain):
+        return
+    name = chain[-1].action.target.name
+    if memo.moves.get(name) == IN_PLACE:
+        yield in_place_event(name, memo.target_revision, chain_failure(chain))
         return
     for outcome in chain:
-        if outcome.result in UNDECIDED:
-            continue
-        if phase == PULL_JOBS:
-            yield from pull_job_events(outcome)
-        elif outcome.action.target.resource == PERSISTENT_VOLUME_CLAIMS:
-            yield from _claim_events(phase, outcome, memo.owner)
-        else:
-            yield from _pod_events(phase, outcome, memo.owner)
+        yield from _pod_events(UPDATE, outcome, memo.owner)
 
 
 def _pod_events(phase: str, outcome: Outcome, owner: str) -> Iterator[EventNote]:

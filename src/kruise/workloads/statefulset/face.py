@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kruise.api.apps.shared import GROUP
 from kruise.faces.face import Face, History, Restart, resource
-from kruise.faces.progress import Progress, finished, incomplete, number, partition_complete, under_way
+from kruise.faces.progress import Progress, finished, incomplete, number, of_replicas, partition_complete, under_way
 from kruise.machinery.documents import Json, value_at
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
 from kruise.workloads.statefulset import causes
@@ -17,24 +17,15 @@ def progress(document: Json) -> Progress:
     partition allows, for no pod too many, and for all of them to be ready (and, with minReadySeconds, available)."""
     wanted = number(document, "spec", "replicas", default=1)
     kept = min(number(document, *_ROLLING, "partition"), wanted)
-    updated = number(document, "status", "updatedReplicas")
-    seen = Progress(
-        wanted=wanted,
-        expected=wanted - kept,
-        updated=updated,
-        ready=number(document, "status", "readyReplicas"),
-        available=number(document, "status", "availableReplicas"),
-        total=number(document, "status", "replicas"),
-        is_paused=bool(value_at(document, (*_ROLLING, "paused"), False)),
-    )
+    seen = of_replicas(document, kept=kept, is_paused=bool(value_at(document, (*_ROLLING, "paused"), False)))
     if (unfinished := under_way(seen, document, "StatefulSet", failure_budget=FAILURE_BUDGET)) is not None:
         return unfinished
     min_ready_seconds = number(document, *_ROLLING, "minReadySeconds")
     if (waiting := incomplete(seen, min_ready_seconds=min_ready_seconds)) is not None:
         return waiting
     revision = value_at(document, ("status", "updateRevision"), "")
-    message = f"statefulset rolling update complete {updated} pods at revision {revision}..."
-    return finished(seen, document, partition_complete(updated) if kept else message)
+    message = f"statefulset rolling update complete {seen.updated} pods at revision {revision}..."
+    return finished(seen, document, partition_complete(seen.updated) if kept else message)
 
 
 FACE = Face(
