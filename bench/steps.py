@@ -17,7 +17,7 @@ from kruise.machinery.codec import decode, encode
 from kruise.machinery.digest import digest
 from kruise.workloads.cloneset.deletion_order import HOST_NAME, choose_for_deletion
 from kruise.workloads.cloneset.numbers import ScaleNumbers
-from kruise.workloads.cloneset.situation import PodFacts
+from kruise.workloads.shared.pod_facts import PodFacts
 from tests.local.workloads import bodies
 from tests.local.workloads.world import World
 from tests.support.pods import NOW, make_pod
@@ -54,7 +54,6 @@ def _fact(number: int) -> PodFacts:
     return PodFacts(
         pod=pod,
         name=pod.metadata.name,
-        instance_id=pod.metadata.name,
         state="",
         is_new=True,
         is_available=is_available(pod, 0, NOW),
