@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import math
+import pkgutil
 
 import pytest
 
+import bench
 from bench.pods import stored_pod
 from bench.recorded import FIRST_VERSION, PAGE, Recording
 from bench.report import Report, Row, as_json, table
@@ -73,3 +76,11 @@ def test_the_recorded_watch_goes_on_from_the_version_asked_for() -> None:
         assert event.type == "MODIFIED"
         versions.append(int(event.object.metadata.resource_version))
     assert versions == list(range(FIRST_VERSION + 8, FIRST_VERSION + 108))
+
+
+@pytest.mark.parametrize(
+    "name", [item.name for item in pkgutil.iter_modules(bench.__path__) if item.name != "__main__"]
+)
+def test_every_benchmark_finds_what_it_measures(name: str) -> None:
+    """They run seldom: what moved must not be noticed only then."""
+    assert importlib.import_module(f"bench.{name}").__doc__
