@@ -11,6 +11,7 @@ from kruise.inplace import keys
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Outcome, Result
 from kruise.model.world import Json
+from tests.support.killed import Killed
 from tests.support.modelled import BROKEN
 from tests.workloads.statefulset.modelled import CLAIM, IN_PLACE, ModelledStatefulSet, document
 
@@ -39,45 +40,30 @@ STORIES: dict[str, tuple[Json, Change]] = {
 }
 
 
-class Play:
-    """A story, and a manager that dies at its n-th write; the next one starts at once."""
+def play(story: str, dies_at: int | None) -> Killed:
+    given, change = STORIES[story]
+    model = ModelledStatefulSet(given)
+    model.settle(40)
+    change(model)
 
-    def __init__(self, story: str, dies_at: int | None) -> None:
-        given, change = STORIES[story]
-        self.model = ModelledStatefulSet(given)
-        self.model.settle(40)
-        change(self.model)
-        self._left = dies_at
-        self.writes = 0
-        self.died = False
-
-    def run(self) -> None:
-        loop = self.model.loop
-        for _ in range(80):
-            before = self.writes
-            done = loop.run(loop.controllers[0], self.model.key, wrote=self._wrote, die_at=self._left)
-            assert done is not None
-            if done.died:
-                self.died, self._left = True, None
-            elif self._left is not None:
-                self._left -= self.writes - before
-            for name in self.model.names:
-                self.model.kubelet(name)
-            self.model.pass_time(1)
-
-    def _wrote(self, outcome: Outcome) -> None:
-        self.writes += 1
+    def wrote(outcome: Outcome) -> None:
         if outcome.result is not Result.DONE or outcome.action.target.resource.plural != "pods":
             return
-        names = self.model.names
+        names = model.names
         assert len(names) == len(set(names)), f"two pods of one name: {names}"
         if outcome.action.verb is Verb.CREATE:
-            pod = self.model.pod(outcome.action.target.name)
+            pod = model.pod(outcome.action.target.name)
             assert pod is not None
             assert pod.metadata.deletion_timestamp is None
 
+    killed = Killed(model, dies_at, wrote=wrote)
+    killed.run()
+    return killed
 
-def _state(model: ModelledStatefulSet) -> tuple[Any, ...]:
+
+def _state(killed: Killed) -> tuple[Any, ...]:
+    model = killed.model
+    assert isinstance(model, ModelledStatefulSet)
     status = model.statefulset.status
     return (
         model.images,
@@ -89,11 +75,9 @@ def _state(model: ModelledStatefulSet) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("story", STORIES)
 def test_a_manager_may_die_at_every_write(story: str) -> None:  # ST-131
-    undisturbed = Play(story, None)
-    undisturbed.run()
-    assert BROKEN not in undisturbed.model.images.values()
+    undisturbed = play(story, None)
+    assert BROKEN not in {pod.spec.containers[0].image for pod in undisturbed.model.pods}
     for place in range(undisturbed.writes):
-        play = Play(story, place)
-        play.run()
-        assert play.died
-        assert _state(play.model) == _state(undisturbed.model), f"killed at write {place}"
+        killed = play(story, place)
+        assert killed.died
+        assert _state(killed) == _state(undisturbed), f"killed at write {place}"
