@@ -10,10 +10,11 @@ import pytest
 from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSetSpec
 from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.meta import Key, controller_of
+from kruise.api.native import daemon_pods
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.daemon_pods import verdict_on
 from kruise.api.native.nodes import NODES, Node
-from kruise.api.native.pod import PODS
+from kruise.api.native.pod import PODS, PodSpec
 from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
@@ -90,6 +91,35 @@ def test_a_node_is_judged_once_for_a_template() -> None:
     assert verdict_on(template, node) is verdict_on(template, node)
     model.edit_spec(lambda spec: spec["template"]["spec"].update(nodeSelector={"zone": "b"}))
     assert not verdict_on(model.daemon_set.spec.template, node).should_run
+
+
+def test_nodes_that_join_or_flap_are_judged_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DS-21: one judgement for each change, and none for a heartbeat."""
+    judged: list[str] = []
+
+    def verdict(spec: PodSpec, node: Node) -> daemon_pods.Verdict:
+        judged.append(node.metadata.name)
+        return really(spec, node)
+
+    really = daemon_pods.verdict
+    monkeypatch.setattr(daemon_pods, "verdict", verdict)
+    model = ModelledDaemonSet(document())
+    model.loop.begin()
+    model.loop.settle()
+    for number in range(20):
+        model.add_node(f"new-{number:02}")
+        model.loop.settle()
+    assert sorted(judged) == sorted(node.metadata.name for node in model.world.store(NODES).list())
+    judged.clear()
+    passes = model.loop.passes
+    for status in ("False", "True", "False"):
+        conditions = [{"type": "Ready", "status": status}]
+        model.edit_node("new-07", lambda doc, told=conditions: doc.setdefault("status", {}).update(conditions=told))
+        model.loop.settle()
+    assert model.loop.passes == passes
+    tainted(model, "new-07", TAINT)
+    model.loop.settle()
+    assert set(judged) <= {"new-07"}
 
 
 def test_pods_for_a_node_that_is_gone_go() -> None:  # DS-41, DS-111
