@@ -196,3 +196,20 @@ def test_a_rollout_under_way_is_waited_for(kruise: Kruise) -> None:
     assert made["apiVersion"] == face.resource.api_version
     assert made["spec"]["updateStrategy"] == {"type": "OnDelete"}
     assert pods(kruise, "busy") == before
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+def test_a_source_that_somebody_deletes_meanwhile_lets_go_too(kruise: Kruise, propagation: str) -> None:
+    """Its pods would go with it: the finalizer holds it until they are let go."""
+    face, native, name = STATEFUL_SET, native_of(STATEFUL_SET), f"gone-{propagation.lower()}"
+    before = start(kruise, native, name, replicas=1)
+    move = migrate(native, face, name)
+    assert kruise(*move, "--timeout-seconds=0").code == 3
+    kruise.talk(lambda client: client.delete(native.resource, name, "default", propagation=propagation))
+    if propagation == "Background":
+        assert kruise.ok(*move, "--timeout-seconds=30")[-1] == f"{face.named(name)} has 1 pod"
+        assert pods(kruise, name) == before
+    else:
+        # That asked for the pods to go first. They are made anew, by one owner.
+        kruise.ok(*move, "--timeout-seconds=30")
+        assert pods(kruise, name).keys() == before.keys()

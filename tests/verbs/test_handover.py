@@ -201,6 +201,9 @@ def test_what_must_be_settled_first(path: tuple[str, ...], value: Any, message: 
     handover.check(route(), Seen(source=source, destination=None), lossy=False)
     with pytest.raises(VerbError, match=message):
         handover.check(route(), Seen(source=with_value(source, path, value), destination=None), lossy=False)
+    seen = Seen(source=source, destination=handover.with_finalizer(source))
+    with pytest.raises(VerbError, match="Let that end first: kruise migrate statefulset"):
+        handover.check(route(), seen, lossy=False)
     with pytest.raises(VerbError, match="exists already"):
         handover.check(route(), Seen(source=source, destination=copy.deepcopy(source)), lossy=True)
 

@@ -15,6 +15,7 @@ from kruise.cli.session import NotFinishedError, Session, selector_text
 from kruise.faces.native import POD
 from kruise.machinery.documents import Json, name_of, uid_of, value_at
 from kruise.verbs import handover
+from kruise.verbs.errors import VerbError
 from kruise.verbs.handover import Act, Route, Seen, Step
 from kruise.verbs.targets import Target
 
@@ -88,7 +89,7 @@ class _Handover:
                 raise NotFinishedError(f"timed out after {timeout_seconds} s; the same command goes on from here")
             seen = await self.look()
             if step.act is Act.HOLD and seen.source is not None:
-                handover.check(self._route, seen, lossy=lossy)
+                await self._check_again(seen, seen.source, lossy=lossy)
         after = _running(seen)
         for pod in sorted(before.keys() - after.keys()):
             click.echo(f"pod {before[pod]} went meanwhile", err=True)
@@ -96,6 +97,14 @@ class _Handover:
             printing.show(self._route.destination, await session.get(self._destination), self._writing)
         else:
             click.echo(step.message)
+
+    async def _check_again(self, seen: Seen, source: Json, *, lossy: bool) -> None:
+        """A source that will not be let go must not keep the finalizer: nobody could delete it."""
+        try:
+            handover.check(self._route, seen, lossy=lossy)
+        except VerbError:
+            await self._session.change(self._source, source, handover.without_finalizer, self._writing)
+            raise
 
     async def _carry_out(self, step: Step, seen: Seen) -> None:
         session, route, source, made = self._session, self._route, seen.source, seen.destination

@@ -283,10 +283,9 @@ class Session:
 
     async def delete(self, target: Target, *, uid: str, propagation: str) -> None:
         """Delete this very object; `propagation` says what becomes of what it owns."""
-        options = {"preconditions": {"uid": uid}, "propagationPolicy": propagation}
-        body = codec.encode({"apiVersion": "v1", "kind": "DeleteOptions", **options})
-        request = Request(Verb.DELETE, target.kind.resource, self._namespace(target), target.name, body=body)
-        await self.client.send(request)
+        await self.client.delete(
+            target.kind.resource, target.name, self._namespace(target), uid=uid, propagation=propagation
+        )
 
     def _recorded(self, changed: Json, document: Json, writing: Writing) -> Json:
         if not writing.record or changed == document:

@@ -147,6 +147,9 @@ def check(route: Route, seen: Seen, *, lossy: bool) -> None:
     name = route.source.named(name_of(source))
     if seen.destination is not None:
         other = route.destination.named(name_of(seen.destination))
+        if FINALIZER in _finalizers(seen.destination):
+            back = f"kruise migrate {route.source.label} --from {route.destination.label} --src-name {name_of(source)}"
+            raise VerbError(f"{name} is just getting the pods of {other}. Let that end first: {back}")
         raise VerbError(f"{other} exists already and was not made from {name}: remove it first")
     owners = value_at(source, ("metadata", "ownerReferences"), ())
     if owner := next((one for one in owners if one.get("controller")), None):
