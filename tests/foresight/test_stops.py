@@ -10,6 +10,7 @@ import pytest
 from kruise.api.native.pod import Pod
 from kruise.foresight.forecast import Forecast, How
 from kruise.foresight.playing import Bounds
+from kruise.foresight.rendering.verdict import Verdict, verdict_of
 from kruise.machinery.times import format_time
 from tests.foresight.scenes import Scene, broken, codes, manifest, sizes, with_status
 
@@ -166,6 +167,27 @@ def test_pods_of_a_revision_that_fails_are_taken_to_fail() -> None:
     assert {move.until_available for move in forecast.moves} == {None}
     assert any("cannot be pulled now stay so: nginx:1" in text for text in forecast.assumptions)
     assert scene.foresee(image="nginx:2").available_after == 2  # another image is another matter
+
+
+@pytest.mark.parametrize("policy", ["InPlaceIfPossible", "ReCreate"])
+def test_an_image_whose_name_no_kubelet_can_read(policy: str) -> None:
+    scene = Scene.of(manifest(4, rolling={"podUpdatePolicy": policy}))
+    forecast = scene.foresee(image="Nginx:1:2")
+    assert verdict_of(forecast) is Verdict.STUCK
+    [stop] = [stop for stop in forecast.stops if stop.code == "image-name"]
+    assert stop.message.startswith("2 pods do not start: Failed to apply default image tag")
+    assert "repository name (library/Nginx) must be lowercase" in stop.message
+    assert forecast.available_after == 2
+    assert scene.foresee(image="nginx:2").is_complete
+
+
+def test_an_init_container_whose_image_no_kubelet_can_read() -> None:
+    scene = Scene.of(manifest(0))
+    spec = {"initContainers": [{"name": "first", "image": "a:b:c"}], "containers": [{"name": "main", "image": "nginx"}]}
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": spec}
+    forecast = scene.foresee(template=template, replicas=2)
+    assert verdict_of(forecast) is Verdict.STUCK
+    assert forecast.available_after == 0
 
 
 def test_a_limit_that_rounds_to_something_else() -> None:

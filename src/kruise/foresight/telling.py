@@ -9,7 +9,7 @@ from typing import Any
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.faces.forecast import ForecastFacts
-from kruise.foresight.causes import NOT_AVAILABLE, OLD_REVISION, REFUSED
+from kruise.foresight.causes import IMAGE_NAME, NOT_AVAILABLE, OLD_REVISION, REFUSED
 from kruise.foresight.forecast import How, Move, Staying, Stop
 from kruise.foresight.playing import AnsweredHook
 from kruise.foresight.watching import Moved
@@ -26,6 +26,8 @@ from kruise.workloads.shared.causes import UNSCHEDULED
 _MAKE_ROOM = (
     "make room on the nodes, or change what the template asks of them: requests, nodeSelector, affinity, tolerations"
 )
+
+_CORRECT_IMAGE = "correct the image in the template"
 
 
 class Words:
@@ -106,10 +108,10 @@ def hook_stops(hooks: Mapping[str, AnsweredHook]) -> tuple[Stop, ...]:
 
 def last_stops(plan: Plan, pods: Iterable[Pod], at: float, failures: Mapping[str, str]) -> tuple[Stop, ...]:
     """What holds whom in the end, by cause."""
-    homeless = _homeless(pods)
+    down = _down(pods)
     groups: dict[Meaning, list[Held]] = {}
     for held in plan.held:
-        if held.target.resource != PODS or held.target.name not in homeless:
+        if held.target.resource != PODS or held.target.name not in down:
             groups.setdefault(held.causes[0].meaning, []).append(held)
     stops = [
         Stop(
@@ -121,7 +123,7 @@ def last_stops(plan: Plan, pods: Iterable[Pod], at: float, failures: Mapping[str
         )
         for meaning, members in groups.items()
     ]
-    stops += _without_node(homeless, at)
+    stops += _of_down(down, at)
     stops += (
         Stop(meaning=REFUSED, at=at, message=f"{what} is refused: {error}", remedy="see who refuses it, and why")
         for what, error in failures.items()
@@ -129,24 +131,47 @@ def last_stops(plan: Plan, pods: Iterable[Pod], at: float, failures: Mapping[str
     return tuple(stops)
 
 
-def _homeless(pods: Iterable[Pod]) -> dict[str, str]:
-    """Why no node takes a pod, by its name."""
-    return {pod.metadata.name: why for pod in pods if is_active(pod) and (why := podstates.homeless(pod))}
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Down:
+    """Why a pod never runs: the scheduler or a kubelet says so, and no plan."""
+
+    meaning: Meaning
+    why: str
+
+    @property
+    def remedy(self) -> str:
+        return _MAKE_ROOM if self.meaning == UNSCHEDULED else _CORRECT_IMAGE
+
+    @property
+    def of_one(self) -> str:
+        return f"no node takes it: {self.why}" if self.meaning == UNSCHEDULED else self.why
+
+    def of(self, count: int) -> str:
+        if self.meaning == UNSCHEDULED:
+            return f"{plural(count, 'pod', 'finds', 'find')} no node: {self.why}"
+        return f"{plural(count, 'pod', 'does', 'do')} not start: {self.why}"
 
 
-def _without_node(homeless: Mapping[str, str], at: float) -> Iterator[Stop]:
-    """Pods that find no node; those for the same reason together."""
-    groups: dict[str, list[str]] = {}
-    for name, why in homeless.items():
+def _down(pods: Iterable[Pod]) -> dict[str, _Down]:
+    """By the name of the pod."""
+    found = {}
+    for pod in pods:
+        if not is_active(pod):
+            continue
+        if why := podstates.homeless(pod):
+            found[pod.metadata.name] = _Down(UNSCHEDULED, why)
+        elif why := podstates.nameless(pod):
+            found[pod.metadata.name] = _Down(IMAGE_NAME, why)
+    return found
+
+
+def _of_down(down: Mapping[str, _Down], at: float) -> Iterator[Stop]:
+    """Pods that are down for the same reason together."""
+    groups: dict[_Down, list[str]] = {}
+    for name, why in down.items():
         groups.setdefault(why, []).append(name)
     for why, names in groups.items():
-        yield Stop(
-            meaning=UNSCHEDULED,
-            at=at,
-            message=f"{plural(len(names), 'pod', 'finds', 'find')} no node: {why}",
-            remedy=_MAKE_ROOM,
-            pods=tuple(names),
-        )
+        yield Stop(meaning=why.meaning, at=at, message=why.of(len(names)), remedy=why.remedy, pods=tuple(names))
 
 
 def staying(plan: Plan, pods: Iterable[Pod], unavailable: frozenset[str], target: str) -> tuple[Staying, ...]:
@@ -155,15 +180,16 @@ def staying(plan: Plan, pods: Iterable[Pod], unavailable: frozenset[str], target
     `unavailable` are the names of pods that do not serve; `target` is the revision that all pods are to have.
     """
     pods = list(pods)
-    homeless = _homeless(pods)
+    down = _down(pods)
     causes = {held.target.name: held.causes[0] for held in plan.held if held.target.resource == PODS}
     found = []
     for pod in pods:
         name, revision = pod.metadata.name, pod.metadata.labels.get(keys.REVISION_LABEL, "")
         cause = causes.get(name)
-        if name in homeless:
-            message = f"no node takes it: {homeless[name]}"
-            found.append(Staying(pod=name, revision=revision, meaning=UNSCHEDULED, message=message, remedy=_MAKE_ROOM))
+        if why := down.get(name):
+            found.append(
+                Staying(pod=name, revision=revision, meaning=why.meaning, message=why.of_one, remedy=why.remedy)
+            )
         elif cause is not None:
             found.append(
                 Staying(

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
+from kruise.api.core import images
 from kruise.api.meta import Condition
+from kruise.api.native.container_reasons import INVALID_IMAGE_NAME
 from kruise.api.native.pod import (
     Container,
     ContainerState,
@@ -52,21 +54,16 @@ def started(
     ended: datetime,
     image_id: str,
     is_ready: bool,
-    failure: str = "",
+    failure: ContainerStateWaiting | None = None,
     resources: ResourceRequirements | None = None,
 ) -> ContainerStatus:
     """A container that runs since `began`, in the place of the one before it, which ran until `ended`; or one that
     fails to run, and why. `resources`: what it has, where that is not what it asks for."""
     count = before.restart_count + 1 if before is not None else 0
-    last = ContainerState()
-    if before is not None and before.state.running is not None:
-        end = ContainerStateTerminated(
-            started_at=before.state.running.started_at, finished_at=_whole(ended), container_id=before.container_id
-        )
-        last = ContainerState(terminated=end)
+    last = _ended(before, ended) if before is not None else ContainerState()
     state = ContainerState(running=ContainerStateRunning(started_at=_whole(began)))
-    if failure:
-        state = ContainerState(waiting=ContainerStateWaiting(reason=failure, message="as others like it"))
+    if failure is not None:
+        state = ContainerState(waiting=failure)
     return ContainerStatus(
         name=container.name,
         image=container.image,
@@ -79,6 +76,32 @@ def started(
         last_state=last,
         resources=resources if resources is not None else container.resources,
     )
+
+
+def unreadable(containers: Iterable[Container]) -> ContainerStateWaiting | None:
+    """What a kubelet says of the first of these whose image has a name that it cannot read."""
+    for container in containers:
+        if text := images.problem(container.image):
+            return ContainerStateWaiting(reason=INVALID_IMAGE_NAME, message=text)
+    return None
+
+
+def without_image(before: ContainerStatus, waiting: ContainerStateWaiting, ended: datetime) -> ContainerStatus:
+    """A container that was ended to be replaced, and whose new image cannot be had: the old one is what it still has."""
+    return codec.evolve(
+        before, ready=False, started=False, state=ContainerState(waiting=waiting), last_state=_ended(before, ended)
+    )
+
+
+def _ended(before: ContainerStatus, at: datetime) -> ContainerState:
+    """The end of a container that ran until then."""
+    running = before.state.running
+    if running is None:
+        return ContainerState()
+    end = ContainerStateTerminated(
+        started_at=running.started_at, finished_at=_whole(at), container_id=before.container_id
+    )
+    return ContainerState(terminated=end)
 
 
 def with_containers(

@@ -16,7 +16,16 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 
 from kruise.api.native.container_reasons import NO_IMAGE
-from kruise.api.native.pod import PODS, Container, ContainerStatus, Pod, PodStatus, ResourceRequirements, condition
+from kruise.api.native.pod import (
+    PODS,
+    Container,
+    ContainerStateWaiting,
+    ContainerStatus,
+    Pod,
+    PodStatus,
+    ResourceRequirements,
+    condition,
+)
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.inplace import keys
 from kruise.inplace.completion import same_resources
@@ -260,12 +269,13 @@ class Nodes:
         """A new pod runs and is ready: nothing that anybody decides lies between the two."""
         if pod.metadata.deletion_timestamp is not None:
             return
-        failure = self._failure_of(pod)
+        failure = self._failure(pod, pod.spec.init_containers)
         statuses = tuple(
             self._running(pod, container, None, _Restart(since=self._world.now), failure)
             for container in sorted(pod.spec.containers, key=lambda container: container.name)
         )
-        status = kubelet.with_containers(pod, statuses, self._world.now, is_running=failure not in NO_IMAGE)
+        is_running = all(status.image_id for status in statuses)
+        status = kubelet.with_containers(pod, statuses, self._world.now, is_running=is_running)
         self._put_status(pod, status, report=True)
 
     def _restart(self, pod: Pod, names: Iterable[str], *, after: float = 0.0) -> None:
@@ -289,8 +299,8 @@ class Nodes:
         if self._restarts.get(pod.metadata.uid) is not restart:
             return
         del self._restarts[pod.metadata.uid]
-        failure = self._failure_of(pod)
-        if pod.metadata.deletion_timestamp is not None or failure in NO_IMAGE:
+        failure = self._failure(pod)
+        if pod.metadata.deletion_timestamp is not None or (failure is not None and failure.reason in NO_IMAGE):
             return
         containers = {container.name: container for container in pod.spec.containers}
         statuses = tuple(
@@ -302,10 +312,25 @@ class Nodes:
         status = kubelet.with_containers(pod, statuses, self._world.now)
         self._put_status(pod, status, report=True)
 
+    def _failure(self, pod: Pod, first: Iterable[Container] = ()) -> ContainerStateWaiting | None:
+        """Why none of its containers becomes ready: one that must run `first` cannot, or others like the pod do not."""
+        reason = self._failure_of(pod)
+        others = ContainerStateWaiting(reason=reason, message="as others like it") if reason else None
+        return kubelet.unreadable(first) or others
+
     def _running(
-        self, pod: Pod, container: Container, before: ContainerStatus | None, restart: _Restart, failure: str
+        self,
+        pod: Pod,
+        container: Container,
+        before: ContainerStatus | None,
+        restart: _Restart,
+        failure: ContainerStateWaiting | None,
     ) -> ContainerStatus:
         """A container that has been started and is ready, in the place of the one before it; or one that fails."""
+        unreadable = kubelet.unreadable((container,))
+        if unreadable is not None and before is not None:
+            return kubelet.without_image(before, unreadable, restart.since + timedelta(seconds=self._times.stop))
+        failure = unreadable or failure
         began = max(restart.since, self._world.now - timedelta(seconds=self._times.ready))
         return kubelet.started(
             pod,
@@ -313,9 +338,9 @@ class Nodes:
             before,
             began=began,
             ended=min(began, restart.since + timedelta(seconds=self._times.stop)),
-            image_id="" if failure in NO_IMAGE else self._images.id_of(container.image),
+            image_id="" if failure is not None and failure.reason in NO_IMAGE else self._images.id_of(container.image),
             resources=self._granted(pod, container),
-            is_ready=not failure,
+            is_ready=failure is None,
             failure=failure,
         )
 

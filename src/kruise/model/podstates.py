@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from kruise.api.meta import Condition
-from kruise.api.native.container_reasons import GOING_WELL
+from kruise.api.native.container_reasons import GOING_WELL, INVALID_IMAGE_NAME
 from kruise.api.native.pod import (
     Container,
     ContainerStatus,
@@ -29,6 +29,14 @@ def homeless(pod: Pod) -> str:
     scheduled = condition(pod, "PodScheduled")
     if scheduled is not None and scheduled.status == "False":
         return scheduled.message or "it has no node"
+    return ""
+
+
+def nameless(pod: Pod) -> str:
+    """Why its node cannot read the name of an image, in words; empty: it can."""
+    for status in pod.status.container_statuses:
+        if status.state.waiting is not None and status.state.waiting.reason == INVALID_IMAGE_NAME:
+            return status.state.waiting.message
     return ""
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 GOING_WELL = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Nothing is wrong: the container is on its way."""
+INVALID_IMAGE_NAME = "InvalidImageName"
 NO_IMAGE = frozenset(
     {
         "ErrImagePull",
         "ImagePullBackOff",
-        "InvalidImageName",
+        INVALID_IMAGE_NAME,
         "ErrImageNeverPull",
         "ImageInspectError",
         "RegistryUnavailable",

@@ -16,9 +16,10 @@ import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from kruise.api.core.images import problem
 from kruise.inplace.resizing import RefusedResize
-from kruise.local.nodes import references, takeover
 from kruise.local.nodes import status as reporting
+from kruise.local.nodes import takeover
 from kruise.local.nodes.actions import Actions, Stop, actions_for
 from kruise.local.nodes.commands import FOREVER, handler_ending, hook_output, program, variables
 from kruise.local.nodes.containers import Instance, Record, Trouble, container_id, fraction, should_restart
@@ -502,7 +503,7 @@ class PodMachine:
 
     def _image(self, container: Container, record: Record) -> Generator[float, None, Image | None]:
         image, policy = container.image, container.image_pull_policy
-        text = references.problem(image)
+        text = problem(image)
         if text:
             self._note("Warning", "InspectFailed", text, container)
             self._no_image(container, record, "InvalidImageName", text, self._now + UNREADABLE_SECONDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kruise.local.nodes.references import problem
+from kruise.api.core.images import problem
 
 DIGEST = "sha256:" + "a" * 64
 UPPER = "A" * 64
