@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "manifests" / "sample.yaml"
 SERVICE = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "api"}, "spec": {"ports": [{"port": 80}]}}
-INGRESS = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "api"}}
+ROLE = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "api"}}
 
 
 def cloneset(name: str, replicas: int = 2, **pod: Any) -> Json:
@@ -73,7 +73,7 @@ def test_the_workloads_of_a_file_are_planned_and_the_rest_is_named(kruise: Kruis
 
 
 def test_several_files_and_the_standard_input(kruise: Kruise, tmp_path: Path) -> None:
-    one, two = file_of(tmp_path / "a.yaml", cloneset("a")), yaml.safe_dump_all([INGRESS, cloneset("b")])
+    one, two = file_of(tmp_path / "a.yaml", cloneset("a")), yaml.safe_dump_all([ROLE, cloneset("b")])
     lines = kruise.ok("plan", "-f", one, "-f", "-", stdin=two)
     assert planned(lines) == ["cloneset.apps.kruise.io/a", "cloneset.apps.kruise.io/b"]
     assert [line for line in lines if line.startswith("== ")] == [
@@ -81,7 +81,7 @@ def test_several_files_and_the_standard_input(kruise: Kruise, tmp_path: Path) ->
         "== 2 of 2: cloneset.apps.kruise.io/b ==",
     ]
     assert lines[-3:] == [
-        "Not looked at: ingress.networking.k8s.io/api",
+        "Not looked at: role.rbac.authorization.k8s.io/api",
         "Note: each plan is made for itself: room on nodes that another one takes is not counted",
         "Result of all: complete",
     ]
@@ -172,14 +172,63 @@ def test_the_exit_code_is_the_worst(kruise: Kruise, tmp_path: Path) -> None:
 
 
 def test_files_without_anything_to_plan(kruise: Kruise, tmp_path: Path) -> None:
-    file = file_of(tmp_path / "x.yaml", SERVICE, INGRESS)
+    file = file_of(tmp_path / "x.yaml", SERVICE, ROLE)
     assert kruise.refused("plan", "-f", file, code=2).startswith(
-        f"{file} holds nothing but service/api, ingress.networking.k8s.io/api. Plans are for "
+        f"{file} holds nothing but service/api, role.rbac.authorization.k8s.io/api. Plans are for "
     )
     empty = file_of(tmp_path / "y.yaml")
     assert kruise.refused("plan", "-f", empty, code=2).startswith(f"{empty} holds no object. Plans are for ")
     broken = file_of(tmp_path / "z.yaml", cloneset("a"), {"metadata": {"name": "x"}})
-    assert kruise.refused("plan", "-f", broken, code=2) == f"{broken} holds an object without kind or apiVersion"
+    said = f"{broken} holds an object without apiVersion and kind: is it a manifest?"
+    assert kruise.refused("plan", "-f", broken, code=2) == said
+
+
+def test_a_file_of_a_directory_that_is_no_manifest_is_named(kruise: Kruise, tmp_path: Path) -> None:
+    file = file_of(tmp_path / "kubeconfig.yaml", {"clusters": [], "users": []})
+    said = f"{file} holds an object without apiVersion and kind: is it a manifest?"
+    assert kruise.refused("plan", "-f", str(tmp_path), code=2) == said
+    file_of(tmp_path / "kubeconfig.yaml", {"apiVersion": "v1", "kind": "Config", "users": []})
+    assert kruise.refused("plan", "-f", str(tmp_path)).startswith(f"{file}: no such kind: ")
+
+
+TYPO = {**cloneset("typo"), "kind": "Clonset"}
+
+
+def test_a_kind_that_the_cluster_does_not_have_is_an_error(kruise: Kruise, tmp_path: Path) -> None:
+    """`kubectl apply` refuses that object, and takes the others."""
+    file = file_of(tmp_path / "x.yaml", cloneset("a"), TYPO, SERVICE)
+    done = kruise("plan", "-f", file)
+    assert done.code == 1
+    assert planned(done.lines) == ["cloneset.apps.kruise.io/a"]
+    assert done.lines[-4:] == [
+        f"Error: {file}: no such kind: the cluster serves no Clonset in apps.kruise.io/v1beta1; did you mean CloneSet?",
+        "",
+        "Not looked at: service/api",
+        "Result of all: refused",
+    ]
+    alone = file_of(tmp_path / "y.yaml", TYPO)
+    assert kruise.refused("plan", "-f", alone).endswith("did you mean CloneSet?")
+    assert kruise("plan", "-f", file_of(tmp_path / "z.yaml", TYPO, SERVICE)).code == 1
+
+
+def test_a_kind_in_a_version_that_does_not_have_it(kruise: Kruise, tmp_path: Path) -> None:
+    old = {"apiVersion": "extensions/v1beta1", "kind": "Deployment", "metadata": {"name": "old"}}
+    done = kruise("plan", "-f", file_of(tmp_path / "x.yaml", cloneset("a"), old))
+    assert done.code == 1
+    assert "did you mean apiVersion: apps/v1?" in done.out
+
+
+def test_kinds_that_the_files_define_themselves_are_not_looked_at(kruise: Kruise, tmp_path: Path) -> None:
+    names = {"kind": "Widget", "plural": "widgets"}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {"group": "example.com", "names": names},
+    }
+    widget = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+    lines = kruise.ok("plan", "-f", file_of(tmp_path / "x.yaml", widget, cloneset("a"), definition))
+    assert lines[-1].startswith("Not looked at: widget.example.com/w, ")
 
 
 def test_a_kind_alone_is_no_object(kruise: Kruise) -> None:
@@ -241,6 +290,52 @@ def test_pods_that_find_no_node(kruise: Kruise, tmp_path: Path, document: Json, 
     [stop] = [line for line in done.lines if line.startswith("Stops (unscheduled)")]
     assert why in stop
     assert "make room on the nodes, or change what the template asks of them" in stop
+
+
+def notes(lines: list[str]) -> list[str]:
+    return [line.removeprefix("Note: ") for line in lines if line.startswith("Note: ")]
+
+
+def test_objects_that_the_template_names_are_looked_for(kruise: Kruise, tmp_path: Path) -> None:
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "stock"}}]
+    pod = {"serviceAccountName": "robot", "priorityClassName": "urgent", "volumes": volumes}
+    document = cloneset("a", **pod)
+    assert notes(kruise.ok("plan", "-f", file_of(tmp_path / "x.yaml", document))) == [
+        "there is no ServiceAccount robot in namespace default, which the template names: "
+        "every new pod is refused until it is there",
+        "there is no PriorityClass urgent, which the template names: every new pod is refused until it is there",
+        "there is no PersistentVolumeClaim stock in namespace default, which the template names: "
+        "no new pod finds a node until it is there",
+    ]
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot"}}
+    lines = kruise.ok("plan", "-f", file_of(tmp_path / "x.yaml", account, document))
+    assert not any("robot" in note for note in notes(lines))  # the same files bring it
+    good = cloneset("a", serviceAccountName="default", priorityClassName="system-node-critical")
+    assert notes(kruise.ok("plan", "-f", file_of(tmp_path / "x.yaml", good))) == []
+
+
+def test_rules_that_a_plan_does_not_know_are_told(kruise: Kruise, tmp_path: Path) -> None:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    lines = kruise.ok(
+        "plan", "-f", file_of(tmp_path / "x.yaml", cloneset("a", affinity=together, topologySpreadConstraints=[spread]))
+    )
+    rest = "which a plan does not look at: pods may find fewer nodes than it says"
+    assert notes(lines) == [
+        f"the template has required affinity to other pods, {rest}",
+        f"the template has topology spread constraints, {rest}",
+    ]
+    soft = cloneset("a", topologySpreadConstraints=[{**spread, "whenUnsatisfiable": "ScheduleAnyway"}])
+    assert notes(kruise.ok("plan", "-f", file_of(tmp_path / "x.yaml", soft))) == []
+
+
+def test_an_image_that_no_node_can_read(kruise: Kruise, tmp_path: Path) -> None:
+    document = cloneset("a", containers=[{"name": "main", "image": "Nginx:1:2"}])
+    done = kruise("plan", "-f", file_of(tmp_path / "x.yaml", document))
+    assert done.code == 4
+    [stop] = [line for line in done.lines if line.startswith("Stops (image-name)")]
+    assert "repository name (library/Nginx) must be lowercase" in stop
 
 
 class Watchful(LightTransport):

@@ -84,7 +84,7 @@ def plan(
         from kruise.cli.plan_objects import choose
         from kruise.verbs import images as image_words
 
-        chosen = choose(session, words, where)
+        chosen = await choose(session, words, where)
         parsed = image_words.parse(images) if images else {}
         wanted = [parse_assignment(text) for text in assignments]
 

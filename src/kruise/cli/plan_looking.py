@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from kruise.admission.inventory import MUTATING
 from kruise.api.native.pod import Pod
 from kruise.cli import plan_reading
+from kruise.cli.plan_notes import notes_of
 from kruise.cli.plan_objects import Chosen
 from kruise.cli.plan_reading import Edit, Others, Situation
 from kruise.cli.session import Session, explained
@@ -41,7 +42,7 @@ class Look:
         results: list[Report | Refused] = []
         for target, manifest in chosen.planned:
             try:
-                results.append(await self._at(target, manifest, edit_of(target)))
+                results.append(await self._at(target, manifest, edit_of(target), chosen.skipped))
             except (VerbError, ApiError) as error:
                 if chosen.is_one or isinstance(error, UsageError):
                     raise
@@ -55,9 +56,9 @@ class Look:
                         error=explained(error),
                     )
                 )
-        return Plans(results=tuple(results), skipped=chosen.skipped)
+        return Plans(results=(*results, *chosen.refused), skipped=chosen.skipped)
 
-    async def _at(self, target: Target, manifest: Json | None, edit: Edit) -> Report:
+    async def _at(self, target: Target, manifest: Json | None, edit: Edit, brought: Collection[str]) -> Report:
         session = self._session
         question = plan_reading.question_of(session, target, manifest, edit, features())
         situation = await plan_reading.read(session, question, features=features(), settings=self._options)
@@ -70,12 +71,20 @@ class Look:
             raise VerbError(str(error) if is_first or not refused else refused) from error
         if refused:
             raise VerbError(refused)
+        found = await notes_of(
+            session,
+            question.target.kind,
+            situation.changed,
+            forecast,
+            namespace=situation.key.namespace,
+            brought=brought,
+        )
         return Report(
             subject=str(target),
             forecast=forecast,
             pods=frozenset(pod.metadata.name for pod in situation.pods),
             is_new=situation.live is None,
-            notes=(*situation.notes, *notes),
+            notes=(*situation.notes, *notes, *found),
             drifted=await plan_reading.drifted(session, situation),
         )
 

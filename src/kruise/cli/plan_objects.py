@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 from kruise.cli.flags import Where
+from kruise.cli.served_kinds import ServedKinds
 from kruise.cli.session import Session
 from kruise.faces.face import Face
+from kruise.foresight.rendering.report import Refused
 from kruise.kinds import face_of, faces
 from kruise.machinery.documents import Json, name_of, namespace_of
 from kruise.machinery.wording import listed
 from kruise.verbs import targets
-from kruise.verbs.errors import UsageError
+from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.targets import Target
 
 _OBJECTS_SHOWN = 8
@@ -23,14 +25,16 @@ class Chosen:
     """Objects, each with its manifest if it comes from a file."""
     skipped: tuple[str, ...] = ()
     """What else the files hold, as kubectl names it."""
+    refused: tuple[Refused, ...] = ()
+    """Objects of kinds that the cluster does not have."""
 
     @property
     def is_one(self) -> bool:
         """One object was asked for, and the answer is about it alone."""
-        return len(self.planned) == 1 and not self.skipped
+        return len(self.planned) == 1 and not self.skipped and not self.refused
 
 
-def choose(session: Session, words: tuple[str, ...], where: Where) -> Chosen:
+async def choose(session: Session, words: tuple[str, ...], where: Where) -> Chosen:
     """Names without files name the object; with files, they pick from what these hold."""
     named = targets.parse(words, can_select=False).targets if words or not where.has_files else ()
     if not where.has_files:
@@ -38,15 +42,41 @@ def choose(session: Session, words: tuple[str, ...], where: Where) -> Chosen:
     found = list(session.manifests(where))
     if named:
         return _picked(session, found, named, where)
-    if len(found) == 1:
+    return await _all_of(session, found, where)
+
+
+async def _all_of(session: Session, found: list[tuple[str, Json]], where: Where) -> Chosen:
+    planned = [(session.target_of(origin, one), one) for origin, one in found if _can_be_planned(one)]
+    served = ServedKinds(session, (one for _, one in found))
+    skipped, refused = [], []
+    for origin, one in found:
+        if _can_be_planned(one):
+            continue
+        if problem := await served.problem(one):
+            refused.append(_refused(session, one, f"{origin}: {problem}"))
+        else:
+            skipped.append(_named(one))
+    if len(found) == 1 and refused:
+        raise VerbError(refused[0].error)
+    if len(found) == 1 and skipped:
         [(origin, document)] = found
-        return Chosen(planned=((session.target_of(origin, document), document),))
-    planned = [(session.target_of(origin, one), one) for origin, one in found if _can_be_planned(origin, one)]
-    skipped = tuple(_named(one) for origin, one in found if not _can_be_planned(origin, one))
-    if not planned:
+        return Chosen(
+            planned=((session.target_of(origin, document), document),)
+        )  # which tells why it cannot be planned
+    if not planned and not refused:
         held = f"nothing but {listed(skipped, _OBJECTS_SHOWN)}" if skipped else "no object"
         raise UsageError(f"{where.files_text} holds {held}. Plans are for {plannable()}")
-    return Chosen(planned=tuple(planned), skipped=skipped)
+    return Chosen(planned=tuple(planned), skipped=tuple(skipped), refused=tuple(refused))
+
+
+def _refused(session: Session, document: Json, error: str) -> Refused:
+    return Refused(
+        subject=_named(document),
+        kind=str(document["kind"]),
+        namespace=namespace_of(document) or session.namespace,
+        name=name_of(document),
+        error=error,
+    )
 
 
 def plannable() -> str:
@@ -80,9 +110,7 @@ def _by_namespace(session: Session, target: Target, same: list[tuple[str, Json]]
     raise UsageError(f"{target} is {len(same)} times in {where.files_text}: {told}. Pick one by its namespace with -n")
 
 
-def _can_be_planned(origin: str, document: Json) -> bool:
-    if not document.get("kind") or not document.get("apiVersion"):
-        raise UsageError(f"{origin} holds an object without kind or apiVersion")
+def _can_be_planned(document: Json) -> bool:
     face = _face(document)
     return face is not None and bool(face.forecast)
 

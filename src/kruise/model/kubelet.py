@@ -87,7 +87,7 @@ def unreadable(containers: Iterable[Container]) -> ContainerStateWaiting | None:
 
 
 def without_image(before: ContainerStatus, waiting: ContainerStateWaiting, ended: datetime) -> ContainerStatus:
-    """A container that was ended to be replaced, and whose new image cannot be had: the old one is what it still has."""
+    """A container that was ended to be replaced, and whose new image cannot be had."""
     return codec.evolve(
         before, ready=False, started=False, state=ContainerState(waiting=waiting), last_state=_ended(before, ended)
     )

@@ -34,14 +34,14 @@ def _called(word: str, faces: Iterable[Face]) -> list[Face]:
     return [face for face in faces if name.lower() in _words(face) and (not rest or _is_group(face, rest))]
 
 
-def find_manifest(document: Mapping[str, Any]) -> Face:
-    """The kind of an object in a file."""
-    group, _, _ = str(document.get("apiVersion", "")).rpartition("/")
-    found = kinds.face_of(group, str(document.get("kind")))
+def find_manifest(document: Mapping[str, Any], origin: str = "") -> Face:
+    """The kind of an object that stands in a file."""
+    group, _, _ = str(document["apiVersion"]).rpartition("/")
+    found = kinds.face_of(group, str(document["kind"]))
     if found is not None:
         return found
-    said = f"{document.get('apiVersion') or '(no apiVersion)'} {document.get('kind') or '(no kind)'}"
-    raise UsageError(f"this verb does not know {said}")
+    where = f"{origin}: " if origin else ""
+    raise UsageError(f"{where}this verb does not know {document['apiVersion']} {document['kind']}")
 
 
 def workloads() -> tuple[Face, ...]:

@@ -103,13 +103,15 @@ def flattened(documents: Iterable[Any], origin: str) -> Iterator[Json]:
             raise UsageError(f"{origin} holds no Kubernetes object: {document!r}")
         if str(document.get("kind", "")).endswith("List") and isinstance(document.get("items"), list):
             yield from flattened(document["items"], origin)
+        elif missing := [field for field in ("apiVersion", "kind") if not document.get(field)]:
+            raise UsageError(f"{origin} holds an object without {' and '.join(missing)}: is it a manifest?")
         else:
             yield document
 
 
 def from_manifest(document: Json, *, namespace: str = "", origin: str = "") -> Target:
     """The object that a manifest is about. `namespace` is the one of the command line, if it names one."""
-    kind, name, own = lookup.find_manifest(document), name_of(document), namespace_of(document)
+    kind, name, own = lookup.find_manifest(document, origin), name_of(document), namespace_of(document)
     if not name:
         raise UsageError(f"{origin}: a {kind} there has no metadata.name")
     if namespace and own and own != namespace:

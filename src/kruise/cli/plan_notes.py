@@ -1,0 +1,97 @@
+"""What a template relies on beside room on nodes: objects that must be there, and rules that a plan does not know."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+from kruise.api.meta import PartialObject
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.api.resource import Resource
+from kruise.cli.session import Session
+from kruise.faces.face import Face
+from kruise.foresight.forecast import Forecast, How
+from kruise.machinery.client.errors import ClientError, NotFoundError
+from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.documents import Json, name_of, value_at
+from kruise.verbs.lookup import pod_spec
+
+_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", True, PartialObject)
+_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, PartialObject)
+_PREFERRED = "ScheduleAnyway"
+_REFUSED = "every new pod is refused until it is there"
+_HOMELESS = "no new pod finds a node until it is there"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Reliance:
+    """An object that pods must find."""
+
+    resource: Resource[Any]
+    name: str
+    without: str
+    """What happens without it."""
+
+    def __str__(self) -> str:
+        return f"{self.resource.kind} {self.name}"
+
+
+async def notes_of(
+    session: Session, kind: Face, changed: Json, forecast: Forecast, *, namespace: str, brought: Collection[str]
+) -> tuple[str, ...]:
+    """What to say of a plan that makes pods. `brought` are the other objects of the files, as kubectl names them."""
+    if kind.template is None or not any(move.how in (How.CREATE, How.RECREATE) for move in forecast.moves):
+        return ()
+    spec = value_at(changed, pod_spec(kind), {}) or {}
+    found = list(unknown_rules(spec))
+    own = {name_of(claim) for claim in value_at(changed, ("spec", "volumeClaimTemplates"), ()) or ()}
+    for reliance in reliances(spec, own):
+        if _as_kubectl_says(reliance) not in brought and (note := await _note(session, reliance, namespace)):
+            found.append(note)
+    return tuple(found)
+
+
+def unknown_rules(spec: Json) -> Iterator[str]:
+    """Rules about nodes that the scheduler knows and a plan does not."""
+    together = value_at(spec, ("affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), ())
+    spread = [one for one in spec.get("topologySpreadConstraints") or () if one.get("whenUnsatisfiable") != _PREFERRED]
+    for has, what in ((together, "required affinity to other pods"), (spread, "topology spread constraints")):
+        if has:
+            yield f"the template has {what}, which a plan does not look at: pods may find fewer nodes than it says"
+
+
+def reliances(spec: Json, own_claims: Collection[str]) -> Iterator[Reliance]:
+    """`own_claims`: volumes for which the workload makes claims itself."""
+    if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
+        yield Reliance(_ACCOUNTS, str(account), _REFUSED)
+    if name := spec.get("priorityClassName"):
+        yield Reliance(_CLASSES, str(name), _REFUSED)
+    for claim in dict.fromkeys(_claims(spec.get("volumes") or (), own_claims)):
+        yield Reliance(PERSISTENT_VOLUME_CLAIMS, claim, _HOMELESS)
+
+
+def _claims(volumes: Iterable[Json], own: Collection[str]) -> Iterator[str]:
+    for volume in volumes:
+        name = value_at(volume, ("persistentVolumeClaim", "claimName"), "")
+        if name and volume.get("name") not in own:
+            yield str(name)
+
+
+def _as_kubectl_says(reliance: Reliance) -> str:
+    group = reliance.resource.group
+    return f"{reliance.resource.kind.lower()}{'.' if group else ''}{group}/{reliance.name}"
+
+
+async def _note(session: Session, reliance: Reliance, namespace: str) -> str:
+    place = namespace if reliance.resource.namespaced else ""
+    try:
+        await session.client.send(Request(Verb.GET, reliance.resource, place, reliance.name))
+    except NotFoundError as error:
+        if error.status.details.name:
+            where = f" in namespace {place}" if place else ""
+            return f"there is no {reliance}{where}, which the template names: {reliance.without}"
+        return f"{reliance} was not looked at: the cluster does not serve its kind"
+    except ClientError as error:
+        return f"{reliance}, which the template names, was not looked at: {error}"
+    return ""
