@@ -408,7 +408,8 @@ def test_unknown_objects(kruise: Kruise, tmp_path: Path) -> None:
         'clonesets.apps.kruise.io "wbe" not found in namespace "default"; did you mean web?'
     )
     assert kruise.refused("plan", "deploy/web", code=2) == (
-        "deployment.apps/web cannot be planned: Kubernetes itself decides about a Deployment. Plans are for CloneSet"
+        "deployment.apps/web cannot be planned: Kubernetes itself decides about a Deployment. "
+        "Plans are for CloneSet, DaemonSet, StatefulSet"
     )
     assert kruise.refused("plan", "-f", file_of(tmp_path, cloneset("fresh")), "-n", "nowhere") == (
         'namespace "nowhere" not found; make it first: kubectl create namespace nowhere'
