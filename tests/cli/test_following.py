@@ -13,17 +13,21 @@ import pytest
 from rich.console import Console
 
 from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.native.events import LEASES
+from kruise.api.native.pod import PODS
 from kruise.cli.flags import Writing
 from kruise.cli.following import Seen, follow, must_be_revision
 from kruise.cli.live_view import LiveView
 from kruise.cli.session import NotFinishedError, Session
+from kruise.faces.native import STATEFUL_SET
 from kruise.faces.progress import Phase
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import Status, TransportError, from_status
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response, Transport
 from kruise.machinery.documents import Json
-from kruise.verbs import images
+from kruise.machinery.times import format_micro_time
+from kruise.verbs import images, partitioning
 from kruise.verbs.errors import VerbError
 from kruise.verbs.targets import Target
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
@@ -167,6 +171,89 @@ def test_a_rollout_is_followed_to_its_end() -> None:  # KK-1
         assert last.view is not None
         assert [(pod.revision, pod.is_ready) for pod in last.view.pods] == [(2, True)] * 4
         assert reporter.closed == 1
+
+    on_web(scenario)
+
+
+def test_the_state_before_the_change_is_not_taken_for_its_end() -> None:
+    """A server may list from a cache that has not seen the write yet."""
+
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        written = await session.get(WEB)
+        written["metadata"]["generation"] += 1
+        reporter = Recorded()
+        with pytest.raises(NotFinishedError, match="timed out after 3 s"):
+            await follow(session, WEB, written, reporter, timeout=3)
+        assert not reporter.seen
+
+    on_web(scenario)
+
+
+async def leave_stale_lease(world: LocalWorld) -> None:
+    """End the manager, and let its lease run out."""
+    await world.kill_manager()
+    held = {
+        "holderIdentity": "manager_1",
+        "leaseDurationSeconds": 15,
+        "renewTime": format_micro_time(world.clock.now()),
+    }
+    lease = {"metadata": {"name": "kruise-manager", "namespace": "kruise-system"}, "spec": held}
+    await world.client.create(LEASES, lease, "kruise-system")
+    await asyncio.sleep(50)
+
+
+def test_a_status_that_nobody_keeps_is_told_as_such() -> None:
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        await leave_stale_lease(world)
+        reporter = Recorded()
+        await follow(session, WEB, await session.get(WEB), reporter, watch=False)
+        [note] = reporter.troubles
+        assert note.startswith("no manager is at work: manager_1 renewed the lease kruise-system/kruise-manager last")
+        assert note.endswith("; the status is what it left behind")
+
+    on_web(scenario)
+
+
+def test_an_aborted_rollout_is_over_when_every_pod_is_back() -> None:
+    """A StatefulSet names the old revision as the newest at once; its pods take longer."""
+
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        database = Target(STATEFUL_SET, "db")
+        set_ = manifest() | {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db"}}
+        set_["spec"] |= {"replicas": 3, "updateStrategy": {"rollingUpdate": {"partition": 2}}}
+        await session.create(STATEFUL_SET.resource, set_, Writing())
+        await follow(session, database, await session.get(database), Recorded(), timeout=300)
+
+        def with_new_image(now: Json) -> Json:
+            return images.change(STATEFUL_SET, now, {"main": "nginx:1.26"})
+
+        before = await session.get(database)
+        changed = await session.change(database, before, with_new_image, Writing())
+        assert changed is not None
+        await follow(session, database, changed, Recorded(), timeout=300)
+        now, known = await session.get(database), await session.revisions(database, before)
+        aborted = await session.change(
+            database, now, lambda now: partitioning.abort(STATEFUL_SET, now, known).changed, Writing()
+        )
+        assert aborted is not None
+        await follow(session, database, aborted, Recorded(), timeout=300)
+        pods = await world.client.list(PODS, "default")
+        assert [pod.spec.containers[0].image for pod in pods.items] == ["nginx:1.25"] * 3
+
+    run_local(lambda world: scenario(world, session_of(world)))
+
+
+@pytest.mark.parametrize("watch", [False, True])
+def test_a_status_that_pods_contradict_is_no_end(watch: bool) -> None:
+    async def scenario(world: LocalWorld, session: Session) -> None:
+        await leave_stale_lease(world)
+        pods = await world.client.list(PODS, "default")
+        await world.client.delete(PODS, pods.items[0].metadata.name, "default")
+        reporter = Recorded()
+        with pytest.raises(NotFinishedError, match=r"no manager is at work.*\[manager-down\]"):
+            await follow(session, WEB, await session.get(WEB), reporter, watch=watch, timeout=20)
+        assert reporter.messages == ["the status is out of date: it tells of 4 available pods, and there are 3"]
+        assert len(reporter.troubles) == 1, "it is said once"
 
     on_web(scenario)
 

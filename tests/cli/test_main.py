@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
+import click
 import pytest
 import yaml
 
 from kruise import __version__
+from kruise.cli import terminal
 from kruise.kinds import features
 from kruise.manager.installation.manifests import manifests
 
@@ -32,6 +35,45 @@ def test_help_lists_the_commands() -> None:
     done = kruise("--help")
     assert done.returncode == 0
     assert all(f"  {name}" in done.stdout for name in ("install", "manager", "uninstall"))
+
+
+def test_help_of_rollout_names_what_it_can_do() -> None:
+    [line] = [line for line in kruise("--help").stdout.splitlines() if line.startswith("  rollout ")]
+    assert all(word in line for word in ("promote", "abort", "undo", "pause", "resume", "restart"))
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "raise click.ClickException(str(error)) from error",
+        "raise ExceptionGroup('two tasks', [error]) from None",
+        "raise",
+    ],
+)
+def test_a_closed_pipe_ends_a_command_quietly(raised: str) -> None:
+    """Whatever a command makes of it on its way out."""
+    code = f"""
+import click
+from kruise.cli import main, version
+def many():
+    try:
+        while True:
+            click.echo("line")
+    except OSError as error:
+        {raised}
+version.version.callback = many
+version.version.params = []
+main.main()
+"""
+    command = f"exec 3>&1; {{ '{sys.executable}' -c \"$CODE\" version; echo $? >&3; }} | head -1 >/dev/null"
+    done = subprocess.run(["bash", "-c", command], env={**os.environ, "CODE": code}, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+def test_a_broken_connection_is_told_where_somebody_reads() -> None:
+    error = click.ClickException("the server hung up")
+    error.__cause__ = BrokenPipeError()
+    assert not terminal.has_lost_reader(error)
 
 
 def test_help_imports_no_machinery() -> None:

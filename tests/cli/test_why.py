@@ -12,11 +12,16 @@ from pathlib import Path
 import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.meta import PartialObject
 from kruise.api.native.apps import DEPLOYMENTS
+from kruise.api.native.config import SERVICES
 from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS
+from kruise.api.resource import Resource
 from kruise.cli.deciding import Asking, explain
 from kruise.cli.session import Session
+from kruise.faces.face import resource
+from kruise.faces.native import REPLICA_SET
 from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.requests import Request
@@ -28,6 +33,9 @@ from tests.scenarios.stage import Stage
 from tests.support.commandline import Kruise, local_cluster, needs_tmux
 from tests.support.manifests import cloneset_manifest
 from tests.support.world import LocalWorld, run_local
+
+CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False, PartialObject)
+CRON_JOBS = resource("batch", "v1", "cronjobs", "CronJob")
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +56,36 @@ def until(kruise: Kruise, name: str, code: int, *words: str, flags: tuple[str, .
             return without_names(done.lines)
         asyncio.run(asyncio.sleep(0.1))
     raise AssertionError(f"{done.code}\n{done.out}\n{done.err}")
+
+
+def test_a_kind_that_nobody_acts_on(kruise: Kruise) -> None:
+    assert "look at all with --all" in kruise.refused("why", code=2)
+    assert 'there is no kind "moon" here' in kruise.refused("why", "moon/x", code=2)
+    pods = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "nginx"}]}
+    spec = {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": {"spec": pods}}}}
+    kruise.create(CRON_JOBS, {"metadata": {"name": "nightly"}, "spec": spec})
+    done = kruise("why", "cronjob/nightly")
+    assert (done.code, done.lines) == (
+        3,
+        [
+            "cronjob/nightly in namespace default: it is stored, and nobody acts on it",
+            "",
+            "cronjob/nightly is stuck",
+            "  the local cluster has no controller for CronJobs [no-controller]",
+            "  → use a kind that it runs (docs/local-cluster.md lists them), or another cluster",
+        ],
+    )
+    for words in (("cj", "nightly"), ("cronjobs.batch", "nightly"), ("CronJob/nightly",)):
+        assert kruise("why", *words).lines == done.lines
+    assert 'cronjobs.batch "nightyl" not found' in kruise.refused("why", "cronjob/nightyl")
+    assert 'there is no kind "job" here' in kruise.refused("why", "job/nightly", code=2), "Jobs have a controller"
+    data = json.loads(kruise("why", "cronjob/nightly", "-o", "json").out)
+    assert (data["kind"], data["name"], data["causes"][0]["code"]) == ("cronjob", "nightly", "no-controller")
+    kruise.create(SERVICES, {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}})
+    assert "  the local cluster has no network [no-controller]" in kruise("why", "svc/web").lines
+    kruise.talk(lambda client: client.create(CLUSTER_ROLES, {"metadata": {"name": "reader"}, "rules": []}))
+    assert kruise("why", "clusterrole/reader").lines[0] == "clusterrole/reader: it is stored, and nobody acts on it"
+    assert kruise.refused("why", "clusterrole/gone").endswith('"gone" not found')
 
 
 def test_a_rollout_that_hangs(kruise: Kruise) -> None:
@@ -171,7 +209,11 @@ def test_mistakes_are_named(kruise: Kruise) -> None:
     assert kruise.refused("why", "cloneset/nomed") == (
         'clonesets.apps.kruise.io "nomed" not found in namespace "default"; did you mean named?'
     )
-    assert "no pods of its own" in kruise.refused("why", "svc/kubernetes")
+    labels = {"app": "lone"}
+    pods = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": pods}
+    kruise.create(REPLICA_SET.resource, {"metadata": {"name": "lone"}, "spec": spec})
+    assert "no pods of its own" in kruise.refused("why", "rs/lone")
     assert "which CloneSet?" in kruise.refused("why", "cloneset", code=2)
     assert 'there is no kind "clonset" here' in kruise.refused("why", "clonset/named", code=2)
     assert "unknown feature gate" in kruise.refused("why", "cloneset/named", "--feature-gates=Nonsense=true", code=2)

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from kruise.machinery.metrics import Metrics
 from kruise.manager import endpoints
-from kruise.manager.endpoints import Endpoints, health_app, metrics_app
+from kruise.manager.endpoints import Detail, Endpoints, health_app, metrics_app
 
 
 @pytest.fixture
@@ -36,9 +36,10 @@ async def missing() -> str:
 
 
 async def test_liveness_and_readiness(served: Endpoints) -> None:  # MGR-23, MGR-24
-    port = await served.serve(health_app([("a", fine)], lambda: ["lease is held by x"]), "127.0.0.1:0")
+    details = [Detail("waiting for jobs: not served"), Detail("lease is held by x", is_met=True)]
+    port = await served.serve(health_app([("a", fine)], lambda: details), "127.0.0.1:0")
     assert await get(port, "/healthz") == (200, "ok")
-    assert await get(port, "/readyz") == (200, "[+]a ok\n[ ]lease is held by x\n")
+    assert await get(port, "/readyz") == (200, "[+]a ok\n[ ]waiting for jobs: not served\n[+]lease is held by x\n")
 
 
 async def test_readiness_names_what_is_missing(served: Endpoints) -> None:

@@ -125,6 +125,12 @@ def test_what_is_over_is_not_aborted() -> None:
         partitioning.abort(CLONE_SET, scaling, REVISIONS)
 
 
+def test_nobody_is_sent_to_undo_a_first_rollout() -> None:
+    first = cloneset(pods=NEW, status={**status("web-2", updated=1), "replicas": 1})
+    with pytest.raises(VerbError, match=r"no rollout is under way .*; and there is no earlier revision to go back to"):
+        partitioning.abort(CLONE_SET, first, REVISIONS[1:])
+
+
 def test_a_rollout_that_nobody_has_seen_yet_is_aborted_too() -> None:
     """Whoever is quick: the status still tells of the time before."""
     before = {**status("web-1", updated=3), "updateRevision": "web-1", "observedGeneration": 1}

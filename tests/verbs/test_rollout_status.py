@@ -180,6 +180,12 @@ def test_deployments_speak_as_for_kubectl(status: Json, phase: Phase, message: s
             Phase.PROGRESSING,
             "waiting for statefulset rolling update to complete 2 pods at revision b...",
         ),
+        (  # a rollout that was taken back: its pods still have the revision that is given up
+            {},
+            figures(3, 2, 3, updateRevision="a", currentRevision="a", currentReplicas=2),
+            Phase.PROGRESSING,
+            "waiting for statefulset rolling update to complete 2 pods at revision a...",
+        ),
         (
             {},
             figures(3, 3, 3, updateRevision="b", currentRevision="b", currentReplicas=3),

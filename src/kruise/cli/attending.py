@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from kruise.api.native.config import SERVICES
 from kruise.cli.session import Session
 from kruise.faces.face import Face
-from kruise.machinery.client.errors import ClientError
+from kruise.machinery.client.errors import ClientError, ForbiddenError
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.codec import DecodeError, decode, evolve
 from kruise.machinery.documents import Json, value_at
-from kruise.reasons.manager import UNKNOWN, Manager, manager_by
+from kruise.reasons.manager import UNANSWERED, WITHOUT_RIGHTS, Manager, manager_by
+from kruise.verbs.targets import Target
 
 _LOCAL_CLUSTER = ("kube-system", "http:local-cluster:80", "proxy/")
 
@@ -27,14 +30,14 @@ async def manager_of(session: Session) -> Manager:
 
     try:
         return manager_by(await manager_lease(session), session.clock.now())
-    except JournalUnavailable:
-        return UNKNOWN  # no right to see it
+    except JournalUnavailable as error:
+        return WITHOUT_RIGHTS if isinstance(error.__cause__, ForbiddenError) else UNANSWERED
 
 
 async def who_acts(session: Session, kind: Face, manager: Manager) -> tuple[str, Manager]:
     """About a kind of which an object was not looked at: which controller the cluster lacks, in words, and the manager
     by all that is known."""
-    missing = await _missing_controller(session, kind)
+    missing = await missing_controller(session, kind)
     if not kind.is_ours:
         return missing or "", manager
     if missing:
@@ -43,11 +46,32 @@ async def who_acts(session: Session, kind: Face, manager: Manager) -> tuple[str,
     return "", evolve(manager, is_down=True) if missing is None and manager.is_unknown else manager
 
 
-async def _missing_controller(session: Session, kind: Face) -> str | None:
+async def missing_controller(session: Session, kind: Face) -> str | None:
     """In the words of a local cluster; empty where it has one; None on every other cluster, which does not say."""
+    found = await _unattended(session)
+    return None if found is None else found.get(kind.resource.group_resource, "")
+
+
+async def _unattended(session: Session) -> dict[str, str] | None:
+    """The kinds that nobody acts on, each with the reason; None where the cluster does not say."""
     namespace, name, path = _LOCAL_CLUSTER
     try:
         answer = await session.client.send(Request(Verb.GET, SERVICES, namespace, name, path))
-        return decode(answer.body, dict[str, str]).get(kind.resource.group_resource, "")
+        return decode(answer.body, dict[str, str])
     except (ClientError, DecodeError):
         return None
+
+
+async def stored_only(session: Session, words: Sequence[str]) -> tuple[Target, str] | None:
+    """An object that nobody acts on, of a kind that only the cluster knows, and why; None where that is not known."""
+    kind, _, name = words[0].partition("/") if len(words) == 1 else (words[0], "", words[1] if len(words) == 2 else "")
+    lacking = await _unattended(session)
+    if not lacking or not name:
+        return None
+    served = (await session.client.discover()).find(kind)
+    if served is None or (reason := lacking.get(served.resource.group_resource)) is None:
+        return None
+    face = Face(resource=served.resource, short_names=served.short_names, template=None, selector=None, replicas=None)
+    target = Target(face, name)
+    await session.get(target)
+    return target, reason

@@ -12,17 +12,19 @@ import random
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Protocol
 
-from kruise.api.meta import ObjectMeta
-from kruise.api.native.pod import PODS, Pod
+from kruise.api.meta import ObjectMeta, controller_of
+from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
 from kruise.cli.session import NotFinishedError, Session, selector_text
-from kruise.faces.face import Face, History
+from kruise.faces.face import Face, History, Pods
 from kruise.faces.progress import Phase, Progress, number
+from kruise.inplace.availability import is_available
 from kruise.machinery import codec
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.documents import Json, namespace_of, uid_of, value_at
 from kruise.machinery.store import Store
 from kruise.machinery.watch import Scope, Watcher
+from kruise.machinery.wording import plural
 from kruise.verbs.errors import VerbError
 from kruise.verbs.history import REVISION_ANNOTATION, Revision, revisions_of
 from kruise.verbs.overview import Overview, overview
@@ -89,6 +91,7 @@ class Follower:
         self._kind = target.kind
         self._target = target
         self._uid = uid_of(document)
+        self._generation = number(document, "metadata", "generation")
         self._session = session
         self._namespace = namespace_of(document) or session.namespace
         self.changed = asyncio.Event()
@@ -128,13 +131,16 @@ class Follower:
         return next((one.state.trouble for one in self._watchers if one.state.trouble), "")
 
     def look(self) -> Seen | None:
-        """What is known now; None before the first lists are in."""
+        """What is known now; None before the first lists are in, and while they are older than what was read or written
+        before: a server may answer from a cache."""
         if not all(store.synced for store in self._scopes):
             return None
         found = self._objects.get(self._namespace, self._target.name)
         if found is None or found.metadata.uid != self._uid:
             raise VerbError(f"{self._target} has been deleted while it was followed")
         document = found.document()
+        if number(document, "metadata", "generation") < self._generation:
+            return None
         if self._kind.progress is None:
             raise VerbError(f"{self._target} has no rollout to follow")
         view = None
@@ -153,6 +159,15 @@ class Follower:
             return seen
         view = overview(self._kind, seen.document, pods, self._known_revisions(seen.document))
         return dataclasses.replace(seen, view=view)
+
+    async def available_pods(self, document: Json) -> int:
+        """How many there are now, whatever the status says."""
+        pods = (await self._session.client.list(PODS, self._namespace, labels=self._labels)).items
+        if self._kind.pods is not Pods.SELECTED:
+            owned = (pod for pod in pods if (owner := controller_of(pod)) is not None and owner.uid == self._uid)
+            pods = tuple(owned)
+        wait, now = number(document, *self._kind.min_ready), self._session.clock.now()
+        return sum(is_active(pod) and is_available(pod, wait, now) for pod in pods)
 
     def _known_revisions(self, document: Json) -> list[Revision]:
         assert self._revisions is not None
@@ -198,6 +213,7 @@ async def follow(
     last = ""
     deadline = session.clock.monotonic() + timeout if timeout else None
     standstill = Standstill(session, target, deadline)
+    doubt = Doubt(session, deadline)
     try:
         async with following(session, target, document, with_pods=reporter.needs_pods) as follower:
             began = session.clock.monotonic()
@@ -209,6 +225,10 @@ async def follow(
                         check(seen.document)
                     if told is not None:
                         seen = dataclasses.replace(seen, progress=told(seen.progress))
+                    if seen.progress.phase is Phase.DONE and target.kind.is_ours:
+                        seen = await doubt.about(seen, follower)
+                        if note := doubt.take_note():
+                            reporter.trouble(note)
                     last = seen.progress.message
                     if seen.progress.is_over:
                         seen = await follower.with_pods_of_now(seen, _patience(session, deadline, _ANSWER_SECONDS))
@@ -235,6 +255,53 @@ async def follow(
     finally:
         standstill.close()
         reporter.close()
+
+
+class Doubt:
+    """Whether a status that says "complete" is true: not where no manager is at work and the pods contradict it."""
+
+    def __init__(self, session: Session, deadline: float | None) -> None:
+        self._session = session
+        self._deadline = deadline
+        self._next_look = 0.0
+        self._available: int | None = None
+        """Pods that are, where nobody keeps the status up to date; None: somebody does, as far as is known."""
+        self._note = ""
+        self._is_told = False
+
+    def take_note(self) -> str:
+        """What to say about it, once."""
+        if not self._note or self._is_told:
+            return ""
+        self._is_told = True
+        return self._note
+
+    async def about(self, seen: Seen, follower: Follower) -> Seen:
+        now = self._session.clock.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + STANDSTILL_SECONDS
+            await self._look(seen, follower)
+        told = min(seen.progress.available, seen.progress.wanted)
+        if self._available is None or self._available >= told:
+            return seen
+        message = (
+            f"the status is out of date: it tells of {plural(told, 'available pod')}, and there are {self._available}"
+        )
+        progress = dataclasses.replace(seen.progress, phase=Phase.PROGRESSING, message=message)
+        return dataclasses.replace(seen, progress=progress)
+
+    async def _look(self, seen: Seen, follower: Follower) -> None:
+        from kruise.cli.attending import manager_of
+
+        # Where there is no answer, what was known before holds.
+        with contextlib.suppress(ClientError, TimeoutError):
+            async with asyncio.timeout(_patience(self._session, self._deadline, _ANSWER_SECONDS)):
+                manager = await manager_of(self._session)
+                if not manager.is_down:
+                    self._available = None
+                    return
+                self._note = f"{manager.words}; the status is what it left behind"
+                self._available = await follower.available_pods(seen.document)
 
 
 class Standstill:

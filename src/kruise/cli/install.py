@@ -11,6 +11,7 @@ import yaml
 
 from kruise.cli.clusters import chosen_cluster
 from kruise.cli.plugins import print_problems
+from kruise.cli.session import duration
 from kruise.kinds import features
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError
@@ -19,6 +20,7 @@ from kruise.machinery.clock import RealClock
 from kruise.manager.installation.installer import InstallationError, Installer
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.installation.removal import Remover
+from kruise.verbs.errors import UsageError
 
 T = TypeVar("T")
 
@@ -34,13 +36,14 @@ _context = click.option("--context", default="", help="Context of the kubeconfig
 @_kubeconfig
 @_context
 @click.option("--print", "print_only", is_flag=True, help="Print the manifests as YAML and change nothing.")
-@click.option("--timeout", default=60.0, show_default=True, help="Seconds to wait for each definition.")
-def install(namespace: str, kubeconfig: str, context: str, print_only: bool, timeout: float) -> None:
+@click.option("--timeout", default="60s", show_default=True, help="How long to wait for each definition, such as 2m.")
+def install(namespace: str, kubeconfig: str, context: str, print_only: bool, timeout: str) -> None:
     """Install PyKruise: namespaces, definitions, rights, Service and webhook configurations.
 
     May be repeated at any time. Over a cluster that stored older versions of a kind it rewrites the objects and then
     drops those versions from the definition's status.
     """
+    seconds = _seconds(timeout)
     objects = manifests(features(), namespace=namespace)
     print_problems()
     if print_only:
@@ -48,7 +51,7 @@ def install(namespace: str, kubeconfig: str, context: str, print_only: bool, tim
         return
 
     async def run(client: Client) -> None:
-        done = await Installer(client, clock=RealClock(), report=click.echo, timeout=timeout).install(objects)
+        done = await Installer(client, clock=RealClock(), report=click.echo, timeout=seconds).install(objects)
         click.echo(
             f"installed: {done.created} created, {done.configured} configured, {done.unchanged} unchanged, "
             f"{done.rewritten} stored objects rewritten"
@@ -68,10 +71,13 @@ def install(namespace: str, kubeconfig: str, context: str, print_only: bool, tim
     help="Only stop intercepting requests, for when no manager answers. A manager that serves starts it again.",
 )
 @click.option(
-    "--timeout", default=120.0, show_default=True, help="Seconds to wait until all custom resources are gone."
+    "--timeout",
+    default="120s",
+    show_default=True,
+    help="How long to wait until all custom resources are gone, such as 5m.",
 )
 def uninstall(
-    namespace: str, kubeconfig: str, context: str, with_resources: bool, webhooks_only: bool, timeout: float
+    namespace: str, kubeconfig: str, context: str, with_resources: bool, webhooks_only: bool, timeout: str
 ) -> None:
     """Remove PyKruise, whether a manager runs or not.
 
@@ -80,11 +86,12 @@ def uninstall(
     """
     if webhooks_only and with_resources:
         raise click.UsageError("--webhooks-only leaves custom resources alone: it does not go with --with-resources")
+    seconds = _seconds(timeout)
     objects = manifests(features(), namespace=namespace)
     print_problems()
 
     async def run(client: Client) -> None:
-        remover = Remover(client, clock=RealClock(), report=click.echo, timeout=timeout)
+        remover = Remover(client, clock=RealClock(), report=click.echo, timeout=seconds)
         if webhooks_only:
             cleared = await remover.clear_webhooks(objects)
             click.echo(
@@ -95,6 +102,13 @@ def uninstall(
         click.echo(f"uninstalled: {removed} objects deleted" if removed else "nothing to remove")
 
     _with_client(kubeconfig, context, run)
+
+
+def _seconds(timeout: str) -> float:
+    try:
+        return duration(timeout, "--timeout")
+    except UsageError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _with_client(kubeconfig: str, context: str, run: Callable[[Client], Awaitable[Any]]) -> None:

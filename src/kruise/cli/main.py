@@ -24,7 +24,11 @@ _COMMANDS = {
     "nodes": ("kruise.cli.nodes", "nodes", "Bring simulated nodes to a cluster."),
     "plan": ("kruise.cli.plan", "plan", "Show what a change will do, before it is made."),
     "replay": ("kruise.cli.replay", "replay", "Decide over a dump again, and compare."),
-    "rollout": ("kruise.cli.rollout", "rollout", "Follow, list, undo, pause, resume and restart rollouts."),
+    "rollout": (
+        "kruise.cli.rollout",
+        "rollout",
+        "Follow, undo, pause, resume, promote, abort and restart rollouts.",
+    ),
     "scale": ("kruise.cli.scale", "scale", "Set the number of replicas."),
     "scaledown": ("kruise.cli.scale", "scaledown", "Delete named pods of a CloneSet and lower its replicas."),
     "set": ("kruise.cli.setting", "set_", "Change images, variables, resources and more of a workload."),
@@ -66,7 +70,12 @@ def main() -> None:
     except click.Abort:
         click.echo("aborted", err=True)
         sys.exit(130)
-    except click.ClickException as error:
+    except Exception as error:
+        if terminal.has_lost_reader(error):
+            terminal.fall_silent()
+            sys.exit(1)
+        if not isinstance(error, click.ClickException):
+            raise
         error.show()
         sys.exit(error.exit_code)
     finally:

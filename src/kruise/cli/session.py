@@ -112,10 +112,12 @@ class Session:
             return [(target, await self.get(target)) for target in selection.targets]
         return await self._by_selector(selection)
 
-    async def present(self, words: Sequence[str], where: Where) -> list[tuple[Target, Json]]:
-        """Those of a kind, or of all, that there are: none where there are none."""
+    async def present(self, words: Sequence[str], where: Where) -> tuple[list[tuple[Target, Json]], list[Face]]:
+        """Those of a kind, or of all, that there are: none where there are none. And the kinds that may not be listed,
+        where others may."""
         selection = targets.parse(words, selector=where.selector, everything=where.everything)
-        return await self._listed(selection)
+        refused: list[Face] = []
+        return await self._listed(selection, refused), refused
 
     async def one(self, words: Sequence[str], where: Where, verb: str) -> tuple[Target, Json]:
         """The only object that a verb takes."""
@@ -151,7 +153,8 @@ class Session:
             raise VerbError(f'no {names} found in namespace "{self.namespace}"')
         return found
 
-    async def _listed(self, selection: Selection) -> list[tuple[Target, Json]]:
+    async def _listed(self, selection: Selection, refused: list[Face] | None = None) -> list[tuple[Target, Json]]:
+        """`refused` takes the kinds that may not be listed; without it, or where no kind may, that is an error."""
         found: list[tuple[Target, Json]] = []
         for kind in selection.kinds:
             try:
@@ -160,6 +163,11 @@ class Session:
                 if len(selection.kinds) > 1:
                     continue  # `all` means what the cluster has
                 raise VerbError(_not_served(kind)) from error
+            except ForbiddenError:
+                if refused is None or len(refused) == len(selection.kinds) - 1:
+                    raise
+                refused.append(kind)
+                continue
             found += [(Target(kind, name_of(item)), item) for item in items]
         return found
 
@@ -198,8 +206,8 @@ class Session:
         for other in lookup.namesakes(target.kind):
             if await self._exists(dataclasses.replace(target, kind=other)):
                 hint = f"; there is {other.named(target.name)}"
-        where = f'in namespace "{self._namespace(target)}"'
-        return f'{target.kind.resource.group_resource} "{target.name}" not found {where}{hint}'
+        where = f' in namespace "{self._namespace(target)}"' if target.kind.resource.namespaced else ""
+        return f'{target.kind.resource.group_resource} "{target.name}" not found{where}{hint}'
 
     async def _exists(self, target: Target) -> bool:
         try:

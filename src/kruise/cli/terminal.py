@@ -9,8 +9,10 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import select
 import sys
 from collections.abc import Mapping
+from typing import TextIO
 
 PLAIN = {
     "→": "->",
@@ -94,6 +96,36 @@ def width() -> int:
     import shutil
 
     return shutil.get_terminal_size().columns
+
+
+def has_lost_reader(error: BaseException) -> bool:
+    """Whether a command ended since nobody reads its output any more, as behind `| head -1`."""
+    return _is_of_a_pipe(error) and not _has_reader(sys.stdout)
+
+
+def _is_of_a_pipe(error: BaseException | None) -> bool:
+    if error is None:
+        return False
+    if isinstance(error, BaseExceptionGroup) and any(map(_is_of_a_pipe, error.exceptions)):
+        return True
+    return isinstance(error, BrokenPipeError) or _is_of_a_pipe(error.__cause__)
+
+
+def _has_reader(stream: io.TextIOBase | TextIO) -> bool:
+    """A connection to a server breaks likewise, and that must be told."""
+    looking = select.poll()
+    try:
+        looking.register(stream, 0)
+    except (OSError, ValueError):
+        return True
+    return not any(events & select.POLLERR for _, events in looking.poll(0))
+
+
+def fall_silent() -> None:
+    """What is left in buffers goes nowhere: Python would complain when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def _find_codec(name: str) -> codecs.CodecInfo | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kruise.cli.session import Session
     from kruise.machinery.causes import Act
     from kruise.machinery.documents import Json
+    from kruise.verbs.targets import Target
 
 WAITS = 3
 """Exit code where something waits that nobody asked to wait."""
@@ -45,12 +46,13 @@ def why(
     """Tell why pods are not where they should be, and what to do about it.
 
     KIND/NAME is a workload or a pod; --all tells one line about each workload of the namespace that does not move, and
-    KIND --all or KIND -l SELECTOR about some of them. Exit code 0: nothing waits, or only what the spec asks to wait
-    (partition, paused, OnDelete); 3: something waits.
+    KIND --all or KIND -l SELECTOR about some of them. Jobs do not roll out, and are none of these. Exit code 0: nothing
+    waits, or only what the spec asks to wait (partition, paused, OnDelete); 3: something waits.
     """
     from kruise.cli.deciding import Asking
     from kruise.cli.session import run
     from kruise.verbs.errors import UsageError
+    from kruise.verbs.lookup import UnknownKindError
 
     asking = Asking(manager_url=manager_url, journal=not anew, gates=_gates(feature_gates))
 
@@ -59,9 +61,24 @@ def why(
             if where.filenames:
                 raise UsageError("--all and -l choose among what the cluster has: leave out -f")
             return await _about_all(session, words or ("all",), where, asking, output)
-        target, document = await session.one(words, where, "why")
+        if not words and not where.filenames:
+            raise UsageError("name a workload or a pod as KIND/NAME, such as cloneset/web, or look at all with --all")
+        try:
+            target, document = await session.one(words, where, "why")
+        except UnknownKindError:
+            from kruise.cli.attending import stored_only
+
+            stored = await stored_only(session, words)
+            if stored is None:
+                raise
+            return _about_stored(session, *stored, output)
         if target.kind.resource.kind == "Pod":
             return await _about_pod(session, document, asking, output)
+        if target.kind.progress is None:
+            from kruise.cli.attending import missing_controller
+
+            if reason := await missing_controller(session, target.kind):
+                return _about_stored(session, target, reason, output)
         from kruise.cli.deciding import explain
 
         answer = await explain(session, target, document, asking)
@@ -89,7 +106,7 @@ async def _about_all(
     from kruise.cli.session import explained
     from kruise.reasons.links import first_act
 
-    found = await session.present(words, where)
+    found, refused = await session.present(words, where)
     answers, failures = await explain_all(session, found, asking)
     if output:
         from kruise.reasons.data import as_data
@@ -99,6 +116,9 @@ async def _about_all(
         from kruise.reasons.summary import list_lines
 
         click.echo("\n".join(list_lines(answers, len(found) - len(failures), session.namespace)))
+    if refused:
+        kinds = ", ".join(kind.resource.group_resource for kind in refused)
+        click.echo(f"note: not looked at, as you may not list them in namespace {session.namespace}: {kinds}", err=True)
     for target, error in failures:
         click.echo(f"error: {target}: {explained(error)}", err=True)
     if failures:
@@ -130,6 +150,20 @@ async def _about_pod(session: Session, document: Json, asking: Asking, output: s
     else:
         click.echo("\n".join(words.pod_lines(answer, name)))
     return answer.act_of(name) if name in answer.waiting else None
+
+
+def _about_stored(session: Session, target: Target, reason: str, output: str | None) -> Act:
+    """An object that the cluster keeps, and nobody acts on."""
+    from kruise.reasons import data, words
+    from kruise.reasons.assembling import lacks_controller
+
+    link = lacks_controller(reason)
+    namespace = (target.namespace or session.namespace) if target.kind.resource.namespaced else ""
+    if output:
+        _show(data.stored(target.kind.singular, namespace, target.name, link), output)
+    else:
+        click.echo("\n".join(words.stored_lines(f"{target.kind.word}/{target.name}", namespace, link)))
+    return link.act
 
 
 def _show(data: Any, output: str) -> None:

@@ -91,7 +91,8 @@ def stateful_set(document: Json) -> Progress:
         if updated < wanted - partition:
             return seen.waiting(partitioned(updated, wanted - partition))
         return seen.done(partition_complete(updated))
-    if update_revision != value_at(document, ("status", "currentRevision"), ""):
+    # The revisions are the same at once where a rollout is taken back, and its pods still have the other one.
+    if updated < wanted or update_revision != value_at(document, ("status", "currentRevision"), ""):
         message = f"waiting for statefulset rolling update to complete {updated} pods at revision {update_revision}..."
         return seen.waiting(message)
     current = number(document, "status", "currentReplicas")

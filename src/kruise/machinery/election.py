@@ -143,6 +143,10 @@ class LeaderElector:
         self.holder = ""
         """Who held the lease when it was last seen."""
 
+    @property
+    def is_leading(self) -> bool:
+        return self.holder == self._identity
+
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for the lease, then run `lead` while it is held.
 

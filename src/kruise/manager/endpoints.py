@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
@@ -50,7 +51,14 @@ class Endpoints:
             await runner.cleanup()
 
 
-def health_app(readiness: Sequence[tuple[str, Check]], details: Callable[[], Sequence[str]]) -> web.Application:
+class Detail(NamedTuple):
+    """Something to know that makes nobody unready."""
+
+    text: str
+    is_met: bool = False
+
+
+def health_app(readiness: Sequence[tuple[str, Check]], details: Callable[[], Sequence[Detail]]) -> web.Application:
     """`/healthz` answers while the process serves; `/readyz` names what is missing, and further details."""
 
     async def healthz(request: web.Request) -> web.Response:
@@ -66,7 +74,7 @@ def health_app(readiness: Sequence[tuple[str, Check]], details: Callable[[], Seq
                 missing = f"no answer within {_CHECK_SECONDS:g} s"
             ready = ready and not missing
             lines.append(f"[-]{name} {missing}" if missing else f"[+]{name} ok")
-        lines += [f"[ ]{line}" for line in details()]
+        lines += [f"[{'+' if detail.is_met else ' '}]{detail.text}" for detail in details()]
         return web.Response(text="\n".join(lines) + "\n", status=200 if ready else 503)
 
     app = web.Application()

@@ -42,7 +42,7 @@ from kruise.machinery.limiter import TokenBucket, WriteLimiter
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.queue import Backoff
 from kruise.manager.callers import Reviewer
-from kruise.manager.endpoints import Endpoints, health_app, journal_app, metrics_app
+from kruise.manager.endpoints import Detail, Endpoints, health_app, journal_app, metrics_app
 from kruise.manager.options import Options, Role
 from kruise.manager.reports import Reports, Subjects
 from kruise.manager.webhooks import Webhooks
@@ -259,12 +259,13 @@ class Manager:
         app = journal_app(self.reports, Reviewer(self._client, clock=self._clock, namespace=options.own_namespace))
         await self._endpoints.serve(app, options.journal_address, self._certificate.context)
 
-    def _details(self) -> list[str]:
+    def _details(self) -> list[Detail]:
         """What does not make this replica unready, but explains why nothing may be moving."""
-        lines = [f"waiting for {kind}: {why}" for kind, why in self._cache.waiting_for.items()]
+        details = [Detail(f"waiting for {kind}: {why}") for kind, why in self._cache.waiting_for.items()]
         if self._elector is not None:
-            lines.append(f"lease {self._options.lease_name} is held by {self._elector.holder or 'nobody'}")
-        return lines
+            text = f"lease {self._options.lease_name} is held by {self._elector.holder or 'nobody'}"
+            details.append(Detail(text, is_met=self._elector.is_leading))
+        return details
 
     def _subjects(self) -> Subjects:
         return {spec.name: spec.subject for feature in self._features for spec in feature.controllers(self._options)}

@@ -77,6 +77,12 @@ def standalone(pod: Pod, *, around: Surroundings, now: datetime, flags: str) -> 
     return diagnose(pod, min_ready_seconds=0, now=now, around=around, place=Place(flags=flags))
 
 
+def lacks_controller(reason: str) -> Link:
+    """That the local cluster only keeps an object, in its words."""
+    remedy = "use a kind that it runs (docs/local-cluster.md lists them), or another cluster"
+    return Link(meaning=causes.NO_CONTROLLER, message=reason, act=causes.NO_CONTROLLER.act, remedy=remedy)
+
+
 class _Assembling:
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
@@ -128,6 +134,7 @@ class _Assembling:
             },
             source=facts.source,
             remarks=tuple(self._remarks()),
+            hidden_manager=self._hidden_manager(),
             now=facts.now,
         )
 
@@ -241,8 +248,7 @@ class _Assembling:
         generation = self._number(("metadata", "generation"))
         seen = max(self._number(("status", "observedGeneration")), facts.generation_seen)
         if seen < generation and facts.missing_controller:
-            remedy = "use a kind that it runs (docs/local-cluster.md lists them), or another cluster"
-            yield self._own(causes.NO_CONTROLLER, facts.missing_controller, remedy=remedy)
+            yield lacks_controller(facts.missing_controller)
         elif seen < generation and not manager.is_down:
             who = "the manager" if facts.kind.is_ours else f"the controller of {facts.kind}s"
             message = f"{who} has not looked at the newest spec yet: it is generation {generation}, seen is {seen}"
@@ -329,6 +335,13 @@ class _Assembling:
                 yield Remark(code="deadline-exceeded", message=f"{text}; that stops nothing by itself")
         for what in self._facts.unreadable:
             yield Remark(code="not-readable", message=what)
+        if any(self._links.values()) and (hidden := self._hidden_manager()):
+            yield Remark(code="manager-hidden", message=f"{hidden}; ask who may: {self._facts.manager.check}")
+
+    def _hidden_manager(self) -> str:
+        manager = self._facts.manager
+        is_hidden = manager.is_hidden and not manager.is_down and self._facts.kind.is_ours
+        return manager.words if is_hidden else ""
 
 
 def _waited_for(cause: Cause) -> tuple[str, ...]:

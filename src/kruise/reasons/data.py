@@ -73,10 +73,19 @@ def _end(link: Link) -> dict[str, str]:
 
 def lone_pod(pod: str, namespace: str, links: Sequence[Link]) -> dict[str, Any]:
     """The same for a pod that belongs to nobody known."""
+    return _alone("pod", namespace, pod, links)
+
+
+def stored(kind: str, namespace: str, name: str, link: Link) -> dict[str, Any]:
+    """The same for an object that the cluster keeps, and nobody acts on."""
+    return _alone(kind, namespace, name, [link])
+
+
+def _alone(kind: str, namespace: str, name: str, links: Sequence[Link]) -> dict[str, Any]:
     return {
-        "kind": "pod",
+        "kind": kind,
         "namespace": namespace,
-        "name": pod,
+        "name": name,
         "waits": bool(links),
         "act": links[0].act.value if links else "",
         "causes": [_link(link) for link in links],

@@ -94,6 +94,8 @@ class Answer:
     """By name; the workload itself is `OBJECT`."""
     source: Source
     remarks: tuple[Remark, ...] = ()
+    hidden_manager: str = ""
+    """That nobody can say whether it goes on by itself, in words: whoever asks cannot see the manager."""
     now: datetime
     _known: dict[Any, tuple[Link, ...]] = dataclasses.field(default_factory=dict, repr=False, compare=False)
     """Ends of chains that begin alike: thousands of pods may wait for the same hundred."""

@@ -16,8 +16,10 @@ class Manager(Struct):
     is_down: bool = False
     is_unknown: bool = False
     """There is no trace of one. But one that is alone may work without a lease."""
+    is_hidden: bool = False
+    """Whoever asks cannot see whether one is at work."""
     words: str = ""
-    """Why it counts as down, or what is missing."""
+    """Why it counts as down, what is missing, or why it cannot be seen."""
     check: str = "kubectl get pods -n kruise-system; kubectl get lease kruise-manager -n kruise-system"
     """How to see whether it runs."""
 
@@ -27,6 +29,8 @@ class Manager(Struct):
 
 
 UNKNOWN = Manager()
+WITHOUT_RIGHTS = Manager(is_hidden=True, words="whether a manager is at work cannot be seen with your rights")
+UNANSWERED = Manager(is_hidden=True, words="whether a manager is at work cannot be seen: the cluster does not tell")
 
 
 def manager_by(lease: Lease | None, now: datetime) -> Manager:

@@ -24,7 +24,10 @@ def line_of(answer: Answer) -> str:
         return ""
     group = min(found, key=lambda one: _ACTS.index(one.act))
     end = min(answer.ends(group.pods[0]), key=lambda link: _ACTS.index(link.act))
-    return f"{answer.target} {_STATES[group.act]}: {_holder(answer, group, end)}{end.message} [{end.code}]"
+    state, hidden = _STATES[group.act], ""
+    if group.act is Act.NOBODY and answer.hidden_manager:
+        state, hidden = "waits", f"; {answer.hidden_manager}"
+    return f"{answer.target} {state}: {_holder(answer, group, end)}{end.message} [{end.code}]{hidden}"
 
 
 def _holder(answer: Answer, group: Group, end: Link) -> str:

@@ -123,16 +123,19 @@ def _source(source: Source, answer: Answer) -> Iterator[str]:
 
 def _paragraph(answer: Answer, group: Group, above: set[str]) -> Iterator[str]:
     """`above` are names that have been explained already."""
+    is_it, are_they = _HEADS[group.act]
+    if group.act is Act.NOBODY and (group.pods[0] == OBJECT or answer.hidden_manager):
+        is_it, are_they = "waits", "wait"
     if group.pods[0] == OBJECT:
-        yield f"{answer.target} {_HEADS[group.act][0] if group.act is not Act.NOBODY else 'waits'}"
+        yield f"{answer.target} {is_it}"
     elif len(group.pods) == 1:
-        yield f"pod {group.pods[0]} {_HEADS[group.act][0]}"
+        yield f"pod {group.pods[0]} {is_it}"
     else:
-        yield f"{len(group.pods)} pods {_HEADS[group.act][1]}: {listed(group.pods)}"
+        yield f"{len(group.pods)} pods {are_they}: {listed(group.pods)}"
     lines = list(_chain(answer, group.links, "  ", set(group.pods), above))
     yield from lines
     if not any(line.lstrip().startswith("→") for line in lines):
-        yield from (f"  → {_advice(end)}" for end in answer.ends(group.pods[0])[:_BELOW])
+        yield from (f"  → {_advice(end, answer.hidden_manager)}" for end in answer.ends(group.pods[0])[:_BELOW])
 
 
 def _chain(
@@ -145,7 +148,7 @@ def _chain(
             yield from _below(answer, further, indent, seen, above, depth)
         elif not link.leads_to or not any(name in answer.waiting for name in link.leads_to):
             [end] = answer.ends_of(link, set())
-            yield f"{indent}→ {_advice(end)}"
+            yield f"{indent}→ {_advice(end, answer.hidden_manager)}"
 
 
 def _below(
@@ -164,9 +167,9 @@ def _below(
         yield f"{indent}└ and {plural(left, 'more pod')} with other causes"
 
 
-def _advice(link: Link) -> str:
+def _advice(link: Link, hidden_manager: str = "") -> str:
     if link.act is Act.NOBODY:
-        return link.remedy or "it goes on by itself"
+        return link.remedy or hidden_manager or "it goes on by itself"
     return link.remedy or "nobody can say what to do; the message is all that is known"
 
 
@@ -201,6 +204,13 @@ def lone_pod_lines(pod: str, namespace: str, links: Sequence[Link]) -> list[str]
     for link in links:
         lines += [f"  {link.message} [{link.code}]", f"  → {_advice(link)}"]
     return lines
+
+
+def stored_lines(target: str, namespace: str, link: Link) -> list[str]:
+    """The same for an object that the cluster keeps, and nobody acts on."""
+    where = f" in namespace {namespace}" if namespace else ""
+    head = f"{target}{where}: it is stored, and nobody acts on it"
+    return [head, "", f"{target} {_HEADS[link.act][0]}", f"  {link.message} [{link.code}]", f"  → {_advice(link)}"]
 
 
 def in_short(answer: Answer) -> list[tuple[str, str]]:

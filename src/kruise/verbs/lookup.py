@@ -12,6 +12,10 @@ from kruise.machinery.documents import Path
 from kruise.verbs.errors import UsageError
 
 
+class UnknownKindError(UsageError):
+    """No verb knows it. The cluster may."""
+
+
 def find(word: str) -> Face:
     """What people call a kind: `clone`, `CloneSet`, `clonesets.apps.kruise.io`, `deployments.v1.apps`.
 
@@ -26,7 +30,7 @@ def find(word: str) -> Face:
     near = difflib.get_close_matches(name, known, n=1)
     everything = ", ".join(sorted({face.singular for face in kinds.faces()}))
     hint = f"did you mean {near[0]}?" if near else f"known are {everything}."
-    raise UsageError(f'there is no kind "{word}" here; {hint}')
+    raise UnknownKindError(f'there is no kind "{word}" here; {hint}')
 
 
 def _called(word: str, faces: Iterable[Face]) -> list[Face]:

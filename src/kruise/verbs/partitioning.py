@@ -84,8 +84,10 @@ def abort(kind: Face, document: Json, revisions: Sequence[Revision]) -> Rollback
         if before is None:
             raise VerbError(f"{named}: its controller has not seen the newest spec yet; try again in a moment")
     elif current == update and not _has_old_pods(kind.progress(document)):
-        undoing = f"kruise rollout undo {kind.word}/{name_of(document)}"
-        raise VerbError(f"{named}: no rollout is under way that could be aborted; to go back: {undoing}")
+        back = "and there is no earlier revision to go back to"
+        if len(revisions) > 1:
+            back = f"to go back: kruise rollout undo {kind.word}/{name_of(document)}"
+        raise VerbError(f"{named}: no rollout is under way that could be aborted; {back}")
     number = before.number if before is not None and (current != update or not is_observed(document)) else 0
     return undo.roll_back(kind, _set_free(kind, document), revisions, number)
 

@@ -79,8 +79,9 @@ class Remover:
                 continue
             if live.webhooks:
                 await self._client.patch(resource, name, {"metadata": {"uid": live.metadata.uid}, "webhooks": None})
-                self._report(f"{resource}/{name}: {len(live.webhooks)} entries taken away")
-                cleared += len(live.webhooks)
+                count = len(live.webhooks)
+                self._report(f"{resource}/{name}: {'1 entry' if count == 1 else f'{count} entries'} taken away")
+                cleared += count
         return cleared
 
     # What is in the way
