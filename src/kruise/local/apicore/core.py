@@ -8,6 +8,7 @@ between that last look and the store, so no lock is needed.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -16,6 +17,7 @@ from kruise.api.core import field_errors
 from kruise.api.core.field_errors import go_quote
 from kruise.local.apicore import deletion, errors, metadata, owners, patching
 from kruise.local.apicore.admitting import Admission, AdmissionRequest, Operation
+from kruise.local.apicore.conversions import Conversions, Convert
 from kruise.local.apicore.deletion import DeleteOptions, Fate
 from kruise.local.apicore.errors import Json
 from kruise.local.apicore.kinds import (
@@ -65,8 +67,9 @@ class Call:
 
 Track = Callable[[Any, Json, Json], Any]
 """(owners so far, object before, object as it was asked for) -> owners."""
-ApplyReader = Callable[[Call, bytes], Callable[[Json | None, Any], tuple[Json, Any]]]
-"""From an apply to the function that takes the object (None: there is none) and its owners to those it makes."""
+Apply = Callable[[Json | None, Any, Convert], tuple[Json, Any]]
+"""From the object (None: there is none), without its owners, and its owners to what they become."""
+ApplyReader = Callable[[Call, bytes], Apply]
 
 
 class ApiCore:
@@ -209,7 +212,7 @@ class ApiCore:
         asked = owners.asked(obj)
         obj = self._understood(call, obj)
         held = None if self.field_tracker is None else self.field_tracker.created(call, obj, asked)
-        return await self._create(call, obj, held)
+        return await self._create(call, obj, await self._settled(held, Conversions(call.kind)))
 
     async def _create(self, call: Call, obj: Json, held: Any) -> Json:
         obj = metadata.for_create(obj)
@@ -350,15 +353,16 @@ class ApiCore:
         self,
         call: Call,
         part: ObjectSubresource | None,
-        apply: Callable[[Json | None, Any], tuple[Json, Any]],
+        apply: Apply,
     ) -> tuple[Json, bool]:
         """Merge what a manager wants into the object, or create it from that."""
         made_owners: Any = None
+        conversions = Conversions(call.kind)
 
         def applied(old: Json | None) -> Json:
             nonlocal made_owners
             held = None if old is None else owners.held(self._existing(call))
-            result, made_owners = apply(old, held)
+            result, made_owners = apply(old, held, conversions.convert)
             uid = (result.get("metadata") or {}).get("uid")
             if old is None and uid:
                 text = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
@@ -370,9 +374,10 @@ class ApiCore:
 
         while True:
             if part is not None or self.storage.get(call.kind.group_resource, call.key) is not None:
-                return await self._change(call, part, applied, track=lambda held, old, made: made_owners), False
+                track: Track = lambda held, old, made: made_owners  # noqa: E731
+                return await self._change(call, part, applied, track=track, conversions=conversions), False
             try:
-                new = applied(None)
+                new = await conversions.run(lambda: applied(None))
                 return await self._create(call, new, made_owners), True
             except errors.StatusError as error:
                 # Somebody else created it in the meantime: there is something to merge into now.
@@ -405,18 +410,21 @@ class ApiCore:
         view: ViewSubresource | None = None,
         *,
         track: Track | None,
+        conversions: Conversions | None = None,
     ) -> Json:
         """Store what `make` makes of the object; begins again when another write comes in between.
 
         Where the object is written through a `view`, admission sees the view. `track` tells the owners of the result.
+        `conversions` are those that `make` asks for.
         """
         kind, resource = call.kind, call.kind.group_resource
+        conversions = conversions or Conversions(kind)
         while True:
             existing = self._existing(call)
             held, unowned = owners.held(existing), owners.bare(existing)
             old = await self.converted(kind, unowned, call.version)
-            made = make(old)
-            now_held = held if track is None else track(held, old, made)
+            made = await conversions.run(functools.partial(make, old))
+            now_held = held if track is None else await self._settled(track(held, old, made), conversions)
             new = await self._mutated_update(call, made, old, view)
             self._check_version(call, new, old)
             new = changed(kind, part, new, old)
@@ -444,6 +452,14 @@ class ApiCore:
                 return owners.owned(new, now_held)
             stored = owners.owned(stored, now_held)
             return await self.converted(kind, self.storage.put(resource, call.key, stored).object, call.version)
+
+    async def _settled(self, held: Any, conversions: Conversions) -> Any:
+        """The owners, worked out at once where that takes conversions by webhook: whoever reads them does not wait."""
+        tracker = self.field_tracker
+        if tracker is None or not conversions.take_a_webhook:
+            return held
+        await conversions.run(lambda: tracker.settle(held, conversions.convert))
+        return held
 
     def _agree(self, held: Any, other: Any) -> bool:
         return held is other or self.field_tracker is None or self.field_tracker.agree(held, other)

@@ -14,6 +14,7 @@ from kruise.local.apicore.errors import Json
 from kruise.machinery.codec import Deferred
 
 if TYPE_CHECKING:
+    from kruise.local.apicore.conversions import Convert
     from kruise.local.apicore.core import Call
 
 __all__ = ["FieldTracker", "Json", "Owners", "asked", "bare", "held", "owned", "plain", "shown"]
@@ -41,6 +42,9 @@ class FieldTracker(Protocol):
     def created(self, call: Call, sent: Json, asked: Sequence[Any] | None) -> Owners: ...
 
     def changed(self, call: Call, held: Any, before: Json, after: Json, asked: Sequence[Any] | None) -> Owners: ...
+
+    def settle(self, held: Any, convert: Convert) -> None:
+        """Work out what takes conversions, so that it can be read without any."""
 
     def agree(self, held: Any, other: Any) -> bool:
         """Whether two states of an object have the same owners, but for times."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
 from typing import Any, Final
 
 import yaml
 
 from kruise.local.apicore import errors
-from kruise.local.apicore.core import Call
+from kruise.local.apicore.conversions import ConversionFailedError, Convert
+from kruise.local.apicore.core import Apply, Call
 from kruise.local.apicore.errors import Json, StatusError
 from kruise.local.apicore.metadata import timestamp
 from kruise.local.fields import managers, merge, sets, typed
@@ -22,9 +23,6 @@ from kruise.machinery.codec import DecodeError, decode, encode
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _KUBECTL: Final = "kubectl"
 _LARGEST_ANNOTATIONS: Final = 256 * 1024
-
-Apply = Callable[[Json | None, Any], tuple[Json, Ownership]]
-"""From the object (None where there is none yet), without its owners, and its owners to what they become."""
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -63,11 +61,12 @@ class ApplyReader:
 
     def __call__(self, call: Call, body: bytes) -> Apply:
         config = parse(body)
-        rules = self._tracker.book.rules(call.kind, call.version, call.subresource)
+        known = self._tracker.book.rules(call.kind, call.version, call.subresource)
         moment = timestamp(self._tracker.clock.now())
         empty = self._tracker.empty(call.kind, call.version)
 
-        def apply(current: Json | None, held: Any) -> tuple[Json, Ownership]:
+        def apply(current: Json | None, held: Any, convert: Convert) -> tuple[Json, Ownership]:
+            rules = dataclasses.replace(known, convert=convert)
             live = empty if current is None else current
             owners = owners_of(held)
             _check(call, rules, config)
@@ -76,7 +75,7 @@ class ApplyReader:
                 applied = _applied(rules, empty, live, config, managed, call.manager, moment, force=bool(call.force))
             except ConflictsError as error:
                 raise refused(error) from error
-            except TypedError as error:
+            except (TypedError, ConversionFailedError) as error:
                 raise errors.plain_failure(str(error)) from error
             made = live if applied.object is None else applied.object
             if call.manager == _KUBECTL:

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from kruise.api.core.schema import kind_type
 from kruise.api.core.values import SERVER_FORM, normalise
+from kruise.local.apicore.conversions import ConversionFailedError, Convert
 from kruise.local.apicore.core import Call
 from kruise.local.apicore.kinds import KindDescription
 from kruise.local.apicore.metadata import timestamp
@@ -66,6 +67,27 @@ class Ownership(Owners):
 
     @property
     def managed(self) -> Managed:
+        return self._worked_out(None)
+
+    def settle(self, convert: Convert) -> None:
+        """Work the chain off where several versions meet in it: that takes conversions, which a reader has not."""
+        if self._note is not None and len(self.versions()) > 1:
+            self._worked_out(convert)
+            # It is not a note any more that costs nothing: keep it as short as what was read.
+            _ = self.entries
+
+    def versions(self) -> set[str]:
+        """The versions that the chain's owners may have written in."""
+        found: set[str] = set()
+        at = self
+        while at._note is not None:
+            found.add(at._note.rules.api_version)
+            at = at._note.earlier
+        if at._managed is not None:
+            return found.union(owned.api_version for owned in at._managed.owned.values())
+        return found.union(entry.api_version for entry in at._entries or ())
+
+    def _worked_out(self, convert: Convert | None) -> Managed:
         if self._entries is not None:
             return managers.unpacked(self._entries)
         waiting: list[Ownership] = []
@@ -79,7 +101,8 @@ class Ownership(Owners):
         for each in reversed(waiting):
             note = each._note
             assert note is not None
-            managed = _worked_off(note, managed, fit=note.rules.type_in is not fits)
+            rules = note.rules if convert is None else dataclasses.replace(note.rules, convert=convert)
+            managed = _worked_off(note, rules, managed, fit=rules.type_in is not fits)
             each._managed, each._fits = managed, note.rules.type_in
             each._note, each.length = None, 0
             fits = each._fits
@@ -116,13 +139,13 @@ class Ownership(Owners):
 NOBODY: Final = Ownership(())
 
 
-def _worked_off(note: _Note, managed: Managed, *, fit: bool) -> Managed:
+def _worked_off(note: _Note, rules: Rules, managed: Managed, *, fit: bool) -> Managed:
     if not managed.owned and not note.is_create:
         # Nothing is tracked until the first apply; only that one looks at what is there already.
         return managed
     try:
-        return merge.update(note.rules, note.before, note.after, managed, note.manager, note.moment, fit=fit)
-    except TypedError:
+        return merge.update(rules, note.before, note.after, managed, note.manager, note.moment, fit=fit)
+    except (TypedError, ConversionFailedError):
         # As a real server does: no owners are better than wrong ones.
         return managers.NOBODY
 
@@ -174,6 +197,8 @@ def _types(kind: KindDescription) -> _TypeIn:
 
 def _rules(kind: KindDescription, version: str, subresource: str, type_in: _TypeIn) -> Rules:
     def convert(obj: Json, api_version: str) -> Json:
+        if kind.converter is not None and obj.get("apiVersion") != api_version:
+            raise AssertionError(f"{kind.group_resource} {api_version}: owners in several versions are settled first")
         return kind.in_version(obj, api_version.rpartition("/")[2])
 
     return Rules(
@@ -240,6 +265,10 @@ class Tracker:
             return NOBODY
         return self._noted(call, call.subresource, earlier, before, after)
 
+    def settle(self, held: Any, convert: Convert) -> None:
+        if isinstance(held, Ownership):
+            held.settle(convert)
+
     def agree(self, held: Any, other: Any) -> bool:
         return owners_of(held).agrees_with(owners_of(other))
 
@@ -250,7 +279,7 @@ class Tracker:
         # The server works out the owners of a size in the terms of its view, and loses the time on the way back.
         moment = None if subresource == "scale" else timestamp(self.clock.now())
         result = Ownership(note=_Note(earlier, rules, before, after, call.manager, moment, is_create))
-        if result.length >= LONGEST_CHAIN:
+        if result.length >= LONGEST_CHAIN and (call.kind.converter is None or len(result.versions()) == 1):
             _ = result.entries
         return result
 
