@@ -9,6 +9,7 @@ A way that changes something each time makes tools that keep clusters in step wi
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -149,7 +150,7 @@ async def applied_twice(world: World, features: Sequence[Feature]) -> int:
         versions = served(features)[resource.group, resource.kind]
         await create(world, resource, case)
         if len(versions) > 1:
-            await world.until(lambda case=case, resource=resource: _has_status(world, resource, case))  # type: ignore[misc]
+            await world.until(functools.partial(_has_status, world, resource, case))
         for way in WAYS:
             before = await world.get(resource, case.name)
             for turn in ("first", "again"):

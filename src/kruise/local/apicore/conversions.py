@@ -1,4 +1,4 @@
-"""Conversion by webhook for code that cannot wait.
+"""Conversion for code that cannot wait, where it may take a webhook.
 
 Who owns which field is decided by pure functions, and on the way they look at an object in several versions. Such a
 function asks here. What is not known yet is fetched while the function is abandoned, and then it runs again.
@@ -38,12 +38,15 @@ class Conversions:
         self._known: dict[tuple[str, bytes], Json | StatusError] = {}
 
     @property
-    def take_a_webhook(self) -> bool:
-        return self._kind.converter is not None
+    def take_time(self) -> bool:
+        """Whether they may take a webhook."""
+        return self._kind.field_converter is not None
 
     def convert(self, obj: Json, api_version: str) -> Json:
-        """To be called by what `run` runs, and by nobody else where the conversion takes a webhook."""
-        if not self.take_a_webhook or obj.get("apiVersion") == api_version:
+        """To be called by what `run` runs, and by nobody else where conversions take time."""
+        if obj.get("apiVersion") == api_version:
+            return obj
+        if not self.take_time:
             return self._kind.in_version(obj, _version(api_version))
         key = (api_version, encode(obj))
         found = self._known.get(key)
@@ -62,10 +65,10 @@ class Conversions:
                 self._known[wanted.key] = await self._fetched(wanted.object, _version(wanted.key[0]))
 
     async def _fetched(self, obj: Json, version: str) -> Json | StatusError:
-        assert self._kind.converter is not None
+        assert self._kind.field_converter is not None
         try:
             # The object that a create begins with says nothing, not even of itself.
-            (found,) = await self._kind.converter([{"metadata": {}, **obj}], version)
+            (found,) = await self._kind.field_converter([{"metadata": {}, **obj}], version)
         except StatusError as error:
             return error
         return found

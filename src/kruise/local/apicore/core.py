@@ -454,9 +454,9 @@ class ApiCore:
             return await self.converted(kind, self.storage.put(resource, call.key, stored).object, call.version)
 
     async def _settled(self, held: Any, conversions: Conversions) -> Any:
-        """The owners, worked out at once where that takes conversions by webhook: whoever reads them does not wait."""
+        """The owners, worked out at once where conversions take time: whoever reads them does not wait."""
         tracker = self.field_tracker
-        if tracker is None or not conversions.take_a_webhook:
+        if tracker is None or not conversions.take_time:
             return held
         await conversions.run(lambda: tracker.settle(held, conversions.convert))
         return held

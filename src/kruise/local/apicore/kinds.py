@@ -166,6 +166,8 @@ class KindDescription:
     """(object, version) -> the object in that version. Without it only `apiVersion` differs between versions."""
     converter: Callable[[Sequence[Json], str], Awaitable[list[Json]]] | None = None
     """(objects, version) -> the objects in that version, for kinds whose conversion takes a webhook."""
+    field_converter: Callable[[Sequence[Json], str], Awaitable[list[Json]]] | None = None
+    """The same without defaults: a field that a manager gives up must not come back by a look at another version."""
     refresh: Callable[[Json], Json] | None = None
     """Brings a stored object into the form that it would have if it were stored now: the kind changed since."""
     variants: Mapping[str, KindDescription] = dataclasses.field(default_factory=dict)

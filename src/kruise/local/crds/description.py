@@ -157,6 +157,7 @@ class Family:
             custom=True,
             convert=self._in_version,
             converter=self._converted if self._by_webhook and several else None,
+            field_converter=self._fields_converted if several else None,
             refresh=self._refresh if self._changed_at else None,
             short_names=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
@@ -219,15 +220,25 @@ class Family:
         others = [obj for obj in ready if obj["apiVersion"] != wanted]
         if not others:
             return ready
-        if self._convert is None:
-            kind = f"{others[0]['apiVersion']}, Kind={others[0]['kind']}"
-            raise errors.plain_failure(f"conversion webhook for {kind} failed: this server calls no webhooks")
-        answers = await self._convert(self._definition, [owners.bare(obj) for obj in others], version)
+        answers = await self._asked(others, version)
         results = iter(
             owners.owned(self._shaped(answer, version), owners.held(obj))
             for obj, answer in zip(others, answers, strict=True)
         )
         return [obj if obj["apiVersion"] == wanted else next(results) for obj in ready]
+
+    async def _fields_converted(self, objects: Sequence[Json], version: str) -> list[Json]:
+        if self._by_webhook:
+            answers = await self._asked(objects, version)
+        else:
+            answers = [{**obj, "apiVersion": f"{self._group}/{version}"} for obj in objects]
+        return [self._versions[version].schema.prune(answer) for answer in answers]
+
+    async def _asked(self, others: Sequence[Json], version: str) -> list[Json]:
+        if self._convert is None:
+            kind = f"{others[0]['apiVersion']}, Kind={others[0]['kind']}"
+            raise errors.plain_failure(f"conversion webhook for {kind} failed: this server calls no webhooks")
+        return await self._convert(self._definition, [owners.bare(obj) for obj in others], version)
 
 
 _MAX_REFRESHED: Final = 50_000

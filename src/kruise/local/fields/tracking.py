@@ -197,7 +197,7 @@ def _types(kind: KindDescription) -> _TypeIn:
 
 def _rules(kind: KindDescription, version: str, subresource: str, type_in: _TypeIn) -> Rules:
     def convert(obj: Json, api_version: str) -> Json:
-        if kind.converter is not None and obj.get("apiVersion") != api_version:
+        if kind.field_converter is not None and obj.get("apiVersion") != api_version:
             raise AssertionError(f"{kind.group_resource} {api_version}: owners in several versions are settled first")
         return kind.in_version(obj, api_version.rpartition("/")[2])
 
@@ -279,7 +279,7 @@ class Tracker:
         # The server works out the owners of a size in the terms of its view, and loses the time on the way back.
         moment = None if subresource == "scale" else timestamp(self.clock.now())
         result = Ownership(note=_Note(earlier, rules, before, after, call.manager, moment, is_create))
-        if result.length >= LONGEST_CHAIN and (call.kind.converter is None or len(result.versions()) == 1):
+        if result.length >= LONGEST_CHAIN and (call.kind.field_converter is None or len(result.versions()) == 1):
             _ = result.entries
         return result
 
