@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kruise.local.apicore.conversions import ConversionFailedError, Convert
+from kruise.local.apicore.conversions import Convert
 from kruise.local.fields import sets, typed
 from kruise.local.fields.managers import APPLY, NOBODY, UPDATE, Managed, Owned, Owner, capped
 from kruise.local.fields.schema import Type
@@ -68,21 +68,12 @@ class Rules:
     def kept(self, fields: FieldSet) -> FieldSet:
         return sets.recursive_difference(fields, self.reset) if self.only is None else sets.only(fields, self.only)
 
-    def converted(self, obj: Json, api_version: str, failure: str) -> Json:
-        """The object in a version; `failure` is how a real server begins to tell that it cannot be had."""
-        try:
-            return self.convert(obj, api_version)
-        except ConversionFailedError as error:
-            raise ConversionFailedError(f"{failure}{error}") from error
-
     def compared(self, before: Json, after: Json, api_version: str) -> Comparison:
         """What differs, in one of the kind's versions."""
         kind = self.type_in(api_version)
         assert kind is not None
         if api_version != self.api_version:
-            old = self.converted(before, api_version, "failed to convert old object: ")
-            new = self.converted(after, api_version, "failed to convert new object: ")
-            return typed.compare(old, new, kind)
+            return typed.compare(self.convert(before, api_version), self.convert(after, api_version), kind)
         found = typed.compare(before, after, kind)
         return found.without(self.reset) if self.only is None else found.only(self.only)
 
@@ -197,7 +188,7 @@ def apply(
 ) -> Applied:
     """Merge what a manager wants into the live object.
 
-    Raises `ConflictsError`, and `TypedError` for a configuration that does not fit the kind.
+    Raises `ConflictsError`, `TypedError` for a configuration that does not fit the kind, and what `Rules.convert` raises.
     """
     if not managed.owned:
         managed = update(rules, empty, live, NOBODY, BEFORE_FIRST_APPLY, moment)
@@ -230,22 +221,18 @@ def _pruned(rules: Rules, merged: Json, owned: dict[Owner, Owned], owner: Owner,
     kind = rules.type_in(last.api_version)
     if kind is None:
         return merged
-    failure = "failed to prune fields: "
-    merged = rules.converted(
-        merged, last.api_version, f"{failure}failed to convert merged object to last applied version: "
-    )
+    merged = rules.convert(merged, last.api_version)
     lasting = typed.with_named_fields(last.fields, kind)
     pruned = typed.remove(merged, lasting, kind)
     pruned = _with_owned(rules, merged, pruned, owned.values(), last.api_version)
     whole = typed.with_named_fields(typed.field_set(merged, kind), kind)
     left = typed.with_named_fields(typed.field_set(pruned, kind), kind)
     gone = sets.intersection(sets.difference(whole, left), lasting)
-    return rules.converted(typed.remove(merged, gone, kind), owned[owner].api_version, failure)
+    return rules.convert(typed.remove(merged, gone, kind), owned[owner].api_version)
 
 
 def _with_owned(rules: Rules, merged: Json, pruned: Json, owned: Iterable[Owned], first: str) -> Json:
     """`pruned` with what somebody owns put back from `merged`, version by version."""
-    failure = "failed to prune fields: failed add back owned items: "
     by_version: dict[str, FieldSet] = {first: {}}
     for mine in owned:
         by_version[mine.api_version] = sets.union(by_version.get(mine.api_version, {}), mine.fields)
@@ -253,11 +240,10 @@ def _with_owned(rules: Rules, merged: Json, pruned: Json, owned: Iterable[Owned]
         kind = rules.type_in(version)
         if kind is None:
             continue
-        whole = rules.converted(merged, version, f"{failure}failed to convert merged object at version {version}: ")
-        left = rules.converted(pruned, version, f"{failure}failed to convert pruned object at version {version}: ")
+        whole, left = rules.convert(merged, version), rules.convert(pruned, version)
         everything = typed.with_named_fields(typed.field_set(whole, kind), kind)
         staying = sets.union(
             typed.with_named_fields(typed.field_set(left, kind), kind), typed.with_named_fields(fields, kind)
         )
         pruned = typed.remove(whole, sets.difference(everything, staying), kind)
-    return rules.converted(pruned, first, failure)
+    return rules.convert(pruned, first)
