@@ -153,10 +153,10 @@ async def applied_twice(world: World, features: Sequence[Feature]) -> int:
             await world.until(functools.partial(_has_status, world, resource, case))
         for way in WAYS:
             before = await world.get(resource, case.name)
+            for version in versions:
+                other = dataclasses.replace(resource, version=version)
+                await world.patch(other, case.name, {"metadata": {"labels": {f"seen-in-{version}": "yes"}}})
             for turn in ("first", "again"):
-                for version in versions:
-                    other = dataclasses.replace(resource, version=version)
-                    await world.patch(other, case.name, {"metadata": {"labels": {f"seen-in-{version}": turn}}})
                 after = await apply(world, resource, case, way)
                 problems = [*lost(case.manifest["spec"], after["spec"]), drift(before, after)]
                 wrong += [f"{case}, {way}, {turn}: {what}" for what in problems if what]

@@ -372,10 +372,12 @@ class ApiCore:
             # An apply is not read again as a request is: nulls in custom objects stay, to be judged by the schema.
             return patching.with_nulls_of(result, understood) if call.kind.custom else understood
 
+        def owned(held: Any, old: Json, made: Json) -> Any:
+            return made_owners
+
         while True:
             if part is not None or self.storage.get(call.kind.group_resource, call.key) is not None:
-                track: Track = lambda held, old, made: made_owners  # noqa: E731
-                return await self._change(call, part, applied, track=track, conversions=conversions), False
+                return await self._change(call, part, applied, track=owned, conversions=conversions), False
             try:
                 new = await conversions.run(lambda: applied(None))
                 return await self._create(call, new, made_owners), True

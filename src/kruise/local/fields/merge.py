@@ -188,7 +188,7 @@ def apply(
 ) -> Applied:
     """Merge what a manager wants into the live object.
 
-    Raises `ConflictsError`, `TypedError` for a configuration that does not fit the kind, and what `Rules.convert` raises.
+    Raises `ConflictsError`, `TypedError` for a configuration that does not fit the kind, and what a conversion raises.
     """
     if not managed.owned:
         managed = update(rules, empty, live, NOBODY, BEFORE_FIRST_APPLY, moment)
