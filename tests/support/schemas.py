@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kruise.api.apps.definitions import DEFINITIONS
+from tests.support.installed import DEFINITIONS
 
 TEMPLATE = {"metadata": {"labels": {"app": "x"}, "odd": None}, "spec": {"containers": [{"name": "a", "image": "b"}]}}
 _WORDS = (
@@ -22,7 +22,7 @@ _SCALARS: dict[str, st.SearchStrategy[Any]] = {
 
 
 def schema_of(kind: str, version: str, part: str = "spec") -> dict[str, Any]:
-    definition = next(one for one in DEFINITIONS if one["spec"]["names"]["kind"] == kind)
+    definition = next(one for one in DEFINITIONS.values() if one["spec"]["names"]["kind"] == kind)
     found = next(one for one in definition["spec"]["versions"] if one["name"] == version)
     schema: dict[str, Any] = found["schema"]["openAPIV3Schema"]["properties"][part]
     return schema

@@ -14,6 +14,8 @@ CONVERT_PATH = "/convert"
 REVIEW_VERSIONS = ("v1", "v1beta1")
 SERVICE_NAMESPACE = "kruise-system"
 SERVICE_NAME = "kruise-webhook-service"
+DERIVED = "kruise.io/objects-are-derived"
+"""The annotation of definitions whose objects the manager makes by itself: they go with their definition."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class Version:
     scale: Scale | None = None
     columns: Sequence[Column] = ()
     open_objects: Sequence[str] = ()
-    """Paths of objects, such as `spec.lifecycle.preDelete`, that tolerate members which the schema does not know."""
+    """Paths of objects, such as `spec.lifecycle.preDelete` or `spec.containers[]`, that tolerate members which the
+    schema does not know."""
 
 
 def definition(
@@ -59,11 +62,13 @@ def definition(
     short_names: Sequence[str] = (),
     is_namespaced: bool = True,
     is_converted: bool = False,
+    is_derived: bool = False,
 ) -> Definition:
     """The definition of a kind.
 
     `is_converted`: the versions differ, and a webhook converts. The stanza must name an address from the start; the
-    manager replaces it by its own, with the certificate to trust, as soon as it serves.
+    manager replaces it by its own, with the certificate to trust, as soon as it serves. `is_derived`: the manager makes
+    the objects by itself, and nobody misses them when it goes.
     """
     if [version.is_stored for version in versions].count(True) != 1:
         raise ValueError(f"{plural}.{group}: exactly one version must be the stored one")
@@ -81,7 +86,7 @@ def definition(
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
+        "metadata": {"name": f"{plural}.{group}", **({"annotations": {DERIVED: "true"}} if is_derived else {})},
         "spec": spec,
     }
 
@@ -110,7 +115,8 @@ def _schema(version: Version) -> Definition:
     for path in version.open_objects:
         part = schema
         for name in path.split("."):
-            part = part["properties"][name]
+            part = part["properties"][name.removesuffix("[]")]
+            part = part["items"] if name.endswith("[]") else part
         part["x-kubernetes-preserve-unknown-fields"] = True
     return schema
 

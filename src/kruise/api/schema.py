@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Annotated, Any, get_args, get_origin
 
 from kruise.api.meta import LabelSelector
-from kruise.machinery.codec import UNSET, Raw, struct_fields
+from kruise.machinery.codec import UNSET, Raw, Struct, struct_fields
 
 Schema = dict[str, Any]
 
@@ -31,7 +31,19 @@ class About:
     default: Any = dataclasses.field(default=UNSET, kw_only=True)
     """Filled in by the API server. Structs have their own defaults, which it never sees."""
     shape: Any = dataclasses.field(default=None, kw_only=True)
-    """The type to describe in place of the field's own, where a kind has fewer fields than the struct it shares."""
+    """The type to describe in place of the field's own, where a kind has fewer fields than the struct it shares. A
+    `Literal` names the values that there are."""
+    is_atomic: bool = dataclasses.field(default=False, kw_only=True)
+    """The list or object is written as a whole: two who apply it do not share it."""
+    has_atomic_items: bool = dataclasses.field(default=False, kw_only=True)
+    """So is each item of the list."""
+    minimum: int | None = dataclasses.field(default=None, kw_only=True)
+    keyed_by: str = dataclasses.field(default="", kw_only=True)
+    """The field by which the items of a list are told apart."""
+    pattern: str = dataclasses.field(default="", kw_only=True)
+    min_length: int | None = dataclasses.field(default=None, kw_only=True)
+    is_embedded: bool = dataclasses.field(default=False, kw_only=True)
+    """It holds a whole object of whatever kind: the API server wants its `apiVersion`, `kind` and metadata in order."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,23 +113,28 @@ _ROOT: dict[str, Schema] = {
 }
 
 
+ATOMIC = "is_atomic"
+"""A struct with this set is written as a whole by whoever applies it."""
+
+
 class SchemaError(TypeError):
     """A struct cannot be described; the text names the field."""
 
 
 def object_schema(kind: type) -> Schema:
     """The schema of a whole object: a struct with `apiVersion`, `kind`, `metadata` and its own fields."""
-    schema = _struct(kind)
+    schema = _struct(kind, is_root=True)
     schema["properties"] = {**copy.deepcopy(_ROOT), **schema["properties"]}
     return schema
 
 
-def _struct(kind: type) -> Schema:
+def _struct(kind: type, *, is_root: bool = False) -> Schema:
     hints = typing.get_type_hints(kind, include_extras=True)
-    properties: dict[str, Schema] = {}
+    is_selector = issubclass(kind, LabelSelector)
+    properties: dict[str, Schema] = copy.deepcopy(_SELECTOR["properties"]) if is_selector else {}
     required: list[str] = []
     for name, wire_name, has_default in struct_fields(kind):
-        if wire_name in _ROOT:
+        if (is_root and wire_name in _ROOT) or wire_name in properties:
             continue
         where = f"{kind.__name__}.{name}"
         schema, about = _field(hints[name], where)
@@ -127,6 +144,8 @@ def _struct(kind: type) -> Schema:
     result: Schema = {"type": "object", "properties": dict(sorted(properties.items()))}
     if description := inspect.cleandoc(kind.__doc__ or ""):
         result = {"description": description, **result}
+    if is_selector or getattr(kind, ATOMIC, False):
+        result["x-kubernetes-map-type"] = "atomic"
     if required:
         result["required"] = sorted(required)
     return result
@@ -139,6 +158,20 @@ def _field(hint: Any, where: str) -> tuple[Schema, About]:
     schema = {**_value(about.shape or hint, where), "description": about.description}
     if about.default is not UNSET:
         schema["default"] = about.default
+    if about.is_atomic:
+        schema[f"x-kubernetes-{'list' if schema['type'] == 'array' else 'map'}-type"] = "atomic"
+    if about.has_atomic_items:
+        schema["items"]["x-kubernetes-map-type"] = "atomic"
+    if about.is_embedded:
+        schema.update({"type": "object", "x-kubernetes-embedded-resource": True})
+    if about.minimum is not None:
+        schema["minimum"] = about.minimum
+    if about.keyed_by:
+        schema.update({"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [about.keyed_by]})
+    if about.pattern:
+        schema["pattern"] = about.pattern
+    if about.min_length is not None:
+        schema["minLength"] = about.min_length
     return schema, about
 
 
@@ -150,6 +183,8 @@ def _value(hint: Any, where: str) -> Schema:
         if plain is int and found is not None:
             return {"type": "integer", "format": found.name}
         return _value(plain, where)
+    if origin is typing.Literal:
+        return {"type": "string", "enum": list(arguments)}
     if origin in (typing.Union, types.UnionType):
         return _union([item for item in arguments if item is not type(None)], where)
     if origin is tuple and len(arguments) == 2 and arguments[1] is Ellipsis:
@@ -161,7 +196,7 @@ def _value(hint: Any, where: str) -> Schema:
         return {"type": "object", "additionalProperties": _value(arguments[1], where)}
     if hint in _KNOWN:
         return copy.deepcopy(_KNOWN[hint])
-    if isinstance(hint, type) and struct_fields(hint):
+    if isinstance(hint, type) and issubclass(hint, Struct):
         return _struct(hint)
     if hint is int:
         raise SchemaError(f"{where} is a number without a format: say Int32 or Int64")

@@ -10,7 +10,7 @@ import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
 from kruise.api.apps.conversion.cloneset import convert
-from kruise.api.apps.definitions import CLONE_SET_DEFINITION
+from kruise.api.apps.definitions.cloneset import DEFINITION as CLONE_SET_DEFINITION
 from kruise.api.meta import PartialObject
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.api.resource import Resource

@@ -11,12 +11,12 @@ import pytest
 
 from kruise.admission import configurations
 from kruise.admission.review import REVIEW_VERSIONS
-from kruise.api.apps import definitions
 from kruise.api.definitions import Version, definition
 from kruise.manager.installation.manifests import manifests
+from tests.support.installed import DEFINITIONS
 
 FACTS = json.loads((Path(__file__).parents[1] / "data" / "crd-fields.json").read_text())
-DEFINITIONS = {item["metadata"]["name"]: item for item in definitions.DEFINITIONS}
+
 _FAILURE_BUDGET: dict[str, Any] = {
     "status.failureBudget": {"type": "object"},
     "status.failureBudget.revision": {"type": "string"},
@@ -40,15 +40,47 @@ _LATER_STATUS = {
     "status.volumeClaims[].compatibleReplicas": {**_NUMBER, "required": True},
     "status.volumeClaims[].compatibleReadyReplicas": {**_NUMBER, "required": True},
 }
+_NAMED_LIST = {"type": "array", "list-type": "map", "list-map-keys": ["name"]}
+_NAMED_SIDECARS = {
+    part: fact
+    for kind in ("spec.containers", "spec.initContainers")
+    for part, fact in ((kind, _NAMED_LIST), (f"{kind}[].name", {"type": "string", "required": True}))
+}
+_IDENTITIES: dict[str, Any] = {
+    "status.identities": {"type": "object"},
+    "status.identities{}": {"type": "object"},
+    "status.identities{}.uid": {"type": "string"},
+    "status.identities{}.resourceVersion": {"type": "string"},
+}
 OURS: dict[tuple[str, str], dict[str, Any]] = {
+    ("podunavailablebudgets.policy.kruise.io", "v1alpha1"): _IDENTITIES,
+    ("podunavailablebudgets.policy.kruise.io", "v1beta1"): _IDENTITIES,
     ("clonesets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET,
     ("clonesets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET,
     # The status in v1alpha1 is whole: what it lacked, every write through v1alpha1 would take away.
     ("statefulsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _UPDATE_TIME | _LATER_STATUS,
     # ST-144: a well-known manifest has more in a hook.
     ("statefulsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _UPDATE_TIME | _HOOKS,
+    # Who applies a SidecarSet owns the fields that its manifest has, not the list with all defaults in it.
+    ("sidecarsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _NAMED_SIDECARS,
+    ("sidecarsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _NAMED_SIDECARS,
     ("daemonsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _UPDATE_TIME,
     ("daemonsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _UPDATE_TIME,
+    # ACJ-6: labels and annotations of templates count.
+    ("advancedcronjobs.apps.kruise.io", "v1alpha1"): {"spec.template.broadcastJobTemplate.metadata": _TOLERANT},
+    ("advancedcronjobs.apps.kruise.io", "v1beta1"): {
+        "spec.template.broadcastJobTemplate.metadata": _TOLERANT,
+        "spec.template.imageListPullJobTemplate.metadata": _TOLERANT,
+    },
+    # What is allocated stands beside what is there. CloneSets may be written as in v1alpha1 (UD-5).
+    ("uniteddeployments.apps.kruise.io", "v1alpha1"): {
+        "status.subsetStatuses[].allocatedReplicas": _NUMBER,
+        "spec.template.cloneSetTemplate.spec.updateStrategy": _TOLERANT,
+        "spec.template.cloneSetTemplate.spec.scaleStrategy": _TOLERANT,
+    },
+    ("uniteddeployments.apps.kruise.io", "v1beta1"): {"status.subsetStatuses[].allocatedReplicas": _NUMBER},
+    # NI-1: one shape in both versions, so that a write through v1alpha1 takes nothing away.
+    ("nodeimages.apps.kruise.io", "v1alpha1"): {"spec.images{}.pullSecrets[].mode": {"type": "string"}},
 }
 """Fields that only PyKruise has. A manifest never has to name them; `docs/cloneset-differences.md` tells of them."""
 VERSIONS = [(name, version) for name in DEFINITIONS for version in FACTS[name]["versions"]]
@@ -78,6 +110,9 @@ def walk(schema: dict[str, Any], path: str = "", *, is_required: bool = False) -
         yield from walk(schema["additionalProperties"], f"{path}{{}}")
 
 
+_PLAIN_FACTS = ("format", "default", "enum", "minimum", "pattern", "minLength")
+
+
 def facts_of(schema: dict[str, Any], *, is_required: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"type": schema.get("type", "any")}
     if schema.get("x-kubernetes-int-or-string"):
@@ -86,27 +121,31 @@ def facts_of(schema: dict[str, Any], *, is_required: bool) -> dict[str, Any]:
         found["required"] = True
     if schema.get("x-kubernetes-preserve-unknown-fields"):
         found["open"] = True
-    for fact, name in (("list-type", "x-kubernetes-list-type"), ("map-type", "x-kubernetes-map-type")):
-        if name in schema:
+    for fact in ("list-type", "list-map-keys", "map-type"):
+        if (name := f"x-kubernetes-{fact}") in schema:
             found[fact] = schema[name]
-    return {**found, **{name: schema[name] for name in ("format", "default", "enum") if name in schema}}
+    return {**found, **{name: schema[name] for name in _PLAIN_FACTS if name in schema}}
 
 
 @pytest.mark.parametrize(("name", "version"), VERSIONS)
 def test_fields_are_those_listed(name: str, version: str) -> None:
     """Type, format, required, list and map type, default and openness of each: neither less nor more, but for ours
-    (CS-5, ST-5, ST-9, DS-4)."""
-    assert dict(walk(schema_of(name, version))) == FACTS[name]["versions"][version]["fields"] | OURS[name, version]
+    (CS-5, ST-5, ST-9, DS-4, EJ-2).
+    BJ-5, BJ-11, ACJ-1, ACJ-5, ACJ-6, ACJ-11.
+    """
+    assert dict(walk(schema_of(name, version))) == FACTS[name]["versions"][version]["fields"] | OURS.get(
+        (name, version), {}
+    )
 
 
 @pytest.mark.parametrize(("name", "version"), VERSIONS)
 def test_subresources_and_columns_are_those_listed(name: str, version: str) -> None:
-    """CS-3, CS-4, ST-3, ST-4, DS-2, DS-3."""
+    """CS-3, CS-4, ST-3, ST-4, DS-2, DS-3, BJ-1, EJ-1, EJ-63."""
     facts, ours = FACTS[name]["versions"][version], versions_of(DEFINITIONS[name])[version]
     assert ours["subresources"] == facts["subresources"]
-    columns = [{k: v for k, v in column.items() if k != "description"} for column in ours["additionalPrinterColumns"]]
-    assert columns == facts["printerColumns"]
-    assert all(column["description"] for column in ours["additionalPrinterColumns"])
+    given = ours.get("additionalPrinterColumns", [])
+    assert [{k: v for k, v in column.items() if k != "description"} for column in given] == facts["printerColumns"]
+    assert all(column["description"] for column in given)
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
@@ -116,7 +155,7 @@ def test_names_scope_and_versions_are_those_listed(name: str) -> None:
     assert name == f"{facts['plural']}.{facts['group']}"
     assert spec["group"] == facts["group"]
     assert spec["scope"] == facts["scope"]
-    assert spec["names"] == {
+    assert {"shortNames": [], **spec["names"]} == {
         "kind": facts["kind"],
         "listKind": f"{facts['kind']}List",
         "plural": facts["plural"],
@@ -144,7 +183,17 @@ def test_every_field_is_described(name: str, version: str) -> None:
     assert list(undescribed(schema_of(name, version), "")) == []
 
 
-@pytest.mark.parametrize("name", DEFINITIONS)
+CONVERTED = [name for name in DEFINITIONS if "conversion" in DEFINITIONS[name]["spec"]]
+
+
+@pytest.mark.parametrize("name", [name for name in DEFINITIONS if name not in CONVERTED])
+def test_versions_that_nothing_converts_are_the_same(name: str) -> None:
+    """BJ-2, BJ-3."""
+    schemas = [version["schema"] for version in DEFINITIONS[name]["spec"]["versions"]]
+    assert all(schema == schemas[0] for schema in schemas)
+
+
+@pytest.mark.parametrize("name", CONVERTED)
 def test_conversion_names_the_installed_service(name: str) -> None:
     """CS-2, ST-2, DS-2: the stanza is complete from the start, and is the one that a manager in the cluster wants."""
     conversion = DEFINITIONS[name]["spec"]["conversion"]

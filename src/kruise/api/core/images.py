@@ -1,10 +1,12 @@
-"""Image references: whether a kubelet can read one, in its words, and the tag, which decides the pull policy."""
+"""Image references: whether a kubelet can read one, in its words; the tag, which decides the pull policy; and the two
+parts, name and tag, by which nodes are told of images."""
 
 from __future__ import annotations
 
 import functools
 import json
 import re
+from typing import NamedTuple
 
 _COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _PATH = rf"{_COMPONENT}(?:/{_COMPONENT})*"
@@ -14,6 +16,7 @@ _TAG = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}"
 _DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}"
 _DIGEST_SIZES = {"sha256": 64, "sha384": 96, "sha512": 128}
 _DOCKER = "docker.io"
+_LOWER_CASE = "invalid reference format: repository name must be lowercase"
 
 LONGEST_NAME = 255
 
@@ -43,6 +46,43 @@ def image_tag(image: str) -> str:
 
 def default_pull_policy(image: str) -> str:
     return "Always" if image_tag(image) == "latest" else "IfNotPresent"
+
+
+class ImageReference(NamedTuple):
+    """An image as NodeImages name it: the same for every way to write the same image."""
+
+    name: str
+    """Without `docker.io/` and `library/`; any other registry stays."""
+    tag: str
+    """The tag; `latest` where none is given; of an image by digest, the digest."""
+
+    def __str__(self) -> str:
+        """As it is pulled: a digest is joined with `@`."""
+        return f"{self.name}@{self.tag}" if ":" in self.tag else f"{self.name}:{self.tag}"
+
+    @property
+    def repository(self) -> str:
+        """With its registry, as credentials name it: `docker.io/library/nginx`."""
+        return "/".join(_split(self.name))
+
+
+def reference_problem(image: str) -> str:
+    """Why a text is no image reference; empty: it is one."""
+    reason = _reason(image)
+    return _LOWER_CASE if reason.endswith("must be lowercase") else reason
+
+
+@functools.lru_cache(maxsize=4096)
+def reference_of(image: str) -> ImageReference | None:
+    """Name and tag of an image; None for a text that is none."""
+    domain, rest = _split(image)
+    found = None if _reason(image) else _reference().fullmatch(f"{domain}/{rest}")
+    if found is None:
+        return None
+    path = found["path"]
+    is_plain = domain == _DOCKER and path.count("/") == 1 and path.startswith("library/")
+    name = f"{domain}/{path}" if domain != _DOCKER else path.removeprefix("library/") if is_plain else path
+    return ImageReference(name, found["digest"] or found["tag"] or "latest")
 
 
 def _reason(image: str) -> str:
@@ -81,3 +121,13 @@ def _digest_reason(digest: str) -> str:
     if len(encoded) != size:
         return "invalid checksum digest length"
     return "" if encoded.lower() == encoded else "invalid checksum digest format"
+
+
+def repository_and_digest(image: str) -> tuple[str, str] | None:
+    """The full name of the repository and the digest, of an image that is given by a digest; None for others."""
+    name, at, digest = image.partition("@")
+    if not at or ":" not in digest:
+        return None
+    domain, path = _split(name)
+    last = path.rpartition("/")[2]
+    return f"{domain}/{path[: len(path) - len(last)]}{last.partition(':')[0]}", digest

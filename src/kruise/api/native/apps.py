@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from kruise.api.meta import Condition, LabelSelector, ObjectMeta
 from kruise.api.resource import Resource
 from kruise.machinery.codec import Raw, Struct
@@ -17,6 +19,20 @@ class ControllerRevision(Struct):
     revision: int = 0
 
 
+class RollingUpdate(Struct):
+    partition: int | None = None
+    max_unavailable: int | str | None = None
+
+
+class UpdateStrategy(Struct):
+    type: str = ""
+    rolling_update: RollingUpdate | None = None
+
+
+class Ordinals(Struct):
+    start: int = 0
+
+
 class WorkloadSpec(Struct):
     replicas: int | None = None
     selector: LabelSelector | None = None
@@ -24,6 +40,11 @@ class WorkloadSpec(Struct):
     min_ready_seconds: int = 0
     paused: bool = False
     revision_history_limit: int | None = None
+    strategy: UpdateStrategy = UpdateStrategy()
+    """Of a Deployment."""
+    update_strategy: UpdateStrategy = UpdateStrategy()
+    """Of a StatefulSet."""
+    ordinals: Ordinals | None = None
 
 
 class WorkloadStatus(Struct):
@@ -77,6 +98,8 @@ class JobStatus(Struct):
     succeeded: int = 0
     failed: int = 0
     conditions: tuple[Condition, ...] = ()
+    start_time: datetime | None = None
+    completion_time: datetime | None = None
 
 
 class Job(Struct):

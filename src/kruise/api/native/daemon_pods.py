@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kruise.api.meta import ObjectMeta
 from kruise.api.native.node_selection import selected
@@ -40,6 +40,7 @@ _VERDICTS: Final = f"{__name__}.verdicts"
 """Where a node keeps what templates say about it."""
 
 Json = Mapping[str, Any]
+V = TypeVar("V")
 
 
 class Verdict(NamedTuple):
@@ -84,21 +85,25 @@ def _spec_of(template: bytes) -> PodSpec:
 
 
 def judge_of(template: Raw) -> Callable[[Node], Verdict]:
-    """Who tells what nodes are to a daemon with this template.
+    """Who tells what nodes are to a daemon with this template."""
+    return kept_by_nodes(_VERDICTS, _spec_of(bytes(template)), verdict)
+
+
+def kept_by_nodes(name: str, spec: PodSpec, judge: Callable[[PodSpec, Node], V]) -> Callable[[Node], V]:
+    """What `judge` says of nodes, for a spec that is read once and lives on.
 
     A node keeps the answers: passes follow each other closely while thousands of nodes stay as they are, and one that
     joins or changes should not cost a look at all others.
     """
-    spec = _spec_of(bytes(template))
 
-    def judge(node: Node) -> Verdict:
-        known: dict[int, tuple[PodSpec, Verdict]] = node.__dict__.setdefault(_VERDICTS, {})
+    def kept(node: Node) -> V:
+        known: dict[int, tuple[PodSpec, V]] = node.__dict__.setdefault(name, {})
         found = known.get(id(spec))
         if found is None or found[0] is not spec:
-            found = known[id(spec)] = (spec, verdict(spec, node))
+            found = known[id(spec)] = (spec, judge(spec, node))
         return found[1]
 
-    return judge
+    return kept
 
 
 def verdict_on(template: Raw, node: Node) -> Verdict:

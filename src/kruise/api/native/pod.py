@@ -14,7 +14,9 @@ class ObjectFieldSelector(Struct):
 
 
 class ConfigMapKeySelector(Struct):
+    name: str = ""
     key: str = ""
+    optional: bool = False
 
 
 class EnvVarSource(Struct):
@@ -60,6 +62,7 @@ class Container(Struct):
 class EphemeralContainer(Struct):
     name: str = ""
     image: str = ""
+    env: tuple[EnvVar, ...] = ()
     target_container_name: str = ""
 
 
@@ -122,15 +125,37 @@ class PodAffinityTerm(Struct):
     topology_key: str = ""
 
 
+class WeightedPodAffinityTerm(Struct):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
 class PodAntiAffinity(Struct):
+    """The same for affinity."""
+
     required: tuple[PodAffinityTerm, ...] = field(default=(), name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[WeightedPodAffinityTerm, ...] = field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
 
 
 class Affinity(Struct):
     """The parts that decide where a pod may run at all, and which nodes it prefers."""
 
     node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAntiAffinity | None = None
     pod_anti_affinity: PodAntiAffinity | None = None
+
+
+class TopologySpreadConstraint(Struct):
+    max_skew: int = 1
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    min_domains: int | None = None
+    node_affinity_policy: str = ""
+    node_taints_policy: str = ""
 
 
 class PodSpec(Struct):
@@ -154,6 +179,7 @@ class PodSpec(Struct):
     node_selector: dict[str, str] = field(default_factory=dict)
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     overhead: dict[str, str | int | float] = field(default_factory=dict)
     resources: ResourceRequirements | None = None
 
@@ -244,6 +270,12 @@ def ready_since(pod: Pod) -> tuple[bool, datetime | None]:
     if ready is None or ready.status != "True":
         return False, None
     return True, ready.last_transition_time
+
+
+def finds_no_node(pod: Pod) -> bool:
+    """The scheduler says that no node suits it."""
+    scheduled = condition(pod, "PodScheduled")
+    return scheduled is not None and (scheduled.status, scheduled.reason) == ("False", "Unschedulable")
 
 
 def is_active(pod: Pod) -> bool:

@@ -18,6 +18,7 @@ from kruise.api.core.validation.updates import pod_update
 
 __all__ = [
     "validate_claim_spec",
+    "validate_ephemeral_containers",
     "validate_ephemeral_containers_update",
     "validate_pod",
     "validate_pod_resize",
@@ -144,6 +145,22 @@ def validate_ephemeral_containers_update(
         yield from subresources.ephemeral_containers(after, before)
 
     return _validate_change(new, old, changes)
+
+
+def validate_ephemeral_containers(
+    given: Any, path: str = "ephemeralContainers", *, allow_privileged: bool = True
+) -> tuple[FieldError, ...]:
+    """Check ephemeral containers that will be added to pods which nobody knows yet: what they name in their pod, a
+    volume or another container, is left to the API server."""
+    where = Path(path)
+    try:
+        value = [
+            values.normalise(one, "core.EphemeralContainer", path=where.at(position), form=values.SERVER_FORM)
+            for position, one in enumerate(given or ())
+        ]
+    except TemplateTypeError as error:
+        return (error.error,)
+    return tuple(containers.ephemeral_alone(where, value, Rules(allow_privileged=allow_privileged)))
 
 
 def validate_pod_status_update(new: Any, old: Any) -> tuple[FieldError, ...]:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from kruise.api.core import formats, pod_resources
-from kruise.api.core.field_errors import Path, duplicate, forbidden, invalid, not_found, not_supported, required
+from kruise.api.core.field_errors import (
+    FORBIDDEN,
+    Path,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+)
 from kruise.api.core.validation import common, environment, mounts, network, probes, resources, security
 from kruise.api.core.validation.common import Errors, Rules, Struct
 
@@ -103,6 +112,42 @@ def ephemeral(path: Path, given: Sequence[Struct], other_names: Collection[str],
             for field in ("subPath", "subPathExpr"):
                 if mount.get(field):
                     yield forbidden(where.child("volumeMounts").at(number).child(field), _NO_EPHEMERAL_WORDS)
+
+
+def ephemeral_alone(path: Path, given: Sequence[Struct], rules: Rules) -> Errors:
+    """Ephemeral containers without a pod around them. What may not be set at all is not looked into, but for the form
+    of ports."""
+    around = Surroundings(
+        volumes=_Anything(),
+        claims=(),
+        restart_policy="",
+        grace_period=None,
+        os_name=None,
+        host_users=True,
+        rules=rules,
+    )
+    plain = [{name: value for name, value in one.items() if name != "targetContainerName"} for one in given]
+    for error in ephemeral(path, plain, (), around):
+        inside = error.path.removeprefix(path).partition("].")[2].partition(".")[0].partition("[")[0]
+        is_banned = error.type == FORBIDDEN and error.path.endswith(f".{inside}")
+        if inside == "ports" or inside not in _NOT_EPHEMERAL or is_banned:
+            yield error
+
+
+class _Anything(Mapping[str, Struct]):
+    """Volumes of a pod that is not known: whichever is named is there, and can be mounted in any way."""
+
+    def __getitem__(self, name: str) -> Struct:
+        return {"name": name, "persistentVolumeClaim": {"claimName": name}}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
 def _common(path: Path, container: Struct, around: Surroundings) -> Errors:

@@ -34,15 +34,15 @@ def _node_affinity(path: Path, given: Struct) -> Errors:
         if not wanted["nodeSelectorTerms"]:
             yield required(where, "must have at least one node selector term")
         for position, term in enumerate(wanted["nodeSelectorTerms"] or ()):
-            yield from _node_term(where.at(position), term, check_values=True)
+            yield from node_term(where.at(position), term, check_values=True)
     for position, preference in enumerate(given.get(PREFERRED) or ()):
         where = path.child(PREFERRED).at(position)
         if not 1 <= preference["weight"] <= 100:
             yield invalid(where.child("weight"), preference["weight"], _WEIGHT)
-        yield from _node_term(where.child("preference"), preference["preference"], check_values=False)
+        yield from node_term(where.child("preference"), preference["preference"], check_values=False)
 
 
-def _node_term(path: Path, term: Struct, *, check_values: bool) -> Errors:
+def node_term(path: Path, term: Struct, *, check_values: bool) -> Errors:
     for position, expression in enumerate(term.get("matchExpressions") or ()):
         yield from _node_expression(path.child("matchExpressions").at(position), expression, check_values)
     for position, expression in enumerate(term.get("matchFields") or ()):

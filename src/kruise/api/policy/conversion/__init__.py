@@ -1,0 +1,1 @@
+"""Between the versions of the kinds of `policy.kruise.io`."""
