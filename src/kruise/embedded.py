@@ -20,6 +20,7 @@ from kruise.admission.configurations import (
     ServiceEndpoint,
     configuration_patch,
 )
+from kruise.admission.notes import Notes
 from kruise.api.native.extensions import MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from kruise.feature import Feature
 from kruise.local.apicore.proxying import Address
@@ -32,6 +33,7 @@ from kruise.manager.installation.installer import Installer
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.options import Options
 from kruise.manager.process import AdmissionParts, Manager
+from kruise.manager.refusals import recorder
 from kruise.manager.reports import Reports
 from kruise.manager.webhooks import converters_of, registry_of
 
@@ -66,12 +68,15 @@ class _InProcessAdmission:
         self._reports_address = Address(parts.options.own_namespace, REPORTS_SERVICE, REPORTS_PORT)
         self._client = parts.client
         self._registry = registry_of(parts.features, parts.options, parts.cache)
+        self._notes = Notes(parts.client, clock=parts.clock)
         answerer = Answerer(
             clock=parts.clock,
             stores=parts.cache,
             hands=LiveHands(parts.applier, parts.client, parts.cache),
             gates=parts.options.gates,
             server_version=parts.server_version,
+            record=recorder(parts.metrics),
+            tell=self._notes.tell,
         )
         self._site = AdmissionSite(self._registry, answerer, converters_of(parts.features))
         self._endpoint: Endpoint = ServiceEndpoint(parts.options.own_namespace, parts.options.webhook.service_name)
@@ -90,7 +95,7 @@ class _InProcessAdmission:
             await self._client.patch(resource, name, patch)
 
     async def run(self) -> None:
-        await asyncio.get_running_loop().create_future()  # nothing expires in process
+        await self._notes.run()  # nothing expires in process
 
     async def stop(self) -> None:
         self._cluster.webhooks.unmount(self._address)

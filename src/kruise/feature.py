@@ -36,6 +36,10 @@ class Settings(Protocol):
     @property
     def own_namespace(self) -> str: ...
 
+    @property
+    def daemon_namespace(self) -> str:
+        """Where node daemons may read secrets."""
+
     def flag(self, declared: FeatureFlag[T]) -> T:
         """The value of a flag that the feature has declared."""
 
@@ -127,6 +131,7 @@ class _Trial:
     gates: Mapping[str, bool] = collections.defaultdict(lambda: True)
     allow_privileged = True
     own_namespace = ""
+    daemon_namespace = "kruise-daemon-config"
 
     def flag(self, declared: FeatureFlag[T]) -> T:
         return declared.default

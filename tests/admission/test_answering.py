@@ -13,20 +13,26 @@ from hypothesis import strategies as st
 from kruise.admission.answering import MAX_ROUNDS, Answerer, LiveHands, deadline_of
 from kruise.admission.decisions import (
     Allow,
+    Booking,
     Change,
     Deny,
+    Failure,
     HandlerView,
     Invalid,
+    Listing,
     Mutation,
+    NeedsBooking,
     NeedsReads,
     NeedsWrites,
+    Protected,
+    Trial,
     Verdict,
     verdict_of,
 )
 from kruise.admission.registry import Handler, MutatingHandler, ValidatingHandler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.native.config import CONFIG_MAPS
-from kruise.machinery import plan
+from kruise.machinery import codec, plan
 from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.errors import StatusCause
@@ -404,3 +410,83 @@ def test_a_handler_does_not_wait_for_an_optional_kind_but_may_ask_whether_it_is_
         return await ask(validating(decide, kind), request_of(config_map()), Answerer(clock, stores=cache))
 
     assert run_virtual(main())["status"]["message"] == "synced: False"
+
+
+# Lists, trials, what cannot be read
+
+
+def named(name: str) -> dict[str, Any]:
+    return config_map(metadata={"name": name, "namespace": "shop"})
+
+
+async def test_lists_and_trials_are_read_live() -> None:
+    clock = ManualClock()
+    core = local_core(clock)
+    client = local_client(core, clock)
+    there = await client.create(CONFIG_MAPS, named("one"), "shop")
+    listing = Listing(CONFIG_MAPS, "shop")
+    good = Trial(CONFIG_MAPS, "shop", codec.encode(named("two")))
+    bad = Trial(CONFIG_MAPS, "shop", codec.encode(named("No!")))
+    seen: list[Any] = []
+
+    def decide(request: AdmissionRequest, view: HandlerView) -> Verdict:
+        if not view.was_read(listing):
+            return NeedsReads(targets=(listing, good, bad), may_fail=True)
+        seen.extend(view.live(item) for item in (listing, good, bad))
+        return Allow()
+
+    hands = LiveHands(Applier(client, Cache(client, clock=clock), clock=clock), client)
+    await ask(validating(decide), request_of(config_map()), Answerer(clock, hands=hands))
+    names, made, refused = seen
+    assert [one.metadata.name for one in names] == [there.metadata.name]
+    assert made is None
+    assert isinstance(refused, Failure)
+    assert (refused.code, refused.reason) == (422, "Invalid")
+    assert [one.metadata.name for one in (await client.list(CONFIG_MAPS, "shop")).items] == ["one"]
+
+
+async def test_refusals_that_are_kept_are_told_with_the_user() -> None:  # DP-30
+    refusal = Protected(event="E", kind="K", namespace="n", name="x", counter="c", labels={"name": "x"})
+    told: list[tuple[Protected, str]] = []
+    answerer = Answerer(ManualClock(), record=lambda said, user: told.append((said, user)))
+    response = await ask(validating(lambda request, view: Deny(message="no", record=refusal)), request_of(), answerer)
+    assert response["allowed"] is False
+    assert told == [(refusal, "alice")]
+
+
+async def test_a_dry_run_books_nothing() -> None:
+    def decide(request: AdmissionRequest, view: HandlerView) -> Mutation:
+        place = view.booked(COUNTER)
+        if place is None:
+            return NeedsBooking(target=COUNTER, book=lambda found, now: Booking("next", 1), write=lambda *_: book())
+        return Change(object={**request.body(), "slot": place})
+
+    hands = FakeHands()
+    request = request_of(config_map(), dry_run=True)
+    response = await ask(mutating(decide), request, Answerer(ManualClock(), hands=hands))
+    assert patch_of(response) == [{"op": "add", "path": "/slot", "value": 1}]
+    assert hands.written == []
+
+
+def test_several_objects_are_read_at_once() -> None:
+    class SlowHands(FakeHands):
+        async def read(self, target: Target) -> Any:
+            await asyncio.sleep(3)
+            return target.name
+
+    targets = tuple(Target(CONFIG_MAPS, "shop", f"c{number}") for number in range(4))
+
+    def decide(request: AdmissionRequest, view: HandlerView) -> Verdict:
+        if not view.was_read(targets[0]):
+            return NeedsReads(targets=targets)
+        return Deny(message=",".join(str(view.live(target)) for target in targets))
+
+    async def main() -> tuple[dict[str, Any], float]:
+        clock = VirtualClock(asyncio.get_running_loop())
+        return await ask(validating(decide), request_of(config_map()), Answerer(clock, hands=SlowHands())), (
+            clock.monotonic()
+        )
+
+    response, took = run_virtual(main())
+    assert response["status"]["message"] == "c0,c1,c2,c3"
+    assert took == pytest.approx(3)

@@ -181,6 +181,20 @@ def test_one_pass_sets_everything_up(tmp_path: Path) -> None:  # MGR-31, PW-49
     play(tmp_path, scenario)
 
 
+def test_conversion_is_there_before_webhooks_need_it(tmp_path: Path) -> None:
+    """A webhook is called with an object in its own version: that may take a conversion."""
+
+    async def scenario(world: World) -> None:
+        await world.install()
+        world.transport.writes.clear()
+        synchronizer, _ = world.replica()
+        await synchronizer.run_once()
+        registered = [write for write in world.transport.writes if "secrets" not in write]
+        assert ["customresourcedefinitions" in write for write in registered] == [True, False, False]
+
+    play(tmp_path, scenario)
+
+
 def test_a_pass_over_a_right_world_writes_nothing(tmp_path: Path) -> None:  # PW-50, PW-52
     async def scenario(world: World) -> None:
         await world.install()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bench.pods import stored_pod
 from kruise.api.meta import ObjectMeta, PartialObject
-from kruise.api.native.config import CONFIG_MAPS
+from kruise.api.native.config import CONFIG_MAPS, Secret
 from kruise.api.native.pod import PODS, LocalObjectReference, Pod, Volume
 from kruise.machinery.cache import Cache
 from kruise.machinery.clock import RealClock
@@ -316,3 +316,10 @@ def test_objects_are_the_same_with_and_without_sharing(steps: list[tuple[Any, in
     assert shared == plain
     # Equal by type, too: a document with empty parts and one without them are read into the same.
     assert [decode(encode(item), Pod) for item in shared] == plain
+
+
+def test_bytes_are_left_as_they_are() -> None:
+    """A Secret has decoded values, which are worth no table."""
+    secret = decode(b'{"metadata":{"name":"s"},"data":{"k":"aHVudGVyMg=="}}', Secret)
+    Sharing().share(secret)
+    assert secret.data == {"k": b"hunter2"}

@@ -124,3 +124,13 @@ def test_what_is_no_duration_is_refused_in_gos_words(text: str, words: str) -> N
 @given(st.integers(-(10**14), 10**14))
 def test_durations_are_exact_to_the_nanosecond_for_a_day(nanoseconds: int) -> None:
     assert times.parse_go_duration_nanoseconds(times.format_go_duration(nanoseconds / 10**9)) == nanoseconds
+
+
+@pytest.mark.parametrize("seconds", [10**12, 2**63 - 1, -(10**12), -(2**63)])
+def test_no_number_of_seconds_is_too_much(seconds: int) -> None:
+    """And a little more still fits."""
+    time = datetime(2026, 1, 2, tzinfo=UTC)
+    found = times.later(time, seconds)
+    assert (found > time) is (seconds > 0)
+    assert abs((found + timedelta(minutes=10) - time).days) > 700_000
+    assert times.later(time, 90) == time + timedelta(seconds=90)

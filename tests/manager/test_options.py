@@ -123,7 +123,7 @@ def test_an_unreadable_sync_period_is_ignored_with_a_word() -> None:
         (["--role=both"], "not one of all, controllers, webhook"),
         (["--leader-election-retry-period=soon"], "flag --leader-election-retry-period=soon"),
         (["--leader-election-lease-duration=5s"], "lease-duration must be above renew-deadline"),
-        (["--default-ttlseconds-for-always-nodeimage=-1"], "must be between 0 and 2147483647"),
+        (["--default-ttlseconds-for-always-nodeimage=-1"], "must be between 0 and 2678400"),
     ],
 )
 def test_mistakes_are_named(arguments: list[str], message: str) -> None:

@@ -10,29 +10,39 @@ import asyncio
 import dataclasses
 import functools
 import logging
+import random
+import weakref
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, TypeVar
 
 from kruise.admission import review
+from kruise.admission.bookkeeping import BookingError, Bookkeeper
 from kruise.admission.decisions import (
     Allow,
     Answer,
     Change,
     Deny,
+    Failure,
     HandlerView,
     Invalid,
+    Listing,
     Mutation,
     Needs,
+    NeedsBooking,
     NeedsReads,
     NeedsWrites,
+    Protected,
+    PublicNote,
+    Read,
+    Trial,
 )
 from kruise.admission.registry import Handler, MutatingHandler
 from kruise.admission.review import AdmissionRequest, UndecodableError
 from kruise.api.meta import Object
 from kruise.api.resource import Resource
 from kruise.machinery.client.client import Client
-from kruise.machinery.client.errors import ClientError, NotFoundError
+from kruise.machinery.client.errors import ApiError, ClientError, NotFoundError, Status
 from kruise.machinery.clock import Clock
 from kruise.machinery.patches import json_patch
 from kruise.machinery.plan import Action, Outcome, Result, Target
@@ -45,6 +55,8 @@ log = logging.getLogger(__name__)
 DEFAULT_TIMEOUT = 10.0
 LONGEST_TIMEOUT = 30.0
 MAX_ROUNDS = 8
+_PAUSE = 0.02
+"""Seconds, at most, before another try after a write that others were faster with: longer each time."""
 
 
 class Stores(Protocol):
@@ -62,8 +74,8 @@ class Hands(Protocol):
 
     async def carry_out(self, action: Action) -> Outcome: ...
 
-    async def read(self, target: Target) -> Any:
-        """The object as the API server has it now; None if there is none."""
+    async def read(self, target: Read) -> Any:
+        """What the API server has now; None if there is none."""
 
 
 class _Writer(Protocol):
@@ -81,7 +93,12 @@ class LiveHands:
     async def carry_out(self, action: Action) -> Outcome:
         return await self._writer.carry_out(action)
 
-    async def read(self, target: Target) -> Any:
+    async def read(self, target: Read) -> Any:
+        if isinstance(target, Listing):
+            return (await self._client.list(target.resource, target.namespace)).items
+        if isinstance(target, Trial):
+            await self._client.create(target.resource, target.body, target.namespace, dry_run=True)
+            return None
         try:
             found = await self._client.get(target.resource, target.name, target.namespace)
         except NotFoundError:
@@ -106,6 +123,33 @@ class _RefusedError(Exception):
         self.answer = answer
 
 
+class _Turns:
+    """The places that a request has taken in the lines of objects; given back when it is answered."""
+
+    def __init__(self, lines: weakref.WeakValueDictionary[Target, asyncio.Lock]) -> None:
+        self._lines = lines
+        self._taken: dict[Target, asyncio.Lock] = {}
+
+    async def take(self, actions: tuple[Action, ...]) -> bool:
+        """Wait until nobody else of this process decides about what is to be written. True: others were before us."""
+        waited = False
+        for target in dict.fromkeys(action.target for action in actions if action.resource_version):
+            if target in self._taken:
+                continue
+            line = self._lines.setdefault(target, asyncio.Lock())
+            waited |= line.locked()
+            await line.acquire()
+            self._taken[target] = line
+        return waited
+
+    async def __aenter__(self) -> _Turns:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for line in self._taken.values():
+            line.release()
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answerer:
     """Answers reviews. `gates` and `server_version` are passed on to handlers."""
@@ -115,6 +159,17 @@ class Answerer:
     hands: Hands | None = None
     gates: Mapping[str, bool] = dataclasses.field(default_factory=dict)
     server_version: Callable[[], Any] = lambda: None
+    record: Callable[[Protected, str], None] = lambda refusal, username: None
+    """Is told of refusals that are to be counted, and of who was refused."""
+    tell: Callable[[PublicNote], None] = lambda note: None
+    """Is told of events about refusals."""
+    _lines: weakref.WeakValueDictionary[Target, asyncio.Lock] = dataclasses.field(
+        default_factory=weakref.WeakValueDictionary, init=False, repr=False, compare=False
+    )
+    """Requests of this process that would change one object stand in line for it: without that, all but one of a
+    hundred would have decided in vain, again and again."""
+
+    _bookkeepers: list[Bookkeeper] = dataclasses.field(default_factory=list, init=False, repr=False, compare=False)
 
     async def answer(self, handler: Handler, version: str, request: AdmissionRequest, timeout: float | None) -> bytes:
         """The encoded AdmissionReview. Raises nothing but cancellation: every failure is a refusal with a text."""
@@ -122,6 +177,10 @@ class Answerer:
             said = await self._question(handler, request, deadline_of(timeout))
             if isinstance(said, Change) and not isinstance(handler, MutatingHandler):
                 raise TypeError(f"{handler.path} validates, so it cannot change the object")
+            if isinstance(said, Deny) and said.record is not None:
+                self.record(said.record, request.user_info.username)
+            if isinstance(said, Deny) and said.note is not None:
+                self.tell(said.note)
             return _encode(version, request, said)
         except _RefusedError as refused:
             return _encode(version, request, refused.answer)
@@ -149,24 +208,42 @@ class Answerer:
                 return said
         doing = "waiting for the first list of " + ", ".join(str(resource) for resource in _waited_for(handler))
         give_up = asyncio.get_running_loop().time() + seconds
+        lost = 0
         try:
-            async with asyncio.timeout_at(give_up):
+            async with asyncio.timeout_at(give_up), _Turns(self._lines) as turns:
                 await self._stores_filled(handler)
                 for rounds in range(1, MAX_ROUNDS + 1):
                     if said is None:
                         said = handler.decide(request, view)
                     if isinstance(said, NeedsReads):
                         doing = "reading " + ", ".join(str(target) for target in said.targets)
-                        reads = {target: await self._read(request, target) for target in said.targets}
+                        found = await asyncio.gather(
+                            *(self._read(request, target, may_fail=said.may_fail) for target in said.targets)
+                        )
+                        reads = dict(zip(said.targets, found, strict=True))
                         view = dataclasses.replace(view, reads={**view.reads, **reads})
                     elif isinstance(said, NeedsWrites):
                         doing = "writing " + ", ".join(str(action.target) for action in said.actions)
-                        view = await self._write(request, view, said.actions)
+                        if not request.is_dry_run and await turns.take(said.actions):
+                            view = self._forget_reads(handler, view, said.actions)  # decided before it was our turn
+                        else:
+                            if lost:
+                                await asyncio.sleep(random.uniform(0, _PAUSE * lost))
+                            before = len(view.outcomes)
+                            view = await self._write(request, view, said.actions)
+                            lost += any(item.result is Result.MOVED for item in view.outcomes[before:])
+                    elif isinstance(said, NeedsBooking):
+                        doing = f"writing {said.target}"
+                        keeper = self._bookkeeper(request)
+                        booked = keeper.tried(said) if request.is_dry_run else await keeper.book(said)
+                        view = dataclasses.replace(view, bookings={**view.bookings, said.target: booked})
                     else:
                         return said
                     said = None
                     late = asyncio.get_running_loop().time() > give_up - seconds / 4
                     view = dataclasses.replace(view, now=self.clock.now(), last_try=late or rounds == MAX_ROUNDS - 1)
+        except BookingError as error:
+            raise _RefusedError(_step_error(handler, f"{request}: {error}")) from None
         except TimeoutError:
             raise _RefusedError(
                 _step_error(handler, f"{request}: no decision within {seconds:.1f} s, while {doing}; try again", 500)
@@ -174,6 +251,13 @@ class Answerer:
         raise _RefusedError(
             _step_error(handler, f"{request}: other writers were faster {MAX_ROUNDS} times, while {doing}; try again")
         )
+
+    def _forget_reads(self, handler: Handler, view: HandlerView, actions: tuple[Action, ...]) -> HandlerView:
+        """The store has what those before us wrote."""
+        gone = {action.target for action in actions}
+        if self.stores is None or not all(_has_store(self.stores, handler, target.resource) for target in gone):
+            return view
+        return dataclasses.replace(view, reads={key: value for key, value in view.reads.items() if key not in gone})
 
     async def _stores_filled(self, handler: Handler) -> None:
         if not handler.needs:
@@ -184,10 +268,13 @@ class Answerer:
         if not all(self.stores.store(resource).synced for resource in resources):
             await self.stores.wait_synced(None, resources)
 
-    async def _read(self, request: AdmissionRequest, target: Target) -> Any:
+    async def _read(self, request: AdmissionRequest, target: Read, *, may_fail: bool = False) -> Any:
         try:
             return await self._hands(request).read(target)
         except ClientError as error:
+            if may_fail:
+                status = error.status if isinstance(error, ApiError) else Status()
+                return Failure(status.code, status.reason, str(error))
             raise LookupError(f"cannot read {target}: {error}") from error
 
     async def _write(self, request: AdmissionRequest, view: HandlerView, actions: tuple[Action, ...]) -> HandlerView:
@@ -209,6 +296,17 @@ class Answerer:
                 reads[action.target] = await self._read(request, action.target)
         return dataclasses.replace(view, outcomes=tuple(outcomes), reads=reads)
 
+    def _bookkeeper(self, request: AdmissionRequest) -> Bookkeeper:
+        """One for all requests, made with the first that needs it."""
+        if not self._bookkeepers:
+            hands, stores = self._hands(request), self.stores
+
+            def newest(target: Target) -> Any:
+                return stores.store(target.resource).get(target.namespace, target.name) if stores is not None else None
+
+            self._bookkeepers.append(Bookkeeper(self.clock, newest=newest, read=hands.read, write=hands.carry_out))
+        return self._bookkeepers[0]
+
     def _hands(self, request: AdmissionRequest) -> Hands:
         if self.hands is None:
             raise LookupError(f"{request}: this server can neither read nor write for handlers")
@@ -218,6 +316,10 @@ class Answerer:
 def _waited_for(handler: Handler) -> list[Resource[Any]]:
     kinds = [watched(kind) for kind in handler.needs]
     return [kind.resource for kind in kinds if not kind.optional]
+
+
+def _has_store(stores: Stores, handler: Handler, resource: Resource[Any]) -> bool:
+    return any(watched(kind).resource == resource for kind in handler.needs) and stores.store(resource).synced
 
 
 def _store(stores: Stores, handler: Handler, resource: Resource[Any]) -> Store[Any]:

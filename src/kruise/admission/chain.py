@@ -30,6 +30,8 @@ class PodStep(enum.IntEnum):
     PERSISTENT_POD_STATE = 6
     LIVENESS_PROBE = 7
     PROBE_MARKER = 8
+    SIDECAR_TERMINATOR = 9
+    """It only warns."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

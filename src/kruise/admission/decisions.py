@@ -8,6 +8,9 @@ until there is an answer or the time is over:
     decide(request, view)  ->  Change(pod with the slot)    view.outcomes: done
                            or  NeedsWrites(other slot)      view.outcomes: moved; view.latest() gives fresh data
 
+An object that hundreds of requests change at once, such as a ledger of places, is not written by each of them: they ask
+with `NeedsBooking`, and all that wait at a time share one write.
+
 On a dry run nothing is written: every action comes back as skipped, and the handler answers as if it had succeeded.
 """
 
@@ -22,7 +25,7 @@ from kruise.admission.review import AdmissionRequest
 from kruise.api.meta import Object
 from kruise.api.resource import Resource
 from kruise.machinery.client.errors import StatusCause
-from kruise.machinery.plan import Action, Outcome, Target
+from kruise.machinery.plan import Action, EventNote, Outcome, Target
 
 if TYPE_CHECKING:
     from kruise.machinery.store import Store
@@ -52,6 +55,27 @@ class Change(_Answer):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Protected:
+    """A refusal that is counted and kept in the protection log (DP-30, PUB-92, PUB-93)."""
+
+    event: str
+    kind: str
+    namespace: str
+    name: str
+    counter: str
+    labels: Mapping[str, str]
+    """Of the counter, beside `username`."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class PublicNote:
+    """An event about a refusal, and who it is from."""
+
+    component: str
+    event: EventNote
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Deny(_Answer):
     """A refusal by policy (PW-4)."""
 
@@ -61,6 +85,8 @@ class Deny(_Answer):
     causes: tuple[StatusCause, ...] = ()
     retry_after_seconds: int = 0
     """With code 429: when to try again, as `kubectl drain` does."""
+    record: Protected | None = None
+    note: PublicNote | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +100,48 @@ class Invalid(_Answer):
             raise ValueError("an Invalid answer needs at least one cause: say Allow where nothing is wrong")
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listing:
+    """All objects of a kind, in one namespace or in all."""
+
+    resource: Resource[Any]
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.resource} in {self.namespace}" if self.namespace else f"{self.resource} in all namespaces"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Trial:
+    """A creation that is only tried (`dryRun=All`): what is read is None, or a `Failure`."""
+
+    resource: Resource[Any]
+    namespace: str
+    body: bytes
+
+    def __str__(self) -> str:
+        return f"a trial {self.resource.kind} in {self.namespace}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Failure:
+    """Stands for what could not be read."""
+
+    code: int
+    reason: str
+    message: str
+
+
+Read = Target | Listing | Trial
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class NeedsReads:
-    """Read these objects from the API server, then ask again: `view.live(target)` has them."""
+    """Read these from the API server, then ask again: `view.live(target)` has them. What cannot be read ends the
+    request with an error, unless it `may_fail`: then a `Failure` stands in its place."""
 
-    targets: tuple[Target, ...]
+    targets: tuple[Read, ...]
+    may_fail: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +151,32 @@ class NeedsWrites:
     actions: tuple[Action, ...]
 
 
-Needs = NeedsReads | NeedsWrites
+@dataclasses.dataclass(frozen=True, slots=True)
+class Booking:
+    """What became of an object, and what to tell whoever asked."""
+
+    object: Any
+    """The same one: nothing has to be written."""
+    result: Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class NeedsBooking:
+    """Change an object together with all who want to do so at this moment, then ask again: `view.booked(target)` has
+    the result, which is true of the object as it was written.
+
+    `book` may be called several times, since others may be faster, and finds its own entry then: a write whose answer
+    was lost may have been done.
+    """
+
+    target: Target
+    book: Callable[[Any, datetime], Booking]
+    """From the object (None: there is none) to the next one. Pure."""
+    write: Callable[[Any, Any], Action]
+    """The guarded write from the object as it was to the one that all have changed."""
+
+
+Needs = NeedsReads | NeedsWrites | NeedsBooking
 Mutation = Allow | Change | Deny | Invalid | Needs
 Verdict = Allow | Deny | Invalid | Needs
 Answer = Allow | Change | Deny | Invalid
@@ -124,19 +212,25 @@ class HandlerView:
     stores: Callable[[Resource[Any]], Store[Any]] = _no_store
     outcomes: tuple[Outcome, ...] = ()
     """Of all writes for this request so far, in order: steps of a chain find theirs by target."""
-    reads: Mapping[Target, Any] = dataclasses.field(default_factory=dict)
+    reads: Mapping[Read, Any] = dataclasses.field(default_factory=dict)
+    bookings: Mapping[Target, Any] = dataclasses.field(default_factory=dict)
+    """Results of what was asked for with `NeedsBooking`."""
     last_try: bool = False
     """After this round there is no time, or no try, for further reads or writes."""
 
     def store(self, resource: Resource[T]) -> Store[T]:
         return self.stores(resource)
 
-    def was_read(self, target: Target) -> bool:
+    def was_read(self, target: Read) -> bool:
         return target in self.reads
 
-    def live(self, target: Target) -> Any:
-        """The object as it was read for this request; None if it does not exist."""
+    def live(self, target: Read) -> Any:
+        """The object as it was read for this request; None if it does not exist. Of a listing, all its objects."""
         return self.reads[target]
+
+    def booked(self, target: Target) -> Any:
+        """The result of a booking; None where there was none."""
+        return self.bookings.get(target)
 
     def latest(self, resource: Resource[T], namespace: str, name: str) -> T | None:
         """The object as read for this request, else as the store has it."""

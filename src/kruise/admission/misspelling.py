@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from kruise.admission.decisions import HandlerView, NeedsReads, NeedsWrites
+from kruise.admission.decisions import HandlerView, Needs
 from kruise.admission.registry import Handler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.core import schema
@@ -37,7 +37,7 @@ def with_warnings(handler: H, templates: Templates) -> H:
 
     def noticing(request: AdmissionRequest, view: HandlerView) -> Any:
         said = decide(request, view)
-        if isinstance(said, NeedsReads | NeedsWrites):
+        if isinstance(said, Needs):
             return said
         found = warnings_of(request, templates)
         return dataclasses.replace(said, warnings=(*said.warnings, *found)) if found else said

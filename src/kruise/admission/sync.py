@@ -162,11 +162,12 @@ class Synchronizer:
         if self._external:
             problems += bundle_problems(found, definitions, material.bundle)
         elif self._registers():
+            # Conversion first: what a webhook is called with may have to be converted for it.
+            for definition in definitions:
+                await self._ensure_definition(definition, material, problems)
             for (resource, _), configuration in zip(self._names, configurations, strict=True):
                 if configuration is not None:
                     await self._ensure_configuration(resource, configuration, material, problems)
-            for definition in definitions:
-                await self._ensure_definition(definition, material, problems)
         if problems:
             raise SyncError("; ".join(problems))
         if self._served != material:

@@ -94,7 +94,8 @@ class Cache:
         scope, struct and trimming must be the same for all, since they share the objects."""
         wanted = watched(kind)
         resource = wanted.resource
-        scope = Scope(self._namespace if resource.namespaced else "", labels, fields)
+        namespace = self._namespace if resource.namespaced else ""
+        scope = Scope(namespace, labels or wanted.labels, fields or wanted.fields)
         known = self._watchers.get(resource)
         if known is not None:
             self._check_same(known, wanted, scope)
@@ -208,8 +209,8 @@ class Cache:
     def written(self, resource: Resource[T], obj: T) -> None:
         """The answer of a create, patch or update, or a fresh read. Kinds that are not watched are none of ours."""
         watcher = self._watchers.get(resource)
-        if watcher is None:
-            return
+        if watcher is None or resource.type is not watcher.resource.type:
+            return  # not watched, or read in another shape, which is of no use here
         if not isinstance(obj, watcher.resource.type) or getattr(obj, "kind", "") not in ("", resource.kind):
             log.warning("answer of another kind not stored", extra={"resource": str(resource), "type": type(obj)})
             return

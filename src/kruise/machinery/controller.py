@@ -30,6 +30,7 @@ from kruise.machinery.plan import (
     ChainOutcomes,
     Conclusion,
     EventNote,
+    JobState,
     Outcome,
     Outcomes,
     Phase,
@@ -65,6 +66,25 @@ class Recorder(Protocol):
     """`kruise.machinery.events.EventRecorder`, or a list in tests."""
 
     def record(self, regarding: ObjectReference, kind: str, reason: str, message: str, /) -> None: ...
+
+
+class OutsideError(Exception):
+    """What is outside of the API could not be seen; it is tried again, as after a failed write."""
+
+
+class Outside(Protocol):
+    """What a controller sees and does beside the API: see `kruise.daemon`."""
+
+    async def look(self, key: Key, /) -> Any:
+        """Whatever the snapshot needs of it; None: there is nothing to do. Raises OutsideError."""
+
+    def jobs(self, key: Key, /) -> Mapping[str, JobState]: ...
+
+    def carry_out(self, key: Key, plan: Plan, /) -> None:
+        """Drop and begin the jobs of a plan whose writes are done."""
+
+    def forget(self, key: Key, /) -> None:
+        """There is nothing more to do about the key."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -126,6 +146,7 @@ class Controller(Generic[S]):
         seed: int = 0,
         sync_timeout: float | None = 120.0,
         grace: float = 10.0,
+        outside: Outside | None = None,
     ) -> None:
         """`seed` should be random in production: names are drawn from it. `grace` is how long passes in progress
         may take to end when the controller is cancelled."""
@@ -145,6 +166,7 @@ class Controller(Generic[S]):
         self._passes = 0
         self._sync_timeout = sync_timeout
         self._grace = grace
+        self._outside = outside
         self._states = KeyStates()
         self._stopping = False
         self._statuses = StatusWriter(
@@ -247,9 +269,12 @@ class Controller(Generic[S]):
         token = RECONCILE.set(context)
         began, time = self._clock.monotonic(), self._clock.now()
         progress: _Pass[S] = _Pass()
-        error = ""
+        error, cause = "", RequeueCause.PANIC
         try:
+            seen = await self._outside.look(key) if self._outside is not None else None
             state = self._states.get(key)
+            if self._outside is not None:
+                time = self._clock.now()  # the look may have taken its time
             view = View(
                 self._cache,
                 now=time,
@@ -258,15 +283,23 @@ class Controller(Generic[S]):
                 server_version=self._server_version,
                 pending=dict(state.pending) if state is not None else None,
                 failures=state.take_failures() if state is not None else None,
+                outside=seen,
+                jobs=self._outside.jobs(key) if self._outside is not None else None,
             )
-            await self._pass(view, key, progress)
+            if self._outside is None or seen is not None:
+                await self._pass(view, key, progress)
+            if self._outside is not None and progress.snapshot is None:
+                self._outside.forget(key)
+        except OutsideError as raised:
+            error, cause = str(raised), RequeueCause.RETRY
+            log.warning("reconcile failed", extra={**_fields(context), "error": error})
         except Exception as raised:
             error = f"{type(raised).__name__}: {raised}"
             log.exception("reconcile failed by an error in the controller", extra=_fields(context))
         finally:
             duration = self._clock.monotonic() - began
             self._metrics.seconds.observe(duration)
-            self._requeue(key, progress, error)
+            self._requeue(key, progress, error, cause)
             self._states.tidy(key)
             self._journal_pass(context, time, duration, progress, error)
             RECONCILE.reset(token)
@@ -279,14 +312,17 @@ class Controller(Generic[S]):
             return
         writes = (*(progress.outcomes or ()), *((progress.status,) if progress.status is not None else ()))
         try:
+            snapshot, plan = progress.snapshot, progress.plan
+            if snapshot is not None:
+                snapshot, plan = self.spec.shown(snapshot, plan)
             self.journal.record(
                 controller=self.spec.name,
                 key=context.key,
                 reconcile_id=context.reconcile_id,
                 time=time,
                 duration=duration,
-                snapshot=progress.snapshot,
-                plan=progress.plan,
+                snapshot=snapshot,
+                plan=plan,
                 outcomes=writes if progress.outcomes is not None else None,
                 conclusion=progress.conclusion,
                 error=error,
@@ -308,6 +344,8 @@ class Controller(Generic[S]):
         subject = view.store(spec.subject).get(key.namespace, key.name)
         run = _Run(self, key, plan, _Subject(spec.subject, key, subject))
         outcomes = progress.outcomes = await self._applier.apply(plan, stopping=self._is_stopping, run=run)
+        if self._outside is not None and all(outcome.result is Result.DONE for outcome in outcomes):
+            self._outside.carry_out(key, plan)
         conclusion = progress.conclusion = spec.concluded(snapshot, plan, outcomes)
         self._record_events(conclusion.events, run.subject)
         if conclusion.status is not None:
@@ -357,11 +395,12 @@ class Controller(Generic[S]):
     def _is_stopping(self) -> bool:
         return self._stopping
 
-    def _requeue(self, key: Key, progress: _Pass[S], error: str) -> None:
+    def _requeue(self, key: Key, progress: _Pass[S], error: str, cause: RequeueCause) -> None:
         """When to look at the key again, and how the pass counts."""
         if error:
-            self._metrics.panics.inc()
-            self._retry(key, RequeueCause.PANIC, error)
+            if cause is RequeueCause.PANIC:
+                self._metrics.panics.inc()
+            self._retry(key, cause, error)
             return
         if progress.snapshot is None:
             self.queue.forget(key)
@@ -376,14 +415,14 @@ class Controller(Generic[S]):
         for reason, after in wakes.items():
             self._metrics.requeues[RequeueCause.WAKE].inc()
             self.queue.add(key, after=after, reason=reason)
-        cause, why = _why_again(progress)
+        again, why = _why_again(progress)
         state = self._states.of(key)
-        if cause is RequeueCause.MOVED:
+        if again is RequeueCause.MOVED:
             self._decide_again(key, state, why)
             return
         state.stale = 0
-        if cause is not None:
-            self._retry(key, cause, why)
+        if again is not None:
+            self._retry(key, again, why)
         else:
             if progress.outcomes is not None and progress.outcomes.of(Result.DEFERRED):
                 self._metrics.requeues[RequeueCause.DEFERRED].inc()
@@ -455,6 +494,7 @@ def _regarding(note: EventNote, subject: _Subject) -> ObjectReference:
         name=key.name,
         uid=uid,
         resource_version=version,
+        field_path=note.field_path,
     )
 
 

@@ -118,7 +118,17 @@ def plan_to_data(plan: Plan, *, causes_once: bool = False) -> dict[str, Any]:
         ],
         "wakes": [{"after": wake.after, "reason": wake.reason} for wake in plan.wakes],
         "memo": plain(plan.memo),
+        **_jobs_to_data(plan),
     }
+
+
+def _jobs_to_data(plan: Plan) -> dict[str, Any]:
+    """Only the plans of a node have any."""
+    jobs = [
+        {"name": job.name, "call": plain(job.call), "seconds": job.seconds, "toTheEnd": job.to_the_end}
+        for job in plan.jobs
+    ]
+    return {**({"jobs": jobs} if jobs else {}), **({"drops": list(plan.drops)} if plan.drops else {})}
 
 
 def _cause_to_data(cause: Cause) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from kruise.machinery.client.errors import (
     BadAnswerError,
     ClientError,
     ConflictError,
+    ForbiddenError,
     InvalidError,
     NotFoundError,
     ServerTimeoutError,
@@ -43,6 +44,8 @@ from kruise.machinery.plan import Action, Result
 EVICTION = "eviction"
 _DOES_NOT_FIT = "the server rejected our request due to an error in our request"
 _BUDGET_CAUSE = "DisruptionBudget"
+UNAVAILABLE_BUDGET = "UnavailableBudget"
+"""The cause by which a PodUnavailableBudget refuses a deletion or an update."""
 
 
 class Load(enum.Enum):
@@ -112,6 +115,8 @@ def judge(action: Action, error: ClientError) -> Verdict:
             return _FAILED
         case ConflictError():
             return _MOVED
+        case ForbiddenError() if any(cause.reason == UNAVAILABLE_BUDGET for cause in error.causes):
+            return _MOVED  # whoever took from the budget was faster: decide again on what is left of it
         case NotFoundError():
             return _not_found(action, error)
         case InvalidError():

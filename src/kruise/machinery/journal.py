@@ -296,6 +296,8 @@ def _plan_summary(plan: Plan) -> dict[str, Any]:
         "held": held_shown,
         "heldBy": dict(causes),
         "wakes": [{"after": wake.after, "reason": wake.reason} for wake in plan.wakes[:SHOWN]],
+        **({"jobs": [job.name for job in plan.jobs[:SHOWN]]} if plan.jobs else {}),
+        **({"drops": list(plan.drops[:SHOWN])} if plan.drops else {}),
     }
 
 

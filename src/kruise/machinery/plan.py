@@ -10,6 +10,7 @@ import dataclasses
 import enum
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any, TypeVar
 
 from kruise.api.meta import Key, Object
@@ -230,10 +231,44 @@ class Wake:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Something to be done outside of the API, such as a call of a container runtime. It runs in the background; the
+    key is looked at again when it has ended, and snapshots find its state until the plan drops it."""
+
+    name: str
+    """Of the key's own. A job is begun once under its name: one that is there already is left alone."""
+    call: Struct
+    """What to do, as whoever carries it out knows it."""
+    seconds: float | None = None
+    """It is given up after so long."""
+    to_the_end: bool = False
+    """Once begun it is not given up, even if nobody wants to know how it ended."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """A job that was begun."""
+
+    call: Struct
+    began: datetime
+    ended: datetime | None = None
+    result: Any = None
+    """What the call answered."""
+    error: str = ""
+    """Why it failed; empty while it runs, and where it did not."""
+    timed_out: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     phases: tuple[Phase, ...] = ()
     held: tuple[Held, ...] = ()
     wakes: tuple[Wake, ...] = ()
+    jobs: tuple[Job, ...] = ()
+    """To be begun when the phases are over. Where a write was not done, none is."""
+    drops: tuple[str, ...] = ()
+    """Names of jobs to give up, if they still run, and to forget: after the writes, if all were done, and before others
+    are begun. So what a job achieved is known until it is written down."""
     memo: Struct | None = None
     """What `decide` worked out and `conclude` needs: a struct of the kind."""
 
@@ -354,6 +389,8 @@ class EventNote:
     target: Target | None = None
     """None: the object that was reconciled."""
     uid: str = ""
+    field_path: str = ""
+    """The part of the object that it is about, such as `spec.containers{app}`."""
 
 
 class StatusEffect(enum.Enum):

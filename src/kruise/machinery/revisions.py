@@ -86,7 +86,9 @@ def same_data(left: bytes, right: bytes) -> bool:
 
 
 def _only_template(data: dict[str, Any]) -> bool:
-    return data.keys() == {"spec"} and data["spec"].keys() == {"template"}
+    """Whether it is a pod template: that of a UnitedDeployment, say, is one of a whole workload."""
+    is_alone = data.keys() == {"spec"} and data["spec"].keys() == {"template"}
+    return is_alone and data["spec"]["template"].keys() <= {"metadata", "spec", "$patch"}
 
 
 def _tidy(value: Any) -> Any:

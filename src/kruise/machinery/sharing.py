@@ -26,7 +26,7 @@ from kruise.machinery.codec import Raw, UnsetType, encode, evolve, exact_fields,
 ROOM = 512 * 1024
 """How much a table holds before it begins to forget, in characters of its keys."""
 
-_PLAIN = frozenset({type(None), bool, int, float, UnsetType})
+_PLAIN = frozenset({type(None), bool, int, float, UnsetType, bytes})
 _VERSION = "resource_version"
 """A field not worth a look: no two objects and no two versions have the same."""
 _MOMENT = 32

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from kruise.api.meta import Key, Object, controller_of, key_of
 from kruise.api.resource import Resource, refers_to
 from kruise.machinery.pending import CAPACITY, Pending
-from kruise.machinery.plan import ChainOutcomes, Conclusion, EventNote, Outcomes, Plan, Result, Target
+from kruise.machinery.plan import ChainOutcomes, Conclusion, EventNote, JobState, Outcomes, Plan, Result, Target
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched, watched
 
@@ -93,7 +93,18 @@ OWNER_INDEX: Mapping[str, Callable[[Object], Iterable[str]]] = {OWNER: by_owner}
 class View:
     """What a snapshot may be made of. Reading it costs no I/O."""
 
-    __slots__ = ("_cache", "_capacity", "_failures", "_pending", "gates", "now", "seed", "server_version")
+    __slots__ = (
+        "_cache",
+        "_capacity",
+        "_failures",
+        "_pending",
+        "gates",
+        "jobs",
+        "now",
+        "outside",
+        "seed",
+        "server_version",
+    )
 
     def __init__(
         self,
@@ -106,6 +117,8 @@ class View:
         pending: Mapping[Target, str] | None = None,
         failures: Mapping[str, str] | None = None,
         capacity: int = CAPACITY,
+        outside: Any = None,
+        jobs: Mapping[str, JobState] | None = None,
     ) -> None:
         self._cache = cache
         self._pending: Mapping[Target, str] = pending or {}
@@ -116,6 +129,10 @@ class View:
         """Another one at each pass. A snapshot that needs names or a draw keeps it, so that a replay is exact."""
         self.gates = gates
         self.server_version = server_version
+        self.outside = outside
+        """What was seen outside of the API, on a node: of the part's own type."""
+        self.jobs: Mapping[str, JobState] = jobs or {}
+        """The jobs of the key that were begun, by name."""
 
     def store(self, resource: Resource[T]) -> Store[T]:
         return self._cache.store(resource)
@@ -147,10 +164,20 @@ class ControllerSpec(Generic[S]):
     still_holds: Callable[[Any, Any], bool] = same_spec
     """Whether what was decided about the subject as it was may begin now that it is so: much may change while writes
     stand in line."""
+    conceal: Callable[[S], S] | None = None
+    """The snapshot as it may be kept and shown, for kinds that see what people keep secret. The journal keeps it, with
+    what is decided over it."""
     workers: int = 3
     pace: Callable[[S], float] | None = None
     """Seconds to gather changes in before the next pass over an object that was last seen so. Deciding about thousands
     of pods costs more than about ten, and one pass over a hundred changes does what a hundred passes would."""
+
+    def shown(self, snapshot: S, plan: Plan | None) -> tuple[S, Plan | None]:
+        """A snapshot and its plan without secrets."""
+        if self.conceal is None:
+            return snapshot, plan
+        concealed = self.conceal(snapshot)
+        return concealed, self.decide(concealed) if plan is not None else None
 
     def events_of(self, plan: Plan, phase: str, chain: ChainOutcomes) -> tuple[EventNote, ...]:
         """None as long as the chain has not ended."""

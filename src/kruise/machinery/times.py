@@ -15,6 +15,10 @@ _TIME = re.compile(
 )
 
 
+_EARLIEST, _LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+"""Nothing is earlier or later; what is added to them for good measure still fits."""
+
+
 class TimeError(ValueError):
     """The text is no time or no duration."""
 
@@ -32,6 +36,14 @@ def parse_time(text: str) -> datetime:
         return datetime(year, month, day, hour, minute, second, int(fraction), tzinfo=zone).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise TimeError(f'"{text}" is not a time: {error}') from None
+
+
+def later(time: datetime, seconds: float) -> datetime:
+    """So many seconds later. Fields of 64 bits may say more than any calendar has: then the last year of it."""
+    try:
+        return max(_EARLIEST, min(time + timedelta(seconds=seconds), _LATEST))
+    except OverflowError:
+        return _LATEST if seconds > 0 else _EARLIEST
 
 
 def format_time(time: datetime) -> str:

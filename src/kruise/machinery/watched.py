@@ -32,6 +32,9 @@ class Watched(Generic[T]):
     """For `Store.selecting`."""
     trim: Callable[[T], T] | None = None
     """Makes an object smaller before it is kept; it must keep name, namespace, uid and resourceVersion."""
+    labels: str = ""
+    fields: str = ""
+    """Selectors: the part of the kind that is watched at all. The server sends nothing else."""
     optional: bool = False
     """The cluster may not serve this kind, and nobody waits for it. Ask its store whether it is `synced`."""
 

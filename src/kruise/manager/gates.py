@@ -69,6 +69,23 @@ WITHOUT_EFFECT: Mapping[str, str] = {
     "ForceDeleteTimeoutExpectationGate": "controllers see their own writes, so there are no expectations to time out",
 }
 
+FOR_TRYING_OUT: Mapping[str, bool] = dict.fromkeys(
+    (
+        "ImagePullJobGate",
+        "PreDownloadImageForInPlaceUpdate",
+        "PreDownloadImageForDaemonSetUpdate",
+        "StatefulSetStartOrdinal",
+        "StatefulSetAutoResizePVCGate",
+        "ResourceDistributionGate",
+        "SidecarTerminator",
+        "ResourcesDeletionProtection",
+        "DeletionProtectionForCRDCascadingGate",
+        "PodUnavailableBudgetUpdateGate",
+    ),
+    True,
+)
+"""Gates that a local cluster has on, though they are off by default: what is there can be tried at once."""
+
 _NEEDS_POD_WEBHOOK = (
     "KruisePodReadinessGate",
     "PodUnavailableBudgetDeleteGate",

@@ -52,6 +52,9 @@ WORKER_NAMES = (
 )
 DEFAULT_WORKERS = 3
 
+FLAGS_FOR_TRYING_OUT: Mapping[str, Any] = {"nodeimage-creation-delay": 0.0}
+"""Flags of features that a local cluster has set: there nothing has to settle first."""
+
 _NO_PROFILER = "attach a sampling profiler to the process instead"
 _NO_EXPECTATIONS = "controllers see their own writes, there are no expectations to time out"
 _WAITS = "the manager waits for as long as it takes, and readiness says for what"
@@ -78,7 +81,6 @@ FLAGS: Mapping[str, Flag] = {
     "sync-period": Flag(text, "", "periodic reconcile of every object, as a Go duration; 0 or empty: none"),
     "controller-cache-sync-timeout": Flag(duration, 120.0, "time-out of the first lists", _WAITS),
     "webhook-initialize-timeout": Flag(duration, 60.0, "time-out of the first certificates", _WAITS),
-    "default-ttlseconds-for-always-nodeimage": Flag(whole, 300, "lifetime of finished pulling tasks"),
     "rest-config-qps": Flag(number, 0.0, "cap on API writes per second; 0: adaptive, no fixed cap"),
     "rest-config-burst": Flag(whole, 0, "burst above the cap"),
     "feature-gates": Flag(text, "", "comma-separated Name=true|false"),
@@ -89,9 +91,6 @@ FLAGS: Mapping[str, Flag] = {
     "expectation-timeout": Flag(duration, 300.0, "time-out of expectations", _NO_EXPECTATIONS),
     "protection-log-path": Flag(text, "/log", "directory of protection.log"),
     "disable-no-deepcopy": Flag(boolean, False, "cache tuning", "cached objects are immutable"),
-    "ws-enabled-versioned-status": Flag(text, "deployment,replicaset", "WorkloadSpread targets with versioned status"),
-    "assign-bcj-pods-by-scheduler": Flag(boolean, True, "BroadcastJob pods go through the scheduler"),
-    "nodeimage-creation-delay": Flag(duration, 30.0, "wait after a node is ready before its NodeImage is made"),
     "logging-format": Flag(one_of("text", "json", ""), "text", "text or json"),
     "v": Flag(whole, 0, "verbosity: 4 and more logs details"),
     "logtostderr": Flag(boolean, True, "klog flag", _KLOG),
@@ -147,7 +146,6 @@ class Options:
     renew_deadline: float = 10.0
     retry_period: float = 2.0
     sync_period: float = 0.0
-    node_image_ttl: int = 300
     qps: float = 0.0
     burst: int = 0
     retry_base_delay: float = 0.005
@@ -155,9 +153,6 @@ class Options:
     retry_qps: float = 0.0
     retry_burst: int = 100
     protection_log_path: str = "/log"
-    versioned_status: tuple[str, ...] = ("deployment", "replicaset")
-    assign_broadcastjob_pods: bool = True
-    node_image_creation_delay: float = 30.0
     log_json: bool = False
     verbosity: int = 0
     workers: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -203,8 +198,6 @@ def parse(
         for name, why in feature_gates.WITHOUT_EFFECT.items()
         if chosen.get(name)
     ]
-    if not 0 <= value["default-ttlseconds-for-always-nodeimage"] <= 2**31 - 1:
-        raise FlagError("flag --default-ttlseconds-for-always-nodeimage: must be between 0 and 2147483647")
     if not (
         value["leader-election-lease-duration"]
         > value["leader-election-renew-deadline"]
@@ -235,7 +228,6 @@ def parse(
         renew_deadline=value["leader-election-renew-deadline"],
         retry_period=value["leader-election-retry-period"],
         sync_period=sync_period,
-        node_image_ttl=value["default-ttlseconds-for-always-nodeimage"],
         qps=value["rest-config-qps"],
         burst=value["rest-config-burst"],
         retry_base_delay=value["rate-limiter-base-delay"],
@@ -243,9 +235,6 @@ def parse(
         retry_qps=value["rate-limiter-qps"],
         retry_burst=value["rate-limiter-bucket-size"],
         protection_log_path=value["protection-log-path"],
-        versioned_status=tuple(item for item in value["ws-enabled-versioned-status"].split(",") if item),
-        assign_broadcastjob_pods=value["assign-bcj-pods-by-scheduler"],
-        node_image_creation_delay=value["nodeimage-creation-delay"],
         log_json=value["logging-format"] == "json",
         verbosity=value["v"],
         workers=MappingProxyType({name: value[f"{name}-workers"] for name in WORKER_NAMES}),

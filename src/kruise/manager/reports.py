@@ -174,7 +174,8 @@ class _Sight:
         known = sorted(str(one) for name, one in self._subjects.items() if asked.controller in ("", name))
         if not known:
             names = ", ".join(sorted(self._subjects))
-            return failure(404, "NotFound", f"no controller is called {asked.controller!r}; there are {names}")
+            # Its gate may be off here: whoever asks for it has to know that the manager answered.
+            return failure(404, NOT_KEPT, f"no controller is called {asked.controller!r}; there are {names}")
         what = " or ".join(dict.fromkeys(known))
         return failure(403, NOT_ALLOWED, f"User {self._rights.name!r} may not get {what}{asked}")
 

@@ -24,6 +24,7 @@ from kruise.admission.certstore import (
 )
 from kruise.admission.configurations import GROUPS, Endpoint, ServiceEndpoint, UrlEndpoint
 from kruise.admission.conversion import Converters
+from kruise.admission.notes import Notes
 from kruise.admission.registry import Registry
 from kruise.admission.server import AdmissionServer
 from kruise.admission.sync import Synchronizer
@@ -41,6 +42,7 @@ from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
 from kruise.machinery.clock import Clock
 from kruise.manager.options import Options
+from kruise.manager.refusals import recorder
 
 log = logging.getLogger(__name__)
 
@@ -68,12 +70,15 @@ class Webhooks:
         self._clock = clock
         self._cache = cache
         registry = registry_of(features, options, cache)
+        self._notes = Notes(client, clock=clock)
         answerer = Answerer(
             clock=clock,
             stores=cache,
             hands=LiveHands(applier, client, cache),
             gates=options.gates,
             server_version=server_version,
+            record=recorder(metrics),
+            tell=self._notes.tell,
         )
         self._registry = registry
         self.server = AdmissionServer(
@@ -122,6 +127,7 @@ class Webhooks:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._watched.run(), name="webhook-watches")
             tasks.create_task(self._sync.run(), name="webhook-sync")
+            tasks.create_task(self._notes.run(), name="webhook-notes")
 
     async def stop(self) -> None:
         await self.server.stop()

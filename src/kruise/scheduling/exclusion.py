@@ -38,12 +38,12 @@ def required_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
 
 def terms_of(pod: Pod, namespaces: Namespaces) -> tuple[Term, ...]:
     return tuple(
-        Term(term.topology_key, from_label_selector(term.label_selector), _scope(term, pod, namespaces))
+        Term(term.topology_key, from_label_selector(term.label_selector), scope_of(term, pod, namespaces))
         for term in required_terms(pod)
     )
 
 
-def _scope(term: PodAffinityTerm, pod: Pod, namespaces: Namespaces) -> Callable[[str], bool]:
+def scope_of(term: PodAffinityTerm, pod: Pod, namespaces: Namespaces) -> Callable[[str], bool]:
     """Without any namespace the pod's own is meant; a namespace selector adds to the list."""
     if not term.namespaces and term.namespace_selector is None:
         own = pod.metadata.namespace

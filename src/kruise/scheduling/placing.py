@@ -4,8 +4,9 @@
 labels and owner) are looked at together: what labels and taints say about the nodes is worked out once, and only what
 changes from pod to pod is asked again. `place` is the same for a single pod.
 
-Scores follow kube-scheduler's weights: taints to avoid (3), preferred affinity (2), an even spread of an owner's pods
-over zones and nodes (2), free CPU and memory (1). Equal nodes are taken by name, so a decision is the same each time.
+Scores follow kube-scheduler's weights: taints to avoid (3), preferred affinity to nodes and to pods (2 each), an even
+spread as constraints ask for, or else of an owner's pods over zones and nodes (2), free CPU and memory (1). Equal nodes
+are taken by name, so a decision is the same each time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from kruise.api.native.taints import NO_EXECUTE, NO_SCHEDULE, untolerated
 from kruise.machinery.codec import canonical
 from kruise.scheduling import messages
 from kruise.scheduling import nodes as rules
+from kruise.scheduling.company import Company, Wish, has_wishes, wishes_of
 from kruise.scheduling.exclusion import Exclusions, Namespaces, Term, terms_of
 from kruise.scheduling.messages import Tally, Unschedulable
 from kruise.scheduling.requests import (
@@ -170,11 +172,14 @@ class _Kind:
     tally: Tally
     """Why the others are out."""
     spread: _Spread
+    company: Company | None = None
+    """What they ask of the pods around them; None: nothing."""
     scores: list[float | None] = dataclasses.field(init=False)
     """For each candidate its score but for the spread, None where the pod does not fit: as of the space's stamp."""
     stamps: list[int] = dataclasses.field(init=False)
     refused: Unschedulable | None = None
-    """Once one of them fits nowhere, no other does, until a pod leaves: placements only make it worse."""
+    """Once one of them fits nowhere, no other does, until a pod leaves: placements only make it worse, unless they ask
+    for company."""
 
     def __post_init__(self) -> None:
         self.scores = [None] * len(self.candidates)
@@ -200,6 +205,8 @@ class Cluster:
         """By uid."""
         self._strict: dict[str, tuple[Term, ...]] = {}
         """The terms of pods with anti-affinity of their own, by uid."""
+        self._wishing: dict[str, tuple[Wish, ...]] = {}
+        """The preferred terms of pods that are there, by uid."""
         self._asked_labels: dict[str, None] = {}
         """The labels that the terms of pods with anti-affinity name."""
         self._kinds: dict[bytes, _Kind] = {}
@@ -221,6 +228,11 @@ class Cluster:
         if terms:
             self._strict[pod.metadata.uid] = terms
             self._ask_for({item.key for term in terms for item in term.selector.requirements})
+        if wishes := wishes_of(pod, self._namespaces):
+            if not self._wishing:
+                self._kinds.clear()  # nobody has asked for company so far
+            self._wishing[pod.metadata.uid] = wishes
+            self._ask_for({item.key for wish in wishes for item in wish.term.selector.requirements})
         return terms
 
     def _ask_for(self, labels: set[str]) -> None:
@@ -232,9 +244,13 @@ class Cluster:
         """Count the pod as being on the node."""
         space = self._by_name[node]
         terms = self._put(pod, space)
+        wishes = self._wishing.get(pod.metadata.uid, ())
         for kind in self._kinds.values():
             if terms or kind.exclusions.has_terms:
                 kind.exclusions.note(pod, terms, space.labels)
+            if kind.company is not None:
+                kind.company.note(pod, wishes, space.name, space.labels)
+                kind.refused = None
 
     def leave(self, uid: str) -> None:
         """The pod is on its node no more. One that is not known took nothing."""
@@ -245,11 +261,13 @@ class Cluster:
         owner = _owner(pod)
         if owner:
             self._spread(owner).remove(space)
-        terms = self._strict.pop(uid, ())
+        terms, wishes = self._strict.pop(uid, ()), self._wishing.pop(uid, ())
         for kind in self._kinds.values():
             kind.refused = None
             if terms or kind.exclusions.has_terms:
                 kind.exclusions.forget(pod, terms, space.labels)
+            if kind.company is not None:
+                kind.company.note(pod, wishes, space.name, space.labels, -1)
 
     def _spread(self, owner: str) -> _Spread:
         found = self._spreads.get(owner)
@@ -310,7 +328,7 @@ class Cluster:
             (
                 pod.metadata.namespace,
                 _owner(pod),
-                [labels.get(name) for name in self._asked_labels],
+                labels if has_wishes(pod) else [labels.get(name) for name in self._asked_labels],
                 spec.node_selector,
                 spec.affinity,
                 spec.tolerations,
@@ -319,6 +337,7 @@ class Cluster:
                 spec.overhead,
                 spec.resources,
                 spec.preemption_policy,
+                spec.topology_spread_constraints,
             )
         )
 
@@ -333,8 +352,18 @@ class Cluster:
         if key not in self._choices:
             self._choices[key] = self._allowed(pod)
         owner = _owner(pod)
-        spread = self._spread(owner) if owner else _Spread()
-        return _Kind(self._load_of(pod), exclusions, *self._choices[key], spread)
+        # Those that say themselves how to be spread are not spread by default.
+        is_default = owner and not spec.topology_spread_constraints
+        spread = self._spread(owner) if is_default else _Spread()
+        return _Kind(self._load_of(pod), exclusions, *self._choices[key], spread, self._company(pod))
+
+    def _company(self, pod: Pod) -> Company | None:
+        if not has_wishes(pod) and not self._wishing:
+            return None
+        company = Company(pod, self._namespaces, [space.node for space in self.spaces])
+        for uid, (other, space) in self._placed.items():
+            company.note(other, self._wishing.get(uid, ()), space.name, space.labels)
+        return company
 
     def _allowed(self, pod: Pod) -> tuple[list[tuple[Space, int]], Tally]:
         spec, tally = pod.spec, Tally()
@@ -375,6 +404,8 @@ class Cluster:
         best: Space | None = None
         best_score = 0.0
         scores, stamps = kind.scores, kind.stamps
+        company = kind.company
+        wished = company.scores([space.labels for space, _ in kind.candidates]) if company is not None else None
         for index, (space, fixed) in enumerate(kind.candidates):
             if stamps[index] != space.stamp:
                 stamps[index] = space.stamp
@@ -384,6 +415,10 @@ class Cluster:
                 continue
             if excluded and (exclusions.closed_by_own(space.labels) or exclusions.closed_by_theirs(space.labels)):
                 continue
+            if company is not None and wished is not None:
+                if company.refusal(space.labels)[0]:
+                    continue
+                score += wished[index]
             if claims is not None and claims.refusal(space.node):
                 continue
             if space.name == chosen_already:
@@ -408,8 +443,11 @@ class Cluster:
                 tally.add(*short, resolvable=not hopeless)
                 continue
             because = claims.refusal(space.node) if claims is not None else ""
+            alone, helps = kind.company.refusal(space.labels) if kind.company is not None else ("", True)
             if because:
                 tally.add(because)
+            elif alone:
+                tally.add(alone, resolvable=helps)
             elif kind.exclusions.closed_by_own(space.labels):
                 tally.add(messages.OWN_ANTI_AFFINITY, resolvable=True)
             elif kind.exclusions.closed_by_theirs(space.labels):

@@ -82,7 +82,7 @@ def _manager_rules(definitions: Sequence[Mapping[str, Any]]) -> list[Manifest]:
         _rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", "list", "patch", "update", "watch"]),
         _rule("apps", ["controllerrevisions", "deployments", "statefulsets"], _FULL),
         _rule("apps", ["deployments/status", "statefulsets/status"], _STATUS),
-        _rule("apps", ["replicasets"], _READ),
+        _rule("apps", ["daemonsets", "replicasets"], _READ),
         _rule("batch", ["jobs"], _FULL),
         _rule("batch", ["jobs/status"], _STATUS),
         _rule(_GROUP, plain, _FULL),

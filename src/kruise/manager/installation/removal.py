@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kruise.api.definitions import DERIVED
 from kruise.api.meta import PartialObject, key_of
 from kruise.api.native.extensions import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -92,7 +93,7 @@ class Remover:
         for manifest in manifests:
             if manifest["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind:
                 definition = await self._definition(manifest["metadata"]["name"])
-                if definition is not None and (count := await self._count(definition)):
+                if definition is not None and not _is_derived(definition) and (count := await self._count(definition)):
                     found.append(f"{count} {definition.metadata.name}")
         return sorted(found)
 
@@ -135,7 +136,7 @@ class Remover:
                     self._report(f"{CUSTOM_RESOURCE_DEFINITIONS}/{name} deleted")
                     continue
                 left[name] = live
-                found = await self._objects(live)
+                found = await self._objects(live) if not _is_derived(live) else ()
                 if found and not with_resources:
                     raise InstallationError(_made_meanwhile(name, found))
                 await self._delete_objects(live, found, release=waited >= _MANAGER_SECONDS)
@@ -233,7 +234,13 @@ def _readable(definition: CustomResourceDefinition) -> str:
     return next((version.name for version in served if version.storage), served[0].name if served else "")
 
 
+def _is_derived(definition: CustomResourceDefinition) -> bool:
+    """A manager at work makes such objects anew as long as their definition is there, so that goes with them."""
+    return DERIVED in definition.metadata.annotations
+
+
 def _is_ours(finalizer: str, definition: CustomResourceDefinition) -> bool:
-    """Finalizers of a kind's own manager carry the kind's group: `crr.apps.kruise.io/unready-acquired`."""
-    domain = finalizer.partition("/")[0]
-    return domain == definition.spec.group or domain.endswith(f".{definition.spec.group}")
+    """Finalizers of a kind's own manager carry the kind's group, a part of it or more: `crr.apps.kruise.io/...`,
+    `kruise.io/node-pod-probe-cleanup`."""
+    domain, group = finalizer.partition("/")[0], definition.spec.group
+    return domain == group or domain.endswith(f".{group}") or (domain.count(".") == 1 and group.endswith(f".{domain}"))
