@@ -35,7 +35,7 @@ from kruise.reasons.words import answer_lines
 from kruise.verbs.targets import Target
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
-BUDGETS = resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
+QUOTAS = resource("", "v1", "resourcequotas", "ResourceQuota")
 CONFIG_MAPS = resource("", "v1", "configmaps", "ConfigMap")
 SERVICES = resource("", "v1", "services", "Service")
 ROLES = resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
@@ -100,8 +100,8 @@ def test_a_kind_with_a_controller_needs_no_word() -> None:
         async with running() as cluster:
             assert await warned(cluster, DEPLOYMENTS, workload(DEPLOYMENTS)) == ""
             assert await warned(cluster, CONFIG_MAPS, {"metadata": {"name": "data"}}) == ""
-            budget = {"metadata": {"name": "b"}, "spec": {"selector": {}}}
-            assert "no controller for PodDisruptionBudgets" in await warned(cluster, BUDGETS, budget)
+            quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "5"}}}
+            assert "no controller for ResourceQuotas" in await warned(cluster, QUOTAS, quota)
             await asyncio.sleep(30)
             assert "nothing waits" in (await reasons(cluster, Target(DEPLOYMENT, "web")))[-1]
 

@@ -12,15 +12,17 @@ import contextlib
 import dataclasses
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
+from kruise.api.meta import OwnerReference
 from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
-from kruise.local import fields, pod_gc, scheduler, storage_binding, workloads
+from kruise.local import disruption, fields, pod_gc, scheduler, storage_binding, workloads
 from kruise.local.apicore.core import ApiCore
 from kruise.local.apicore.errors import Json
+from kruise.local.apicore.kinds import ViewSubresource
 from kruise.local.attendance import Attendance
 from kruise.local.collector import GarbageCollector, of_registry
 from kruise.local.crds import Definitions
@@ -34,13 +36,16 @@ from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
 from kruise.machinery.clock import Clock
+from kruise.machinery.codec import convert
 from kruise.machinery.controller import Controller
 from kruise.machinery.events import EventRecorder
 from kruise.machinery.spec import ControllerSpec
+from kruise.machinery.watch_states import Backoff
 
 log = logging.getLogger(__name__)
 
 Specs = Callable[[], Sequence[ControllerSpec[Any]]]
+MISSING_SECONDS = 2.0
 CONTROLLERS: tuple[Specs, ...] = (scheduler.specs, workloads.specs, storage_binding.specs, pod_gc.specs)
 
 
@@ -51,7 +56,9 @@ class ClusterOptions:
     seed: int | None = None
     """Makes names, uids and everything that is drawn the same each time; without one they are random."""
     node_daemon: bool = True
-    """Whether the nodes have the agent that reports what containers were made from (env from metadata needs it)."""
+    """Whether the nodes have the node daemon, which restarts, pulls, probes and reports."""
+    daemon_gates: Mapping[str, bool] = dataclasses.field(default_factory=dict)
+    """Its feature gates; those that are not named are on."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,7 +88,10 @@ class LocalCluster:
         self.transport = InProcessTransport(self.core)
         self._draws = seed if seed is not None else random.SystemRandom().getrandbits(32)
         self._discover = of_registry(self.core.registry)
-        self._node_cache = Cache(self.client("kubelet"), clock=clock, seed=self._draws)
+        # The daemon's kinds come when PyKruise is installed: soon after the start, or never.
+        self._node_cache = Cache(
+            self.client("kubelet"), clock=clock, seed=self._draws, backoff=Backoff(most_missing=MISSING_SECONDS)
+        )
         self.nodes = NodeModel(
             self.client("kubelet"),
             self._node_cache,
@@ -91,6 +101,7 @@ class LocalCluster:
             heartbeat=heartbeat,
             monitor=True,
             daemon=options.node_daemon,
+            daemon_gates=options.daemon_gates,
         )
         self.logs = ContainerLogs(self.nodes)
         self.ready = asyncio.Event()
@@ -111,7 +122,7 @@ class LocalCluster:
             tasks.create_task(namespaces.run(), name="namespaces")
             tasks.create_task(collector.run(), name="garbage-collector")
             for specs in CONTROLLERS:
-                self._control(tasks, specs)
+                self._control(tasks, specs if specs is not workloads.specs else self._of_workloads)
             tasks.create_task(self._node_cache.run(), name="node-watches")
             tasks.create_task(self.nodes.run(), name="nodes")
             await self.nodes.ready.wait()
@@ -139,6 +150,26 @@ class LocalCluster:
             tasks.create_task(recorder.run(), name=f"{spec.name}-events")
             tasks.create_task(controller.run(), name=spec.name)
         tasks.create_task(cache.run(), name=f"{manager}-watches")
+
+    def _of_workloads(self) -> Sequence[ControllerSpec[Any]]:
+        """With the disruption budgets, which look at the same pods."""
+        return (*workloads.specs(), *disruption.specs(self._scale))
+
+    def _scale(self, reference: OwnerReference, namespace: str) -> tuple[str, int] | str:
+        """The workload behind a pod, by its scale: of a ReplicaSet, that of its Deployment. A text: why not."""
+        group = reference.api_version.rpartition("/")[0]
+        kind = next((one for one in self.core.registry if (one.group, one.kind) == (group, reference.kind)), None)
+        found = self.core.storage.get(kind.group_resource, (namespace, reference.name)) if kind is not None else None
+        if kind is None or found is None or found["metadata"]["uid"] != reference.uid:
+            return ""
+        above = next((one for one in found["metadata"].get("ownerReferences", ()) if one.get("controller")), None)
+        if reference.kind == "ReplicaSet" and above is not None and above["kind"] == "Deployment":
+            return self._scale(convert(above, OwnerReference), namespace)
+        scale = kind.subresources.get("scale")
+        if not isinstance(scale, ViewSubresource):
+            return f'{kind.plural}.{kind.group} "{reference.name}" does not implement the scale subresource'
+        shown = scale.read(kind.in_version(found, kind.stored_version))
+        return reference.uid, int(shown["spec"].get("replicas", 0))
 
     # Over HTTPS
 

@@ -1,4 +1,4 @@
-"""The node agent: what it reports of containers, and which ones it stops (IPU-63 to IPU-68, DMN section 10)."""
+"""The node agent: what it reports of containers, and which ones it stops (IPU-63 to IPU-68, DMN-69 to DMN-78)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from kruise.daemon.containers.part import PART
 from kruise.inplace import hashes, keys
-from kruise.local.nodes.agent import COMPONENT
 from tests.local.nodes import world as worlds
 from tests.local.nodes.world import World, container, status
 
@@ -170,7 +170,7 @@ def test_an_old_environment_is_restarted_during_an_update_only() -> None:
         await asyncio.sleep(60)
         assert status(await world.pod())["restartCount"] == 1
 
-        (event,) = [item for item in await world.events() if item["source"]["component"] == COMPONENT]
+        (event,) = [item for item in await world.events() if item["source"]["component"] == PART.component]
         assert (event["reason"], event["message"]) == (
             "Killing",
             "Stopping containerID app by container meta restarter",

@@ -55,6 +55,21 @@ def test_a_bound_claim_ties_a_pod_to_its_volume() -> None:
     )
 
 
+def test_a_volume_stays_in_its_zone() -> None:
+    """Several zones have two underscores between them; a node without any is everywhere."""
+    zone = "topology.kubernetes.io/zone"
+    volume = {"metadata": {"name": "pv", "labels": {zone: "b__c"}}, "spec": {}}
+    bound = {
+        "metadata": {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}},
+        "spec": {"volumeName": "pv", "storageClassName": "fast"},
+    }
+    claims_of = storage(bound, volume).claims_of
+    nodes = [make_node("a", labels={zone: "a"}), make_node("c", labels={zone: "c"})]
+    assert where(with_claim(), *nodes, claims_of=claims_of) == "c"
+    assert where(with_claim(), make_node("x"), claims_of=claims_of) == "x"
+    assert "1 node(s) had no available volume zone" in why(with_claim(), nodes[0], claims_of=claims_of)
+
+
 def test_a_waiting_claim_goes_with_its_pod() -> None:
     result = place(
         with_claim(), [make_node("a")], {}, claims_of=storage({"spec": {"storageClassName": "fast"}}).claims_of

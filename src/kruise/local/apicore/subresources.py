@@ -1,11 +1,13 @@
 """The subresources that do something: eviction, binding and scale, in their simple forms.
 
-Eviction is a delete; budgets that refuse it are admission's business. Binding puts a pod on a node.
+Eviction is a delete that admission sees as the creation of an Eviction, and not as a delete (checked on 1.34); what
+else may refuse it is asked afterwards. Binding puts a pod on a node.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kruise.api.core.field_errors import go_quote
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
     from kruise.local.apicore.core import ApiCore, Call
 
 
-async def evict(core: ApiCore, call: Call, body: Json) -> Json:
-    """POST of a policy/v1 Eviction."""
+async def evict(core: ApiCore, call: Call, body: Json, ask: Callable[[Call, Json], None]) -> Json:
+    """POST of a policy/v1 Eviction. `ask` raises where the pod may not go."""
     if (body.get("metadata") or {}).get("name") != call.name:
         raise errors.bad_request("name in URL does not match name in Eviction object")
     options = DeleteOptions.parse(body.get("deleteOptions") or {}, ("All",) if call.dry_run else ())
@@ -27,6 +29,7 @@ async def evict(core: ApiCore, call: Call, body: Json) -> Json:
     plain = dataclasses.replace(call, subresource="")
     pod = core.get(plain)
     check_preconditions(call.kind, pod, options)
+    ask(dataclasses.replace(call, dry_run=options.dry_run), pod)
     if not options.dry_run:
         condition = {
             "type": "DisruptionTarget",
@@ -37,7 +40,7 @@ async def evict(core: ApiCore, call: Call, body: Json) -> Json:
         pod = core.rewrite(plain, lambda pod: _with_condition(core, pod, condition))
         if options.resource_version is not None:
             options = dataclasses.replace(options, resource_version=pod["metadata"]["resourceVersion"])
-    await core.delete(plain, options)
+    await core.delete(plain, options, is_admitted=True)
     return errors.success(code=201)
 
 

@@ -15,7 +15,7 @@ from kruise.local.crds import jsonpath, versions
 from kruise.local.crds.columns import columns
 from kruise.local.crds.numbers import go_number, whole
 from kruise.local.crds.scale import Scale
-from kruise.local.crds.schema import Schema
+from kruise.local.crds.schema import schema_of
 
 Converter = Callable[[Sequence[Json], str], Awaitable[list[Json]]]
 Convert = Callable[[Json, Sequence[Json], str], Awaitable[list[Json]]]
@@ -30,7 +30,7 @@ class Version:
     def __init__(self, definition: Json, source: Json) -> None:
         self.name: str = source["name"]
         self.source: Mapping[str, Any] = (source.get("schema") or {}).get("openAPIV3Schema") or _ANYTHING
-        self.schema = Schema(self.source)
+        self.schema = schema_of(self.source)
         parts = source.get("subresources") or {}
         self.has_status = parts.get("status") is not None
         self.scale = Scale(parts["scale"]) if parts.get("scale") is not None else None

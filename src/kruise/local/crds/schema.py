@@ -7,6 +7,7 @@ A schema is read once and becomes functions. Shaping (`shape`) happens when an o
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from kruise.local.crds import embedded, lists, nodes, validating
 from kruise.local.crds.checking import compile_check
 from kruise.local.crds.nodes import MISSING
 from kruise.local.crds.shaping import compile_shape
+from kruise.machinery.codec import decode, encode
 
 _NOT_CHECKED: Final = (
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete "
@@ -42,6 +44,12 @@ _METADATA_FIELDS: Final = frozenset(
         "managedFields",
     }
 )
+
+
+def schema_of(source: Mapping[str, Any]) -> Schema:
+    """A schema, ready for use. It does not change, so equal ones are made ready once: a program that starts many
+    clusters, as tests do, spends most of the time of a start here."""
+    return _made_ready(encode(source))
 
 
 class Schema:
@@ -136,3 +144,8 @@ def has_rules(schema: Any) -> bool:
             return True
         return any(has_rules(part) for name, part in schema.items() if name not in ("default", "enum", "example"))
     return isinstance(schema, list) and any(has_rules(part) for part in schema)
+
+
+@functools.lru_cache(maxsize=128)
+def _made_ready(source: bytes) -> Schema:
+    return Schema(decode(source, dict))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from kruise.local.crds.schema_parts import (
     walk,
 )
 from kruise.local.crds.shaping import compile_shape
+from kruise.machinery.codec import decode, encode
 from kruise.machinery.patches.values import same
 
 _ROOT, _ITEM, _FIELD = "at the root", "for specified array items", "for specified object fields"
@@ -44,7 +46,16 @@ _UNREADABLE: Final = ("id", "$schema", "$ref", "patternProperties", "dependencie
 
 
 def schema_problems(schema: SchemaJson, path: Path, *, has_status: bool) -> list[FieldError]:
-    """What is wrong with the `openAPIV3Schema` at `path`."""
+    """What is wrong with the `openAPIV3Schema` at `path`. Of equal ones the same, so it is looked for once."""
+    return list(_problems_of(encode(schema), path, has_status))
+
+
+@functools.lru_cache(maxsize=128)
+def _problems_of(source: bytes, path: Path, has_status: bool) -> tuple[FieldError, ...]:
+    return tuple(_schema_problems(decode(source, dict), path, has_status=has_status))
+
+
+def _schema_problems(schema: SchemaJson, path: Path, *, has_status: bool) -> list[FieldError]:
     found: list[FieldError] = []
     if has_status:
         found.extend(_root_problems(schema, path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -94,10 +93,12 @@ def _ephemeral_containers(new: Json, old: Json | None) -> Sequence[FieldError]:
 
 async def _evict(core: ApiCore, call: Call, body: Json) -> Json:
     """An eviction, if the budget of the pod allows it."""
-    target = core.get(dataclasses.replace(call, subresource=""))
-    if (body.get("metadata") or {}).get("name") == call.name and _counts(target):
-        _spend(core, call, target)
-    return await evict(core, call, body)
+
+    def ask(asked: Call, target: Json) -> None:
+        if _counts(target):
+            _spend(core, asked, target)
+
+    return await evict(core, call, body, ask)
 
 
 def _counts(target: Json) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from kruise.api.native.container_reasons import NO_IMAGE
 from kruise.local.nodes.containers import Instance, Record, should_restart
 from kruise.local.nodes.pods import Container, Pod
 
@@ -32,7 +33,7 @@ def actions_for(pod: Pod, records: Mapping[str, Record]) -> Actions:
     actions = Actions()
     for container in pod.spec.ephemeral_containers:
         known = records.get(container.name)
-        if known is None or (known.current is None and known.trouble is None):
+        if known is None or (known.current is None and _is_without_image(known)):
             actions.start_ephemeral.append(container)
     if not _initialize(pod, records, actions):
         return actions
@@ -62,6 +63,11 @@ def actions_for(pod: Pod, records: Mapping[str, Record]) -> Actions:
             actions.start.append(container)
         actions.stop.append(Stop(container, message, grace))
     return actions
+
+
+def _is_without_image(record: Record) -> bool:
+    """An image is asked for again; a container that was made and could not be started is left alone."""
+    return record.trouble is None or record.trouble.reason in NO_IMAGE
 
 
 def _initialize(pod: Pod, records: Mapping[str, Record], actions: Actions) -> bool:

@@ -39,6 +39,8 @@ SETTLE_SECONDS = 1.0
 """How soon a kubelet looks again at a pod whose container could not be started."""
 UNREADABLE_SECONDS = 10.0
 """How soon it looks again at an image whose name it cannot read."""
+CONFIG_SECONDS = 1.0
+"""How soon it looks again whether a ConfigMap has what a container needs."""
 DEFERRED_SECONDS = 30.0
 """How often it looks whether a resize has become possible."""
 MINIMUM_GRACE = 2.0
@@ -58,6 +60,9 @@ class Node(Protocol):
     def image_tables(self) -> Sequence[Mapping[str, Any]]: ...
 
     def take_address(self) -> str: ...
+
+    def config(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        """What a ConfigMap holds; None: there is none."""
 
     def room_for(self, pod: Pod) -> RefusedResize | None:
         """Why the pod's requests do not fit; None where they do."""
@@ -129,16 +134,23 @@ class PodMachine:
             elif key != "conditions":
                 self._reported[key] = value
 
-    def stop_container(self, name: str, identity: str, now: float) -> bool:
+    @property
+    def knobs(self) -> Knobs:
+        return self._knobs
+
+    def stop_container(self, name: str, identity: str, now: float, grace: float | None = None) -> bool:
         """Somebody else on the node has the runtime stop a container; the kubelet learns of it when it has ended.
+        A runtime knows no hooks: with `grace` only the signal is sent.
 
         Returns whether it runs at all.
         """
         self._now = max(self._now, now)
         for container, instance in self._running():
             if (container.name, instance.id) == (name, identity):
-                grace = float(self._usual_grace())
-                instance.ends_at, instance.ends_with = self._stopping(container, instance, grace, self._now, 0.0)
+                hook = grace is None
+                allowed = float(self._usual_grace()) if grace is None else grace
+                ends = self._stopping(container, instance, allowed, self._now, 0.0, hook=hook)
+                instance.ends_at, instance.ends_with = ends
                 return True
         return False
 
@@ -161,6 +173,8 @@ class PodMachine:
         if pod.metadata.deletion_timestamp is not None:
             grace = pod.metadata.deletion_grace_period_seconds
             self._terminate(float(USUAL_GRACE if grace is None else grace))
+        elif not self._terminating and pod.status.phase in TERMINAL:
+            self._terminate(float(self._usual_grace()))  # somebody has ended it: what still runs is stopped
         elif not self._terminating and self._deadline() <= self._now:
             text = "Pod was active on the node longer than the specified deadline"
             self._note("Normal", "DeadlineExceeded", text)
@@ -362,12 +376,12 @@ class PodMachine:
             instance.finish(ends, code)
 
     def _stopping(
-        self, container: Container, instance: Instance, grace: float, now: float, turn: float
+        self, container: Container, instance: Instance, grace: float, now: float, turn: float, *, hook: bool = True
     ) -> tuple[float, int]:
         """When a container ends that is told to stop now, and how. Its signal comes at `turn` at the earliest."""
         deadline = now + grace
         signal = now
-        if container.lifecycle is not None and container.lifecycle.pre_stop is not None and grace > 0:
+        if hook and container.lifecycle is not None and container.lifecycle.pre_stop is not None and grace > 0:
             seconds, _ = handler_ending(container.lifecycle.pre_stop)
             signal = min(now + seconds, deadline)
         signal = max(signal, min(turn, deadline))
@@ -429,6 +443,11 @@ class PodMachine:
         image = yield from self._image(container, record)
         if image is None:
             return False
+        if lacking := self._lacks(container):
+            self._note("Warning", "Failed", f"Error: {lacking}", container)
+            record.trouble = Trouble("CreateContainerConfigError", lacking)
+            self._retry_at = min(self._retry_at, self._now + CONFIG_SECONDS)
+            return False
         yield self._now + self._about(self.node.spec.start_seconds, container.name, "start", record_attempts(record))
         instance = self._new_instance(container, record, image)
         if record.current is not None:
@@ -440,6 +459,20 @@ class PodMachine:
         self._note("Normal", "Created", f"Created container: {container.name}", container)
         self._note("Normal", "Started", f"Started container {container.name}", container)
         return (yield from self._post_start(container, record, instance))
+
+    def _lacks(self, container: Container) -> str:
+        """Which ConfigMap, or which key of one, the environment of a container needs and does not find."""
+        namespace = self.pod.metadata.namespace
+        for item in container.env:
+            reference = item.value_from.config_map_key_ref if item.value_from is not None else None
+            if reference is None or reference.optional:
+                continue
+            data = self.node.config(namespace, reference.name)
+            if data is None:
+                return f'configmap "{reference.name}" not found'
+            if reference.key not in data:
+                return f"couldn't find key {reference.key} in ConfigMap {namespace}/{reference.name}"
+        return ""
 
     def _new_instance(self, container: Container, record: Record, image: Image) -> Instance:
         attempt = record.current.attempt + 1 if record.current is not None else 0
@@ -662,7 +695,7 @@ class PodMachine:
     def _patch(self) -> Json | None:
         if not self._shown or (self._terminating and not self.finished and self._now < self._quiet_until):
             return None
-        if self.finished and self.pod.status.phase in TERMINAL:
+        if self.finished and self._reported.get("phase") in TERMINAL:
             # Its last word is spoken: whatever else is written into it is none of the kubelet's business.
             return None
         wanted = self._status()
@@ -670,7 +703,7 @@ class PodMachine:
         facts = reporting.conditions(self.pod, shown, wanted["phase"], sandbox=self._shown_sandbox)
         facts = [*self._resize.conditions(), *facts]
         changed = reporting.difference(self._reported, wanted)
-        if wanted["phase"] == self.pod.status.phase:
+        if wanted["phase"] == self.pod.status.phase and not (self.finished and len(changed) > 1):
             changed.pop("phase", None)
         patches = reporting.condition_patches(self.pod, facts, self._now)
         if patches:
@@ -686,6 +719,8 @@ class PodMachine:
         elif stage in TERMINAL:
             # Not before the last container has stopped.
             stage = self.pod.status.phase or "Pending"
+        if self.pod.status.phase in TERMINAL:
+            stage = self.pod.status.phase  # no pod leaves a terminal phase
         status: Json = {"phase": stage, **parts}
         if self.pod.metadata.generation:
             status["observedGeneration"] = self.pod.metadata.generation

@@ -16,17 +16,21 @@ import heapq
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from random import Random
+from typing import Any, cast
 
 from kruise.api.native import nodes as native
+from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.events import ObjectReference
 from kruise.api.native.nodes import NODES
+from kruise.daemon.daemon import Daemon
+from kruise.daemon.parts import Place, Settings, parts
 from kruise.local.nodes import registration
-from kruise.local.nodes.agent import NodeAgent, Seen
 from kruise.local.nodes.commands import FOREVER
 from kruise.local.nodes.lifecycle import PodMachine, Step
 from kruise.local.nodes.node import SimulatedNode
 from kruise.local.nodes.pods import BOUND, BOUND_PODS, Pod
+from kruise.local.nodes.runtime import DaemonNode, SimulatedNetwork, SimulatedRuntime
 from kruise.local.nodes.spec import NodeSpec
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
@@ -84,6 +88,7 @@ class NodeModel:
         images: Mapping[str, Any] | None = None,
         writers: int = 32,
         daemon: bool = False,
+        daemon_gates: Mapping[str, bool] | None = None,
     ) -> None:
         self.client = client
         self.clock = clock
@@ -98,6 +103,7 @@ class NodeModel:
         self._writers = writers
         self._pods = cache.add(Watched(BOUND_PODS, indexes={"node": _node_of}), fields=BOUND)
         self._node_store = cache.add(NODES)
+        self._config_store = cache.add(CONFIG_MAPS)
         self._recorder = EventRecorder(client, component="kubelet", clock=clock, capacity=100_000, writers=4)
         self._entries: dict[str, _Entry] = {}
         self._due: deque[_Entry] = deque()
@@ -106,13 +112,53 @@ class NodeModel:
         self._jobs: asyncio.Queue[Job] = asyncio.Queue()
         self._awake = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
-        self._agent: NodeAgent | None = None
-        if daemon:
-            self._agent = NodeAgent(
-                client, cache, clock=clock, find=self._seen, wake=self._wake_pod, submit=self.submit
-            )
         for spec in nodes:
-            self.nodes[spec.name] = SimulatedNode(spec, self._images)
+            self.nodes[spec.name] = SimulatedNode(spec, self._images, self._config)
+        self._daemon_nodes: dict[str, DaemonNode] = {}
+        self.daemon: Daemon | None = None
+        """The node daemon, one for all nodes."""
+        self.without_daemon: set[str] = set()
+        """Nodes whose daemon does not run; see `stop_daemon`."""
+        if daemon:
+            settings = Settings(gates=dict(daemon_gates or {}))
+            self.daemon = Daemon(
+                parts(settings.gates),
+                place=Place(settings=settings, pods=cast(Any, Watched(BOUND_PODS, fields=BOUND))),
+                nodes=self,
+                client=client,
+                cache=cache,
+                clock=clock,
+                random=Random(seed),
+            )
+
+    # What the node daemon sees
+
+    def find(self, name: str) -> DaemonNode | None:
+        """Implements `kruise.daemon.runtime.Nodes`: a node that is up and whose daemon runs."""
+        node = self.nodes.get(name)
+        if node is None or node.down or name in self.without_daemon:
+            return None
+        known = self._daemon_nodes.get(name)
+        if known is None or known.simulated is not node:
+            runtime = SimulatedRuntime(node, clock=self.clock, wake=self._wake_pod, pulled=self._image_came)
+            known = self._daemon_nodes[name] = DaemonNode(node, runtime, SimulatedNetwork(node, clock=self.clock))
+        return known
+
+    def stop_daemon(self, name: str) -> None:
+        """The daemon of a node dies: what it was doing is lost, and nobody does anything there until it starts."""
+        self.without_daemon.add(name)
+        if self.daemon is not None:
+            self.daemon.node_died()
+
+    def start_daemon(self, name: str) -> None:
+        self.without_daemon.discard(name)
+        if self.daemon is not None:
+            self.daemon.node_returned(name)
+
+    def _image_came(self, node: SimulatedNode) -> None:
+        if not node.report_at:
+            node.report_at = self._now() + REPORT_SECONDS
+            self._schedule(node.report_at, node)
 
     # Life
 
@@ -124,8 +170,8 @@ class NodeModel:
                 for number in range(self._writers):
                     tasks.create_task(self._write_all(), name=f"node-writer-{number}")
                 tasks.create_task(self._recorder.run(), name="node-events")
-                if self._agent is not None:
-                    tasks.create_task(self._agent.run(), name="node-agent")
+                if self.daemon is not None:
+                    tasks.create_task(self.daemon.run(), name="node-daemon")
                 await self._cache.wait_synced(resources=[BOUND_PODS, NODES])
                 await registration.register_all(self.client, self.nodes.values(), self.clock.now)
                 self._node_store.subscribe(self._on_node)
@@ -141,7 +187,7 @@ class NodeModel:
         """Another node joins."""
         if spec.name in self.nodes:
             raise ValueError(f"node {spec.name} is simulated already")
-        node = self.nodes[spec.name] = SimulatedNode(spec, self._images)
+        node = self.nodes[spec.name] = SimulatedNode(spec, self._images, self._config)
         await registration.register(self.client, node, self.clock.now())
         for pod in self._pods.by_index("node", spec.name):
             self._on_pod(None, pod)
@@ -164,14 +210,18 @@ class NodeModel:
     async def flush_events(self) -> None:
         """Wait until everything that was said is written."""
         await self._recorder.flush()
-        if self._agent is not None:
-            await self._agent.flush_events()
+        if self.daemon is not None:
+            await self.daemon.flush_events()
 
     def machine(self, namespace: str, name: str) -> PodMachine | None:
         """What is known of a pod, for logs and tests."""
         pod = self._pods.get(namespace, name)
         entry = self._entries.get(pod.metadata.uid) if pod is not None else None
         return entry.machine if entry is not None else None
+
+    def _config(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        found = self._config_store.get(namespace, name)
+        return found.data if found is not None else None
 
     # What comes from the watch
 
@@ -182,8 +232,6 @@ class NodeModel:
                 if entry is not None:
                     entry.wake = FOREVER
                     entry.node.remove(entry.uid)
-                    if self._agent is not None:
-                        self._agent.forget(entry.uid)
             return
         uid = new.metadata.uid
         entry = self._entries.get(uid)
@@ -195,18 +243,6 @@ class NodeModel:
             entry = _Entry(node, machine, new.metadata.namespace, new.metadata.name, uid)
             self._entries[uid] = entry
         self._queue(entry)
-        if self._agent is not None:
-            self._agent.notice(new)
-
-    def _seen(self, uid: str) -> Seen | None:
-        """A pod, for the agent: it is as silent as its node."""
-        entry = self._entries.get(uid)
-        if entry is None or entry.node.down:
-            return None
-        pod = self._pods.get(entry.namespace, entry.name)
-        if pod is None or pod.metadata.uid != uid:
-            return None
-        return Seen(pod, entry.machine, entry.node.spec.name)
 
     def _wake_pod(self, uid: str) -> None:
         if (entry := self._entries.get(uid)) is not None:
@@ -229,12 +265,15 @@ class NodeModel:
         if node.down == was_down:
             return
         log.info("node %s", "down" if node.down else "up", extra={"node": node.spec.name})
+        if self.daemon is not None:
+            if node.down:
+                self.daemon.node_died()
+            elif node.spec.name not in self.without_daemon:
+                self.daemon.node_returned(node.spec.name)
         if not node.down:
             self.submit(lambda: registration.report_up(self.client, node, self.clock.now()))
             for uid in tuple(node.machines):
                 self._queue(self._entries[uid])
-                if self._agent is not None and (seen := self._seen(uid)) is not None:
-                    self._agent.notice(seen.pod)
         elif self._monitor:
             loop = asyncio.get_running_loop()
             loop.call_later(registration.GRACE_SECONDS, self._give_up, node)
@@ -331,9 +370,7 @@ class NodeModel:
             self._recorder.record(subject, note.kind, note.reason, note.message, host=entry.node.spec.name)
         if entry.machine.new_images:
             entry.machine.new_images = False
-            if not entry.node.report_at:
-                entry.node.report_at = now + REPORT_SECONDS
-                self._schedule(entry.node.report_at, entry.node)
+            self._image_came(entry.node)
         entry.wake = step.wake
         if step.patch is not None or (step.remove and not entry.removal_sent):
             entry.writing = True

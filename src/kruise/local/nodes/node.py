@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kruise.api.native import nodes as native
@@ -19,12 +19,14 @@ from kruise.machinery.quantity import parse_quantity
 from kruise.scheduling.requests import CPU, MEMORY
 
 _IMAGES = f"{PREFIX}images"
+Configs = Callable[[str, str], Mapping[str, str] | None]
+"""What a ConfigMap holds, by namespace and name; None: there is none."""
 
 
 class SimulatedNode:
     """Implements `lifecycle.Node`."""
 
-    def __init__(self, spec: NodeSpec, table: Mapping[str, Any]) -> None:
+    def __init__(self, spec: NodeSpec, table: Mapping[str, Any], configs: Configs | None = None) -> None:
         self.spec = spec
         self.images = images.NodeImages(spec.bandwidth, spec.images)
         self.machines: dict[str, PodMachine] = {}
@@ -40,6 +42,7 @@ class SimulatedNode:
         self._own_text = ""
         self._annotated_down = False
         self._addresses = Addresses(spec.pod_cidr)
+        self._configs = configs
 
     @property
     def down(self) -> bool:
@@ -61,6 +64,9 @@ class SimulatedNode:
 
     def take_address(self) -> str:
         return self._addresses.take()
+
+    def config(self, namespace: str, name: str) -> Mapping[str, str] | None:
+        return self._configs(namespace, name) if self._configs is not None else None
 
     def room_for(self, pod: Pod) -> RefusedResize | None:
         """As the kubelet answers a resize. What others ask for and were not granted takes nothing."""

@@ -25,6 +25,7 @@ from kruise.local.storage_binding.objects import (
 
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 WRONG_NODE = "node(s) didn't match PersistentVolume's node affinity"
+WRONG_ZONE = "node(s) had no available volume zone"
 NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 NOTHING_TO_BIND = "node(s) didn't find available persistent volumes to bind"
 
@@ -92,6 +93,8 @@ class Needs:
                 return NO_VOLUME
             if not reaches(volume, node):
                 return WRONG_NODE
+            if not _in_zone(volume, node):
+                return WRONG_ZONE
         for claim in self.waiting:
             if best_volume(claim, storage.volumes.values(), node) is not None:
                 continue
@@ -99,6 +102,23 @@ class Needs:
             if storage_class is None or storage_class.provisioner == NO_PROVISIONER:
                 return NOTHING_TO_BIND
         return ""
+
+
+_TOPOLOGY = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+)
+
+
+def _in_zone(volume: Volume, node: Node) -> bool:
+    """A volume may have labels of its zones, several with two underscores between. A node without any is everywhere."""
+    there = node.metadata.labels
+    if not any(key in there for key in _TOPOLOGY):
+        return True
+    wanted = {key: volume.metadata.labels[key] for key in _TOPOLOGY if key in volume.metadata.labels}
+    return all(there.get(key) in zones.split("__") for key, zones in wanted.items())
 
 
 def claim_names(pod: Pod) -> list[str]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from kruise.api.meta import Key, controller_of, key_of
 from kruise.api.native.pod import PODS, Pod
-from kruise.local.workloads import deployment, job, replicaset, rollout
-from kruise.local.workloads.objects import DEPLOYMENTS, JOBS, REPLICA_SETS, Deployment, Job, ReplicaSet
+from kruise.local.workloads import cronjob, deployment, job, replicaset, rollout
+from kruise.local.workloads.objects import CRON_JOBS, DEPLOYMENTS, JOBS, REPLICA_SETS, Deployment, Job, ReplicaSet
 from kruise.local.workloads.pods import (
     FINISHED,
     active_pods,
@@ -24,11 +24,13 @@ from kruise.local.workloads.set_controllers import daemon_set_spec, stateful_set
 from kruise.local.workloads.sources import pods_of
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, own_key, owner_keys
 from kruise.machinery.watched import Watched
+from kruise.machinery.zones import local_zone
 from kruise.workloads.shared.adoption import ADOPTERS, ORPHAN_INDEX, ORPHANS, wanting
 
 REPLICA_SET_CONTROLLER = "replicaset-controller"
 DEPLOYMENT_CONTROLLER = "deployment-controller"
 JOB_CONTROLLER = "job-controller"
+CRON_JOB_CONTROLLER = "cronjob-controller"
 
 JOB_PODS = "job-pods"
 """Index of the pods that Jobs still have to count, by namespace and name of the Job, which may be gone."""
@@ -36,7 +38,7 @@ JOB_PODS = "job-pods"
 
 def specs() -> tuple[ControllerSpec[Any], ...]:
     """The controllers of all native workloads."""
-    return (replica_set_spec(), deployment_spec(), stateful_set_spec(), daemon_set_spec(), job_spec())
+    return (replica_set_spec(), deployment_spec(), stateful_set_spec(), daemon_set_spec(), job_spec(), cron_job_spec())
 
 
 # ReplicaSets
@@ -219,3 +221,30 @@ def _job_snapshot(view: View, key: Key) -> job.Snapshot | None:
         now=view.now,
         seed=view.seed,
     )
+
+
+# CronJobs
+
+
+def cron_job_spec() -> ControllerSpec[cronjob.Snapshot]:
+    return ControllerSpec(
+        name=CRON_JOB_CONTROLLER,
+        subject=CRON_JOBS,
+        sources=(
+            Source(CRON_JOBS, own_key),
+            Source(Watched(JOBS, indexes=OWNER_INDEX), owner_keys(CRON_JOBS)),
+        ),
+        snapshot=_cron_job_snapshot,
+        decide=cronjob.decide,
+        conclude=cronjob.conclude,
+        snapshot_type=cronjob.Snapshot,
+        workers=5,
+    )
+
+
+def _cron_job_snapshot(view: View, key: Key) -> cronjob.Snapshot | None:
+    found = view.store(CRON_JOBS).get(*key)
+    if found is None:
+        return None
+    jobs = view.store(JOBS).by_index(OWNER, found.metadata.uid)
+    return cronjob.Snapshot(cron_job=found, jobs=jobs, local_zone=local_zone(), now=view.now)

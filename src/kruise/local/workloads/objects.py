@@ -207,8 +207,53 @@ class Job(Struct):
     status: JobStatus = JobStatus()
 
 
+class CronJobTemplateMeta(Struct):
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class CronJobTemplate(Struct):
+    metadata: CronJobTemplateMeta = CronJobTemplateMeta()
+    spec: Raw = EMPTY_OBJECT
+
+
+class CronJobSpec(Struct):
+    schedule: str = ""
+    time_zone: str | None = None
+    starting_deadline_seconds: int | None = None
+    concurrency_policy: str = ""
+    suspend: bool = False
+    job_template: CronJobTemplate = CronJobTemplate()
+    successful_jobs_history_limit: int | None = None
+    failed_jobs_history_limit: int | None = None
+
+
+class ActiveJob(Struct):
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class CronJobStatus(Struct):
+    active: tuple[ActiveJob, ...] = ()
+    last_schedule_time: datetime | None = None
+    last_successful_time: datetime | None = None
+
+
+class CronJob(Struct):
+    api_version: str = ""
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CronJobSpec = CronJobSpec()
+    status: CronJobStatus = CronJobStatus()
+
+
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", True, ReplicaSet)
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment", True, Deployment)
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet", True, StatefulSet)
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet", True, DaemonSet)
 JOBS = Resource("batch", "v1", "jobs", "Job", True, Job)
+CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob", True, CronJob)
