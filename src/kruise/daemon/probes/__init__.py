@@ -1,0 +1,1 @@
+"""The prober: runs the probes that the NodePodProbe of its node lists, and reports what they find."""

@@ -1,0 +1,30 @@
+"""What the prober asks of a node, and what it hears: values. Pure."""
+
+from __future__ import annotations
+
+from kruise.api.apps.probes import Probe
+from kruise.daemon.kills import Ending
+from kruise.machinery.codec import Struct
+
+
+class Ask(Struct):
+    """A probe that is due."""
+
+    node: str
+    uid: str
+    ip: str
+    container: str
+    probe: Probe
+
+
+class Found(Struct):
+    """What one probe found. No state: it was too early, or the probe could not be made at all."""
+
+    container_id: str = ""
+    """Empty: there is no such container."""
+    started_at: float = 0.0
+    is_running: bool = False
+    state: str = ""
+    message: str = ""
+    ending: Ending = Ending()
+    """How the container is to be stopped."""

@@ -1,0 +1,1 @@
+"""The part of the daemon that stops containers for ContainerRecreateRequests."""

@@ -1,0 +1,1 @@
+"""Operations on what runs: images, containers, probes, shared configuration."""

@@ -1,0 +1,1 @@
+"""PodProbeMarker: which pods are probed, and how."""

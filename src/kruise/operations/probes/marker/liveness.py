@@ -1,0 +1,50 @@
+"""The enhanced liveness probe: the pod chain keeps liveness probes from the kubelet (ELP-1 to ELP-3, PW-27). Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kruise.admission.chain import StepContext
+from kruise.admission.decisions import Change
+from kruise.api.apps.shared import GROUP
+from kruise.machinery.codec import encode
+
+USING = "apps.kruise.io/using-enhanced-liveness"
+CONTEXT = "apps.kruise.io/container-probe-context"
+
+
+def move_liveness_probes(pod: dict[str, Any], context: StepContext) -> Change | None:
+    """The pod without liveness probes, and with what they were in an annotation."""
+    metadata, spec = pod.get("metadata"), pod.get("spec")
+    if not isinstance(metadata, dict) or not isinstance(spec, dict) or not _asks(metadata):
+        return None
+    containers = spec.get("containers")
+    if not isinstance(containers, list):
+        return None
+    moved = [
+        {"name": one.get("name", ""), "livenessProbe": one["livenessProbe"]}
+        for one in containers
+        if isinstance(one, dict) and one.get("livenessProbe")
+    ]
+    if not moved:
+        return None
+    left = [
+        {name: value for name, value in one.items() if name != "livenessProbe"} if isinstance(one, dict) else one
+        for one in containers
+    ]
+    annotations = {**(metadata.get("annotations") or {}), CONTEXT: encode(moved).decode()}
+    return Change(
+        object={**pod, "metadata": {**metadata, "annotations": annotations}, "spec": {**spec, "containers": left}}
+    )
+
+
+def _asks(metadata: dict[str, Any]) -> bool:
+    annotations, owners = metadata.get("annotations"), metadata.get("ownerReferences")
+    if not isinstance(annotations, dict) or annotations.get(USING) != "true" or not isinstance(owners, list):
+        return False
+    return any(
+        isinstance(owner, dict)
+        and owner.get("controller") is True
+        and str(owner.get("apiVersion", "")).rpartition("/")[0] == GROUP
+        for owner in owners
+    )

@@ -1,0 +1,1 @@
+"""NodePodProbe: what the daemon of a node is told, and what its results do to pods."""

@@ -1,0 +1,1 @@
+"""ContainerRecreateRequest: containers of a running pod are stopped, so that they start anew."""

@@ -1,0 +1,56 @@
+"""Restarts of containers with an old environment, and how much of an environment is kept."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from kruise.daemon.containers.decide import DELAY, KILL, RETRY_SECONDS, Decisions
+from kruise.daemon.containers.report import with_own_variables
+from kruise.daemon.containers.situation import Job, Seen, SeenContainer, Snapshot
+from kruise.daemon.pods import PODS, Container, Pod
+from kruise.inplace import keys
+from kruise.machinery.codec import convert
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+ENV = [{"name": "VERSION", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['version']"}}}]
+POD = convert(
+    {
+        "metadata": {"name": "p", "namespace": "demo", "uid": "u", "labels": {"version": "2"}},
+        "spec": {"nodeName": "n", "containers": [{"name": "app", "env": ENV}]},
+        "status": {
+            "conditions": [{"type": keys.IN_PLACE_READY, "status": "False"}],
+            "containerStatuses": [{"name": "app", "containerID": "containerd://c1"}],
+        },
+    },
+    Pod,
+)
+
+
+def seen(*jobs: Job) -> Snapshot:
+    container = SeenContainer(id="c1", name="app", running=True, environment={"VERSION": "1"})
+    runtime = Seen(runtime="containerd", containers=(container,))
+    return Snapshot(pod=POD, node="n", seen=runtime, now=NOW, jobs=jobs)
+
+
+def job(name: str, **more: Any) -> Job:
+    return Job(name=f"{name}c1", is_kill=name == KILL, container_id="c1", ended=True, **more)
+
+
+def test_a_kill_that_failed_is_begun_anew() -> None:
+    """DMN-77: with its delay, and without waiting for news of the pod."""
+    decide = Decisions(PODS).decide
+    assert [one.name for one in decide(seen()).jobs] == [f"{DELAY}c1"]
+    assert [one.name for one in decide(seen(job(DELAY))).jobs] == [f"{KILL}c1"]
+    plan = decide(seen(job(DELAY), job(KILL, error="runtime is down")))
+    assert (plan.jobs, sorted(plan.drops)) == ((), [f"{DELAY}c1", f"{KILL}c1"])
+    assert [wake.after for wake in plan.wakes] == [RETRY_SECONDS]
+    plan = decide(seen(job(DELAY), job(KILL)))
+    assert (plan.jobs, plan.drops, plan.wakes) == ((), (), ())
+
+
+def test_only_variables_from_metadata_are_kept() -> None:
+    """An environment holds passwords, and what a decision is made of is written down."""
+    container = convert({"name": "app", "env": [*ENV, {"name": "PASSWORD"}]}, Container)
+    assert with_own_variables(container, {"VERSION": "1", "PASSWORD": "x", "PATH": "/"}) == {"VERSION": "1"}
+    assert with_own_variables(container, None) is None
