@@ -1,0 +1,80 @@
+"""How pods with barriers are watched, and what the feature brings to the manager."""
+
+from __future__ import annotations
+
+from kruise.admission.chain import PodStep
+from kruise.api.meta import Key, key_of
+from kruise.api.native.config import CONFIG_MAPS
+from kruise.api.native.pod import PODS, Pod
+from kruise.feature import Feature, PodMutation, Settings
+from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result
+from kruise.machinery.spec import ControllerSpec, Source, Stores, View
+from kruise.sidecars.launch_priority.admission import order
+from kruise.sidecars.launch_priority.decide import (
+    OPEN,
+    Memo,
+    Opened,
+    Snapshot,
+    conclude,
+    decide,
+    is_concerned,
+    levels_of,
+)
+
+NAME = "container-launch-priority-controller"
+WORKERS = 4
+
+
+class _Pods:
+    """Pods with barriers, and what was opened for them. A manager that starts anew opens once more what is open."""
+
+    def __init__(self) -> None:
+        self._opened: dict[str, Opened] = {}
+        """By uid."""
+
+    def keys(self, old: Pod | None, new: Pod | None, stores: Stores) -> tuple[Key, ...]:
+        if new is None:
+            if old is not None:
+                self._opened.pop(old.metadata.uid, None)
+            return ()
+        return (key_of(new),) if levels_of(new) and is_concerned(new) else ()
+
+    def snapshot(self, view: View, key: Key) -> Snapshot | None:
+        pods = view.store(PODS)
+        pod = pods.get(*key)
+        if pod is None or pods.is_terminating(pod) or not is_concerned(pod):
+            return None
+        return Snapshot(pod=pod, now=view.now, opened=self._opened.get(pod.metadata.uid))
+
+    def concluded(self, snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
+        if plan.memo is not None and (lowest := plan.memo_as(Memo).lowest) is not None:
+            for outcome in outcomes.within(OPEN):
+                if outcome.action.target.resource == CONFIG_MAPS and outcome.result is Result.DONE:
+                    self._opened[snapshot.pod.metadata.uid] = Opened(lowest=lowest, at=snapshot.now)
+        return conclude(snapshot, plan, outcomes)
+
+
+def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
+    if not settings.gates.get("PodWebhook", True):
+        return ()
+    pods = _Pods()
+    return (
+        ControllerSpec(
+            name=NAME,
+            subject=PODS,
+            sources=(Source(PODS, pods.keys),),
+            snapshot=pods.snapshot,
+            decide=decide,
+            conclude=pods.concluded,
+            snapshot_type=Snapshot,
+            still_holds=lambda before, now: before.metadata.uid == now.metadata.uid and is_concerned(now),
+            workers=WORKERS,
+        ),
+    )
+
+
+FEATURE = Feature(
+    name="launch-priority",
+    controllers=controllers,
+    pod_mutations=lambda settings: (PodMutation(PodStep.LAUNCH_PRIORITY, order),),
+)

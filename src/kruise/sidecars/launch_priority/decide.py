@@ -1,0 +1,172 @@
+"""Which barriers are open, decided from a pod (CLP A3).
+
+ConfigMaps are not watched: there may be thousands, and only pods matter. What is open follows from the pod: levels
+whose containers have run were open. The keys that should be there are applied as a whole, so a barrier that somebody
+has deleted comes back with every level that is ready, as soon as a container waits for it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from kruise.api.native.config import CONFIG_MAPS
+from kruise.api.native.pod import PODS, ContainerStatus, Pod, condition
+from kruise.machinery import plan as plans
+from kruise.machinery.codec import Struct
+from kruise.machinery.ownership import Owner
+from kruise.machinery.plan import Action, Conclusion, Outcomes, Phase, Plan, Target, Wake
+from kruise.machinery.remembered import once_per_object
+from kruise.sidecars.launch_priority.barrier import CONFIG_ERROR, DONE, config_name, is_done, key_of, priority_of
+
+MANAGER = "kruise-launch-priority"
+"""Who owns the keys."""
+OPEN = "open"
+AGAIN = timedelta(seconds=5)
+"""A kubelet needs a while to find a key. Whether the barrier is there at all is asked again only after that."""
+
+
+class Opened(Struct):
+    """What was written last for a pod."""
+
+    lowest: int
+    """All levels from this one up."""
+    at: datetime
+
+
+class Snapshot(Struct, kw_only=True):
+    pod: Pod
+    now: datetime
+    opened: Opened | None = None
+
+
+class Memo(Struct):
+    lowest: int | None = None
+    """The lowest level that is open when the plan is carried out; None: nothing is opened."""
+
+
+@once_per_object
+def levels_of(pod: Pod) -> tuple[int, ...]:
+    """The priorities of its containers, the highest first."""
+    found = {priority for container in pod.spec.containers if (priority := priority_of(container)) is not None}
+    return tuple(sorted(found, reverse=True))
+
+
+def is_concerned(pod: Pod) -> bool:
+    """Whether a barrier may have to be opened, or opened again."""
+    if pod.metadata.deletion_timestamp is not None or not levels_of(pod):
+        return False
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return False
+    if is_done(pod):
+        return bool(_missing_levels(pod))
+    ready = condition(pod, "ContainersReady")
+    return ready is None or ready.status != "True" or bool(_missing_levels(pod))
+
+
+def decide(snapshot: Snapshot) -> Plan:
+    pod, now = snapshot.pod, snapshot.now
+    if not is_concerned(pod):
+        return Plan()
+    levels, pending = levels_of(pod), _pending(pod)
+    highest = max(pending, default=None)
+    lowest_open = min((level for level in levels if highest is None or level >= highest), default=levels[-1])
+    before = snapshot.opened.lowest if snapshot.opened is not None else None
+    lowest = min([lowest_open, *(level for level in _begun(pod)), *([before] if before is not None else [])])
+    if is_done(pod):
+        lowest = levels[-1]
+    is_last = lowest == levels[-1] or (highest is not None and highest == min(pending))
+    asked = _asked_again(pod, snapshot)
+    actions: list[Action] = []
+    if before is None or lowest < before or asked:
+        actions.append(_opening(pod, [level for level in levels if level >= lowest]))
+    if is_last and not is_done(pod):
+        actions.append(_mark(pod))
+    wakes: tuple[Wake, ...] = ()
+    if _missing_levels(pod) and not asked and snapshot.opened is not None:
+        after = (snapshot.opened.at + AGAIN - now).total_seconds()
+        wakes = (Wake(after=max(after, 0.001), reason="a container still waits for its barrier"),)
+    if not actions:
+        return Plan(wakes=wakes)
+    return Plan(
+        phases=(Phase(name=OPEN, chains=(tuple(actions),)),),
+        wakes=wakes,
+        memo=Memo(lowest=lowest if actions[0].target.resource == CONFIG_MAPS else None),
+    )
+
+
+def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
+    return Conclusion()
+
+
+def _asked_again(pod: Pod, snapshot: Snapshot) -> bool:
+    """A container of an open level cannot find its key: the barrier may be gone."""
+    opened = snapshot.opened
+    if opened is None or snapshot.now < opened.at + AGAIN:
+        return False
+    return any(level >= opened.lowest for level in _missing_levels(pod))
+
+
+def _opening(pod: Pod, levels: list[int]) -> Action:
+    """All open levels at once: applied by one manager, what it leaves out would be taken away (CLP-13)."""
+    target = Target(CONFIG_MAPS, pod.metadata.namespace, config_name(pod.metadata.name))
+    reference = Owner.of(PODS, pod).reference()
+    owner = {name: value for name, value in reference.items() if name not in ("controller", "blockOwnerDeletion")}
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": target.name, "namespace": target.namespace, "ownerReferences": [owner]},
+        "data": {key_of(level): "true" for level in levels},
+    }
+    reason = f"containers of priority {levels[-1]} may start"
+    return plans.apply_object(target, body, field_manager=MANAGER, reason=reason, force=True)
+
+
+def _mark(pod: Pod) -> Action:
+    body = {"metadata": {"annotations": {DONE: "true"}}}
+    return plans.patch(Target.of(PODS, pod), body, uid=pod.metadata.uid, reason="all its containers may start")
+
+
+# What the pod tells
+
+
+def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
+    return {status.name: status for status in pod.status.container_statuses}
+
+
+def _pending(pod: Pod) -> list[int]:
+    """CLP-11: levels with a container that is not ready."""
+    statuses = _statuses(pod)
+    return [
+        priority
+        for container in pod.spec.containers
+        if (priority := priority_of(container)) is not None
+        and not (container.name in statuses and statuses[container.name].ready)
+    ]
+
+
+def _begun(pod: Pod) -> list[int]:
+    """Levels that were open once: one of their containers has run."""
+    statuses = _statuses(pod)
+    found = []
+    for container in pod.spec.containers:
+        status, priority = statuses.get(container.name), priority_of(container)
+        if status is None or priority is None:
+            continue
+        state = status.state
+        if status.ready or status.restart_count or state.running is not None or state.terminated is not None:
+            found.append(priority)
+    return found
+
+
+def _missing_levels(pod: Pod) -> list[int]:
+    """Levels whose containers tell that they do not find their key."""
+    statuses, name = _statuses(pod), config_name(pod.metadata.name)
+    found = []
+    for container in pod.spec.containers:
+        status, priority = statuses.get(container.name), priority_of(container)
+        waiting = status.state.waiting if status is not None else None
+        if priority is None or waiting is None or waiting.reason != CONFIG_ERROR:
+            continue
+        if name in waiting.message:
+            found.append(priority)
+    return found

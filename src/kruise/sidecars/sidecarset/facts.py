@@ -1,0 +1,271 @@
+"""What is true of a pod with regard to a SidecarSet whose sidecars it has (SCS-63, SCS-83 to 87, SCS-95, SCS-96)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from kruise.api.native.container_reasons import NO_IMAGE, NO_START
+from kruise.api.native.pod import ContainerStatus, Pod, is_ready
+from kruise.inplace.hashes import containers_meta_of, plain_hash
+from kruise.inplace.state import BrokenAnnotation
+from kruise.machinery.remembered import once_per_object
+from kruise.sidecars.sidecarset import keys, records
+from kruise.sidecars.sidecarset.content import Content, Json, is_hot, name_of, twins_of
+from kruise.sidecars.sidecarset.records import RecordError, UpdateState
+
+_DOCKER = "docker.io/"
+_LIBRARY = "docker.io/library/"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """The annotations of a pod, read once."""
+
+    hashes: Mapping[str, Any]
+    without_image: Mapping[str, Any]
+    states: Mapping[str, Any]
+    working: Mapping[str, str]
+    error: str = ""
+    """Why one of them cannot be read."""
+
+
+@once_per_object
+def noted(pod: Pod) -> Noted:
+    annotations, errors = pod.metadata.annotations, list[str]()
+
+    def read(reader: Any, *more: Any) -> Any:
+        try:
+            return reader(annotations, *more)
+        except RecordError as error:
+            errors.append(str(error))
+            return {}
+
+    hashes = read(records.raw_records, keys.HASH)
+    without_image = read(records.raw_records, keys.HASH_WITHOUT_IMAGE)
+    states, working = read(records.update_states), read(records.working_twins)
+    return Noted(
+        hashes=hashes,
+        without_image=without_image,
+        states=states,
+        working=working,
+        error=errors[0] if errors else "",
+    )
+
+
+@once_per_object
+def injected_sets(pod: Pod) -> tuple[str, ...]:
+    return records.injected(pod.metadata.annotations)
+
+
+def recorded_hash(entries: Mapping[str, Any], name: str) -> str:
+    entry = entries.get(name)
+    return str(entry.get("hash", "")) if isinstance(entry, dict) else ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Twins:
+    """The two containers of a hot-upgraded sidecar in a pod."""
+
+    name: str
+    working: str
+    other: str
+    empty_image: str
+
+    @classmethod
+    def of(cls, container: Json, working: Mapping[str, str]) -> Twins:
+        name = name_of(container)
+        first, second = twins_of(name)
+        is_first = working.get(name) == first
+        strategy = container.get("upgradeStrategy") or {}
+        return cls(
+            name=name,
+            working=first if is_first else second,
+            other=second if is_first else first,
+            empty_image=str(strategy.get("hotUpgradeEmptyImage") or ""),
+        )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class SidecarFacts:
+    """A pod that is managed by a SidecarSet."""
+
+    pod: Pod
+    is_updated: bool
+    is_upgradable: bool
+    is_selected: bool
+    """The update strategy lets it be updated."""
+    is_consistent: bool
+    is_ready: bool
+    is_settled: bool
+    twins: tuple[Twins, ...] = ()
+    failure: str = ""
+    """Why a sidecar of an updated pod does not start, in a few words."""
+
+    @property
+    def name(self) -> str:
+        return self.pod.metadata.name
+
+    @property
+    def serves(self) -> bool:
+        """Consistent and ready: as the status counts it (SCS-86)."""
+        return self.is_consistent and self.is_ready
+
+    @property
+    def awaits_reset(self) -> bool:
+        return any(image_of(self.pod, twins.other) != twins.empty_image for twins in self.twins)
+
+
+def image_of(pod: Pod, container: str) -> str:
+    return next((item.image for item in pod.spec.containers if item.name == container), "")
+
+
+def is_managed(pod: Pod, content: Content) -> bool:
+    """Whether the pod has every container of the SidecarSet (SCS-63c)."""
+    names = _container_names(pod)
+    for container in content.containers:
+        name = name_of(container)
+        if is_hot(container):
+            if name not in noted(pod).working or not names.issuperset(twins_of(name)):
+                return False
+        elif name not in names:
+            return False
+    return True
+
+
+@once_per_object
+def _container_names(pod: Pod) -> frozenset[str]:
+    return frozenset(item.name for item in (*pod.spec.containers, *pod.spec.init_containers))
+
+
+def facts_of(pod: Pod, content: Content, *, is_selected: bool) -> SidecarFacts:
+    told = noted(pod)
+    twins = tuple(Twins.of(one, told.working) for one in content.containers if is_hot(one))
+    names = contributed(content)
+    state = _state(told, content.owner)
+    consistent = is_consistent(pod, names, state)
+    updated = recorded_hash(told.hashes, content.owner) == content.hash
+    ready = pod.status.phase == "Running" and is_ready(pod) and pod.metadata.deletion_timestamp is None
+    idle = all(image_of(pod, one.other) == one.empty_image for one in twins)
+    return SidecarFacts(
+        pod=pod,
+        is_updated=updated,
+        is_upgradable=recorded_hash(told.without_image, content.owner) == content.hash_without_image,
+        is_selected=is_selected,
+        is_consistent=consistent,
+        is_ready=ready and idle,
+        is_settled=consistent
+        or not any(
+            status.ready and status.name in names and not is_consistent(pod, {status.name}, state)
+            for status in pod.status.container_statuses
+        ),
+        twins=twins,
+        failure=_failure(pod, names, state) if not ready or not consistent else "",
+    )
+
+
+def contributed(content: Content) -> frozenset[str]:
+    """The containers that a SidecarSet contributes, as pods call them."""
+    return frozenset(
+        name for one in content.containers for name in (twins_of(name_of(one)) if is_hot(one) else (name_of(one),))
+    )
+
+
+def _state(told: Noted, name: str) -> UpdateState | str | None:
+    """A text: it cannot be read."""
+    entry = told.states.get(name)
+    if told.error and entry is None:
+        return told.error
+    if entry is None:
+        return None
+    try:
+        return records.state_of(entry)
+    except RecordError as error:
+        return str(error)
+
+
+def is_consistent(pod: Pod, names: Collection[str], state: UpdateState | str | None) -> bool:
+    """Whether these containers run the images that the pod asks for (SCS-84).
+
+    A container that was changed before it ever ran counts when it runs the image that it was changed to: the node may
+    have begun with the old one.
+    """
+    own = [item for item in pod.spec.containers if item.name in names]
+    if not own:
+        return True
+    statuses = {status.name: status for status in pod.status.container_statuses}
+    if len(statuses) != len(pod.spec.containers):
+        return False
+    if all("@" in item.image for item in own):
+        return all(_has_digest(statuses.get(item.name), item.image) for item in own)
+    if state is None:
+        return True
+    if isinstance(state, str):
+        return False
+    last = state.last_container_statuses
+    return all(
+        item.name not in last or _has_arrived(pod, statuses.get(item.name), item.image, last[item.name].image_id)
+        for item in own
+    )
+
+
+def _has_digest(status: ContainerStatus | None, image: str) -> bool:
+    if status is None:
+        return False
+    return _repository_and_digest(status.image_id.rpartition("://")[2]) == _repository_and_digest(image)
+
+
+def _repository_and_digest(image: str) -> tuple[str, str]:
+    """Without the tag that may stand between them."""
+    name, _, digest = image.partition("@")
+    place = name.rfind(":")
+    return (name[:place] if place > name.rfind("/") else name), digest
+
+
+def _has_arrived(pod: Pod, status: ContainerStatus | None, image: str, before: str) -> bool:
+    if status is None:
+        return False
+    if _runs_as_told(pod, status, image):
+        return True
+    same_name = plain_name(status.image) == plain_name(image)
+    if before:
+        return status.image_id != before or same_name
+    return bool(status.image_id) and (same_name or status.image.startswith("sha256:"))
+
+
+def _runs_as_told(pod: Pod, status: ContainerStatus, image: str) -> bool:
+    """By what the node daemon says of the container that runs: two names of one image are told apart so."""
+    try:
+        meta = containers_meta_of(pod)
+    except BrokenAnnotation:
+        return False
+    for item in meta.containers if meta is not None else ():
+        if item.name == status.name:
+            return bool(
+                item.container_id
+                and item.container_id == status.container_id
+                and item.hashes.plain_hash == plain_hash(status.name, image)
+            )
+    return False
+
+
+def plain_name(image: str) -> str:
+    """As people write it: nodes spell out where an image comes from."""
+    name = image.removeprefix(_LIBRARY).removeprefix(_DOCKER)
+    return name if "@" in name or ":" in name.rpartition("/")[2] else f"{name}:latest"
+
+
+def _failure(pod: Pod, names: Iterable[str], state: UpdateState | str | None) -> str:
+    """Between two tries to get a new image, a kubelet calls the end of the old container a crash: that is none."""
+    for status in pod.status.container_statuses:
+        waiting = status.state.waiting
+        if status.name not in names or waiting is None:
+            continue
+        if waiting.reason in NO_IMAGE:
+            image = image_of(pod, status.name)
+            if not waiting.message or image in waiting.message:
+                return f"{waiting.reason} of container {status.name}, image {image}"
+        elif waiting.reason in NO_START and is_consistent(pod, {status.name}, state):
+            return f"{waiting.reason} of container {status.name}"
+    return ""

@@ -1,0 +1,85 @@
+"""What a forecast asks a SidecarSet beside its decisions."""
+
+from __future__ import annotations
+
+from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
+from kruise.api.meta import LabelSelector
+from kruise.api.native.pod import Pod, is_active
+from kruise.faces.forecast import Amount, Around, ForecastFacts, Limits, amount_of
+from kruise.inplace import availability
+from kruise.machinery.wording import plural
+from kruise.sidecars.sidecarset.face import revision_of
+from kruise.sidecars.sidecarset.facts import injected_sets
+from kruise.sidecars.sidecarset.matching import is_empty, selects_pod
+from kruise.sidecars.sidecarset.situation import limits_of
+
+_STRATEGY = "spec.updateStrategy"
+
+
+def _limits(sidecar_set: SidecarSet) -> Limits:
+    """As numbers of the pods that the status last counted."""
+    found = limits_of(sidecar_set, sidecar_set.status.matched_pods)
+    strategy = sidecar_set.spec.update_strategy
+    return Limits(
+        unavailable=Amount(
+            path=f"{_STRATEGY}.maxUnavailable",
+            given=1 if strategy.max_unavailable is None else strategy.max_unavailable,
+            pods=found.unavailable,
+            is_given=strategy.max_unavailable is not None,
+        ),
+        partition=amount_of(f"{_STRATEGY}.partition", strategy.partition, found.partition),
+        is_paused=found.is_paused,
+        is_on_delete=not found.is_rolling,
+    )
+
+
+def _owns(sidecar_set: SidecarSet, pod: Pod) -> bool:
+    return sidecar_set.metadata.name in injected_sets(pod)
+
+
+def _wanted(sidecar_set: SidecarSet, around: Around) -> int:
+    return sum(_owns(sidecar_set, pod) for pod in around.pods)
+
+
+def _untouched(sidecar_set: SidecarSet, around: Around) -> str:
+    """Pods that it selects and that run without its sidecars."""
+    spec = sidecar_set.spec
+    if is_empty(spec.selector):
+        return ""
+    found = [
+        pod
+        for pod in around.pods
+        if is_active(pod)
+        and not _owns(sidecar_set, pod)
+        and selects_pod(spec.selector, pod.metadata.labels)
+        and (spec.namespace_selector is None or _is_selected(spec.namespace_selector, pod, around))
+    ]
+    if not found:
+        return ""
+    return (
+        f"{plural(len(found), 'pod', 'runs', 'run')} without its sidecars although it selects them: nothing happens to "
+        "pods that run; those that are made anew get the sidecars (kruise rollout restart of their workload)"
+    )
+
+
+def _is_selected(selector: LabelSelector, pod: Pod, around: Around) -> bool:
+    return selects_pod(selector, around.namespaces.get(pod.metadata.namespace, {}))
+
+
+def _revision(sidecar_set: SidecarSet, pod: Pod) -> str:
+    return revision_of(pod.metadata.annotations, sidecar_set.metadata.name)
+
+
+FORECAST = ForecastFacts(
+    resource=SIDECAR_SETS,
+    wanted=_wanted,
+    limits=_limits,
+    serves=availability.is_available,
+    owns=_owns,
+    contributed=_revision,
+    untouched=_untouched,
+    policy=lambda sidecar_set: "InPlaceOnly",
+    in_place_policies=frozenset({"InPlaceOnly"}),
+    update_revision=lambda sidecar_set: sidecar_set.status.latest_revision,
+    history_limit=lambda sidecar_set: sidecar_set.spec.revision_history_limit,
+)

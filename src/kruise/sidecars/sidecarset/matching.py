@@ -1,0 +1,87 @@
+"""Which SidecarSets concern a pod, found by an index of their selectors (SCS-34 to SCS-37)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
+from kruise.api.meta import LabelSelector
+from kruise.api.native.nodes import NAMESPACES
+from kruise.machinery.selector_index import ALL_NAMESPACES, Selects
+from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.store import Store
+from kruise.machinery.watched import Watched
+from kruise.sidecars.sidecarset import keys
+
+PODS_OF = "pods-of-sidecarset"
+
+
+def is_empty(selector: LabelSelector | None) -> bool:
+    return selector is None or not (selector.match_labels or selector.match_expressions)
+
+
+def _selects(sidecar_set: SidecarSet) -> Iterator[Selects]:
+    spec = sidecar_set.spec
+    if not is_empty(spec.selector):
+        yield Selects(spec.selector, ALL_NAMESPACES, spec.namespace_selector)
+
+
+WATCHED_SETS = Watched(SIDECAR_SETS, selectors={PODS_OF: _selects})
+"""What the pod webhook and the controller look sets up with."""
+WATCHED_NAMESPACES = Watched(NAMESPACES)
+
+
+def selecting(
+    sets: Store[SidecarSet], labels: Mapping[str, str], namespace: str, namespace_labels: Mapping[str, str] | None
+) -> tuple[SidecarSet, ...]:
+    """The SidecarSets that select a pod, wherever they are in their lives."""
+    return sets.selecting(PODS_OF, labels, namespace, namespace_labels)
+
+
+def needs_namespace(sets: Store[SidecarSet], labels: Mapping[str, str]) -> bool:
+    """Whether it depends on the labels of its namespace which sets select a pod. This looks at all sets."""
+    return any(
+        one.spec.namespace_selector is not None
+        and not is_empty(one.spec.selector)
+        and selects_pod(one.spec.selector, labels)
+        for one in sets.list()
+    )
+
+
+def base_of(sidecar_set: SidecarSet) -> str:
+    """Of a canary, the SidecarSet whose place it takes; empty for others (SCS-20)."""
+    annotations = sidecar_set.metadata.annotations
+    return annotations.get(keys.BASE, "") if annotations.get(keys.CANARY) == "true" else ""
+
+
+def is_pinned_to(sidecar_set: SidecarSet, namespace: str) -> bool:
+    """Whether it names the namespace itself (SCS-36)."""
+    selector = sidecar_set.spec.namespace_selector
+    if selector is None:
+        return False
+    if selector.match_labels.get(keys.NAMESPACE_NAME) == namespace:
+        return True
+    return any(
+        term.key == keys.NAMESPACE_NAME and term.operator == "In" and namespace in term.values
+        for term in selector.match_expressions
+    )
+
+
+def applying(found: Iterable[SidecarSet], namespace: str) -> list[SidecarSet]:
+    """Those that put sidecars into a new pod, in order: without those that pause, and without bases of canaries."""
+    active = [
+        one for one in found if not one.spec.injection_strategy.paused and one.metadata.deletion_timestamp is None
+    ]
+    replaced = {base_of(one) for one in active}
+    kept = [one for one in active if one.metadata.name not in replaced]
+    return sorted(kept, key=lambda one: (not is_pinned_to(one, namespace), one.metadata.name))
+
+
+def selects_pod(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether the selector of an update strategy lets a pod be updated; an invalid one lets none."""
+    if selector is None:
+        return True
+    try:
+        return from_label_selector(selector).matches(labels)
+    except SelectorError:
+        return False

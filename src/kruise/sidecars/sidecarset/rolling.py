@@ -1,0 +1,167 @@
+"""Which pods are updated now, in which order, and why the others are not (SCS section 12)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+from kruise.api.apps.shared import UpdateScatterTerm
+from kruise.api.native.pod import PODS, Pod
+from kruise.inplace.order import by_importance, by_priority, scattered
+from kruise.machinery.causes import UNAVAILABLE, Cause
+from kruise.machinery.plan import Held, Target
+from kruise.machinery.wording import plural
+from kruise.sidecars.sidecarset import causes
+from kruise.sidecars.sidecarset.facts import SidecarFacts
+from kruise.sidecars.sidecarset.situation import Situation
+from kruise.workloads.shared import causes as shared
+
+_NAMED = 5
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """What a look at the pods came to."""
+
+    chosen: tuple[SidecarFacts, ...] = ()
+    held: tuple[Held, ...] = ()
+
+
+def order(situation: Situation) -> list[SidecarFacts]:
+    """The pods that are to be updated, in order (SCS-91).
+
+    With a scatter strategy the order is worked out over all pods of the rollout, those that are updated among them:
+    so each pod keeps its place from round to round.
+    """
+    strategy = situation.sidecar_set.spec.update_strategy
+    waiting = {id(fact.pod): fact for fact in situation.facts if _is_candidate(fact)}
+    if not strategy.scatter_strategy:
+        pods = by_priority(by_importance(fact.pod for fact in waiting.values()), strategy.priority_strategy)
+        return [waiting[id(pod)] for pod in pods]
+    everyone = [fact.pod for fact in situation.facts if fact.is_selected]
+    stable = sorted(everyone, key=_age)
+    terms = _expanded(strategy.scatter_strategy, everyone)
+    pods = scattered(by_priority(stable, strategy.priority_strategy), everyone, terms)
+    return [waiting[id(pod)] for pod in pods if id(pod) in waiting]
+
+
+def _age(pod: Pod) -> tuple[float, str, str]:
+    """Newer before older, as in the usual order; nothing that an update changes."""
+    created = pod.metadata.creation_timestamp
+    return (-created.timestamp() if created is not None else 0.0), pod.metadata.namespace, pod.metadata.name
+
+
+def _expanded(terms: Sequence[UpdateScatterTerm], pods: Sequence[Pod]) -> list[UpdateScatterTerm]:
+    found: dict[tuple[str, str], UpdateScatterTerm] = {}
+    for term in terms:
+        values = [term.value]
+        if term.value == "*":
+            values = sorted({pod.metadata.labels[term.key] for pod in pods if term.key in pod.metadata.labels})
+        for value in values:
+            found.setdefault((term.key, value), UpdateScatterTerm(key=term.key, value=value))
+    return list(found.values())
+
+
+def _is_candidate(fact: SidecarFacts) -> bool:
+    """SCS-90."""
+    return not fact.is_updated and fact.is_selected and fact.is_upgradable and fact.is_settled
+
+
+def choose(situation: Situation, stop: Cause | None) -> Round:
+    """The pods whose turn it is. `stop`: why no further pod may be updated at all."""
+    limits = situation.limits
+    candidates = order(situation)
+    held = list(_not_in_line(situation))
+    free = max(len(candidates) - limits.partition, 0)
+    line, kept = candidates[:free], candidates[free:]
+    held += [_held(fact, _partition(situation)) for fact in kept]
+    if (blocked := _blocked(situation) or stop) is not None:
+        return Round(held=(*held, *(_held(fact, blocked) for fact in line)))
+    busy = [fact for fact in situation.facts if fact.is_updated and not fact.serves]
+    count, chosen = len(busy), list[SidecarFacts]()
+    for fact in line:
+        if fact.is_ready:
+            if count >= limits.unavailable:
+                break
+            count += 1
+        chosen.append(fact)
+    names = [fact.name for fact in (*busy, *(one for one in chosen if one.is_ready))]
+    held += [_held(fact, _unavailable(situation, names)) for fact in line[len(chosen) :]]
+    return Round(chosen=tuple(chosen), held=tuple(held))
+
+
+def _held(fact: SidecarFacts, *causes: Cause) -> Held:
+    return Held(target=Target.of(PODS, fact.pod), causes=causes)
+
+
+def _blocked(situation: Situation) -> Cause | None:
+    if not situation.limits.is_rolling:
+        return causes.NOT_UPDATE.cause(
+            "updateStrategy.type NotUpdate: only pods that are made anew get the present content",
+            remedy="set spec.updateStrategy.type to RollingUpdate, or let the pods be made anew",
+        )
+    if situation.limits.is_paused:
+        return shared.PAUSED.cause("updateStrategy.paused: nothing is updated")
+    return None
+
+
+def _not_in_line(situation: Situation) -> Iterator[Held]:
+    content = situation.content
+    for fact in situation.facts:
+        if fact.is_updated:
+            if (cause := arriving(fact, content.owner)) is not None:
+                yield _held(fact, cause)
+        elif not fact.is_selected:
+            yield _held(fact, causes.NOT_SELECTED.cause("updateStrategy.selector does not select it"))
+        elif not fact.is_upgradable:
+            yield _held(
+                fact,
+                causes.NOT_UPGRADABLE.cause(
+                    f"SidecarSet {content.owner} changed more than images since the pod was made, and nothing else of "
+                    "a container can be changed while it runs",
+                    remedy="delete the pod when that suits (a new one gets the present content), or take the other "
+                    f"changes back: kruise rollout undo sidecarset/{content.owner}",
+                ),
+            )
+        elif not fact.is_settled:
+            yield _held(fact, causes.SIDECAR_STARTING.cause("its sidecar is still on its way to the image before"))
+
+
+def arriving(fact: SidecarFacts, owner: str) -> Cause | None:
+    """Why an updated pod does not serve yet, as far as the sidecars have to do with it."""
+    if fact.serves:
+        return None
+    if fact.failure:
+        return causes.SIDECAR_FAILED.cause(
+            f"{fact.failure}: it is a sidecar of SidecarSet {owner}",
+            details={"sidecarset": owner},
+            remedy=f"give the sidecar an image that works: kruise set image sidecarset/{owner} CONTAINER=IMAGE, or go "
+            f"back: kruise rollout undo sidecarset/{owner}",
+        )
+    if not fact.is_consistent:
+        return causes.SIDECAR_STARTING.cause(f"a sidecar of SidecarSet {owner} restarts with its new image")
+    if fact.awaits_reset:
+        return causes.HOT_UPGRADE.cause("the container before rests as soon as the new one is ready")
+    return None
+
+
+def _partition(situation: Situation) -> Cause:
+    given = situation.sidecar_set.spec.update_strategy.partition
+    pods = situation.limits.partition
+    text = f"partition {given}" if given == pods else f"partition {given} ({plural(pods, 'pod')})"
+    return shared.PARTITION.cause(f"{text} keeps it at its present content")
+
+
+def _unavailable(situation: Situation, names: Sequence[str]) -> Cause:
+    limit, given = situation.limits.unavailable, situation.sidecar_set.spec.update_strategy.max_unavailable
+    shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    text = f"maxUnavailable {limit if given is None else given}"
+    if not names:
+        return shared.MAX_UNAVAILABLE.cause(
+            f"{text} lets no pod that serves be updated",
+            details={"limit": limit, UNAVAILABLE: []},
+            remedy="raise spec.updateStrategy.maxUnavailable",
+        )
+    return shared.MAX_UNAVAILABLE.cause(
+        f"{text} is used up by {shown}", details={"limit": limit, UNAVAILABLE: list(names)}
+    )

@@ -1,0 +1,240 @@
+"""Admission of SidecarSets: recorded answers asked again, and what the recordings do not reach."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kruise.api.apps.conversion.sidecarset import convert
+from kruise.api.apps.sidecarset import SIDECAR_SETS
+from kruise.api.meta import LabelSelector
+from kruise.api.native.config import CONFIG_MAPS
+from kruise.machinery import codec
+from kruise.machinery.client.errors import ClientError
+from kruise.machinery.client.requests import PatchType, Request, Verb
+from kruise.machinery.patches import merge
+from kruise.sidecars.sidecarset import keys
+from kruise.sidecars.sidecarset.defaults import defaulted
+from kruise.sidecars.sidecarset.overlap import may_overlap
+from tests.support.recorded_admission import changes, missing
+from tests.support.sidecarsets import SIDE, pod, sidecar_set, until_counts
+from tests.support.world import LocalWorld, run_local
+
+Json = dict[str, Any]
+DATA = Path(__file__).parent / "data"
+GROUP = "apps.kruise.io"
+
+REFUSED = {
+    "canary of itself": "canaries are checked (SCS-20)",
+    "canary with unknown base": "canaries are checked (SCS-20)",
+    "canary with NotUpdate": "its base does not exist (SCS-20)",
+}
+"""Recorded as accepted."""
+ACCEPTED = {"startupProbe not defaulted": "the API server fills it in when a pod is made"}
+"""Recorded as refused."""
+
+
+def load(name: str) -> Any:
+    return yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def head(version: str) -> Json:
+    return {"apiVersion": f"{GROUP}/{version}", "kind": "SidecarSet"}
+
+
+def test_recorded_verdicts() -> None:
+    """SCS-19 to SCS-31: the same verdict for every recorded manifest and update; refusals name a field (422)."""
+    recorded = load("validation")
+    bases = {
+        name: {**head(base["version"]), "metadata": base["metadata"], "spec": base["spec"]}
+        for name, base in recorded["bases"].items()
+    }
+    wrong: list[str] = []
+
+    async def scenario(world: LocalWorld) -> None:
+        for base in bases.values():
+            await world.create(base)
+        for case in recorded["cases"]:
+            base, patch = bases[case["sent"]["base"]], case["sent"]["patch"]
+            resource = dataclasses.replace(SIDECAR_SETS, version=case["version"])
+            body: Json = patch
+            request = Request(Verb.PATCH, resource, "", base["metadata"]["name"], content_type=str(PatchType.MERGE))
+            if case["op"] == "create":
+                unused = {**base, "metadata": {"name": f"{base['metadata']['name']}-n"}}
+                selector = unused["spec"]["selector"]
+                if "selector" not in patch.get("spec", {}):
+                    # The base is stored as well, and would stand in the way.
+                    unused["spec"] = {**unused["spec"], "selector": {"matchLabels": {"app": "nobody-else"}}}
+                    assert selector
+                body = merge.apply(unused, patch)
+                request = Request(Verb.CREATE, resource, "")
+            sent = json.dumps(body).encode()
+            asked = dataclasses.replace(request, body=sent, query=(("dryRun", "All"),))
+            try:
+                await world.client.send(asked)
+                answer = ""
+            except ClientError as error:
+                answer = str(error)
+                if "spec" not in answer and "metadata" not in answer:
+                    wrong.append(f"{case['case']}: names no field: {answer}")
+            accepted = (case["accepted"] and case["case"] not in REFUSED) or case["case"] in ACCEPTED
+            if accepted is bool(answer):
+                wrong.append(f"{case['version']} {case['op']} {case['case']}: {answer or 'accepted'}")
+
+    run_local(scenario)
+    assert wrong == []
+    assert len(recorded["cases"]) == 100
+
+
+CREATED = [case for case in load("defaults") if case.get("op") != "update"]
+CHANGED = [case for case in load("defaults") if case.get("op") == "update"]
+
+
+@pytest.mark.parametrize("case", CHANGED, ids=lambda case: str(case["case"]))
+def test_recorded_defaults_of_updates(case: Json) -> None:
+    """SCS-13: hashes are written anew, and what was left out gets its default again."""
+    version = case["version"]
+    old = defaulted({**head(version), "metadata": {"name": "d"}, **case["base"]}, version=version, gates={})
+    new = defaulted(merge.apply(old, case["sent"]), version=version, gates={}, old=old)
+    assert (changes(old, new) or {}) == case["changedAgainstStored"]
+    assert (new["spec"] != old["spec"]) == case["generationChanged"]
+
+
+@pytest.mark.parametrize("case", CREATED, ids=lambda case: f"{case['version']} {case['case']}")
+def test_recorded_defaults(case: Json) -> None:
+    """SCS-5, SCS-7 to SCS-17: what is added, hashes included, byte by byte. A second time nothing is."""
+    version = case["version"]
+    sent = {**head(version), **case["sent"]}
+    made = defaulted(sent, version=version, gates={})
+    told = case["returned"]
+    if "namespace" in sent["spec"]:
+        made, told = convert(made, "v1beta1"), {**told, "spec": told["spec"]}
+        made = {**made, "apiVersion": sent["apiVersion"]}
+        sent = {**sent, "spec": {key: value for key, value in sent["spec"].items() if key != "namespace"}}
+        sent["spec"].pop("namespaceSelector", None)
+    assert changes(sent, made) == told
+    again = defaulted({**head(version), **case["sent"]}, version=version, gates={}, old=made)
+    assert again["spec"].get("containers") == made["spec"].get("containers")
+    assert again["spec"]["updateStrategy"] == made["spec"]["updateStrategy"]
+
+
+@pytest.mark.parametrize("case", load("conversion"), ids=lambda case: f"{case['created']} {case['case']}")
+def test_recorded_conversions(case: Json) -> None:
+    """SCS-1 to SCS-4."""
+    version, other = case["created"], case["readAs"]["version"]
+    sent = {**head(version), **case["sent"]}
+    sent["metadata"] = {"name": "d", **sent.get("metadata", {})}
+    made = convert(convert(defaulted(sent, version=version, gates={}), "v1beta1"), version)
+    shown = convert(made, other)
+    assert changes({**made, "apiVersion": ""}, {**shown, "apiVersion": ""}) == (case["readAs"]["changed"] or None)
+    assert missing(made, shown) == sorted(case["readAs"]["missing"])
+    assert convert(shown, version)["spec"] == made["spec"]
+
+
+def selector(labels: Json | None = None, *expressions: tuple[str, str, list[str]]) -> LabelSelector:
+    terms = [{"key": key, "operator": operator, "values": values} for key, operator, values in expressions]
+    return codec.convert({"matchLabels": labels or {}, "matchExpressions": terms}, LabelSelector)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "overlap"),
+    [
+        (selector({"a": "b"}), selector({"c": "d"}), True),
+        (selector({"a": "b"}), selector({"a": "b"}), True),
+        (selector({"a": "b"}), selector({"a": "c"}), False),
+        (selector({"a": "b"}), selector(None, ("a", "In", ["b", "c"])), True),
+        (selector({"a": "b"}), selector(None, ("a", "In", ["c"])), False),
+        (selector({"a": "b"}), selector(None, ("a", "NotIn", ["b"])), False),
+        (selector({"a": "b"}), selector(None, ("a", "NotIn", ["c"])), True),
+        (selector(None, ("a", "Exists", [])), selector({"a": "c"}), True),
+        (selector(None, ("a", "Exists", [])), selector({"c": "d"}), False),
+        (selector({"a": "b"}), selector(None, ("a", "DoesNotExist", [])), False),
+        (selector({"c": "d"}), selector(None, ("a", "DoesNotExist", [])), True),
+    ],
+)
+def test_selectors_overlap_or_not(left: LabelSelector, right: LabelSelector, overlap: bool) -> None:
+    """SCS-32: in both directions."""
+    assert may_overlap(left, right) is overlap
+    assert may_overlap(right, left) is overlap
+
+
+def test_canaries() -> None:
+    """SCS-20, SCS-37: checked, and injected in place of their base."""
+
+    async def scenario(world: LocalWorld) -> None:
+        def canary(name: str = "canary", base: str = "logs", **spec: Any) -> Json:
+            notes = {"annotations": {keys.CANARY: "true", keys.BASE: base}}
+            strategy = {"updateStrategy": {"type": "NotUpdate"}}
+            return sidecar_set(name, metadata=notes, **{**strategy, **spec})
+
+        await world.create(sidecar_set())
+        for wrong, complaint in (
+            (canary(base="nobody"), "no SidecarSet nobody"),
+            (canary("itself", base="itself"), "canary of itself"),
+            (canary(updateStrategy={"type": "RollingUpdate"}), "must be NotUpdate"),
+        ):
+            with pytest.raises(ClientError, match=complaint):
+                await world.create(wrong)
+        first = {"matchLabels": {"app": "web", "canary": "yes"}}
+        await world.create(canary(selector=first, containers=[{**SIDE, "image": "nginx:canary"}]))
+        with pytest.raises(ClientError, match="is a canary itself"):
+            await world.create(canary("second", base="canary", containers=[{"name": "other", "image": "i:1"}]))
+        await world.create(pod("usual"))
+        await world.create(pod("first", labels={"canary": "yes"}))
+        await until_counts(world, 1, 1, 1, 1)
+        await until_counts(world, 1, 1, 1, 1, name="canary")
+
+    run_local(scenario)
+
+
+def test_whitelist_of_patched_annotations() -> None:
+    """SCS-29, SCS-33."""
+
+    async def scenario(world: LocalWorld) -> None:
+        patch = [{"annotations": {"example.com/a": "b"}}]
+        with pytest.raises(ClientError, match="whitelist not found"):
+            await world.create(sidecar_set(patchPodMetadata=patch))
+
+        async def allow(rules: str) -> None:
+            body = {"metadata": {"name": keys.CONFIGURATION, "namespace": "kruise-system"}}
+            try:
+                await world.client.create(CONFIG_MAPS, {**body, "data": {keys.WHITELIST: rules}}, "kruise-system")
+            except ClientError:
+                data = {"data": {keys.WHITELIST: rules}}
+                await world.client.patch(CONFIG_MAPS, keys.CONFIGURATION, data, "kruise-system")
+
+        for rules, complaint in (
+            ("{", "cannot be read"),
+            ('{"rules":[{"allowedAnnotationKeyExprs":["^other/"]}]}', "does not allow this annotation"),
+            ('{"rules":[{"selector":{"matchLabels":{"a":"b"}},"allowedAnnotationKeyExprs":["."]}]}', "not found"),
+        ):
+            await allow(rules)
+            with pytest.raises(ClientError, match=complaint):
+                await world.create(sidecar_set(patchPodMetadata=patch))
+        await allow('{"rules":[{"allowedAnnotationKeyExprs":["^example.com/"]}]}')
+        twice = [*patch, {"annotations": {"example.com/a": "c"}}]
+        with pytest.raises(ClientError, match="already exist"):
+            await world.create(sidecar_set(patchPodMetadata=twice))
+        await world.create(sidecar_set(patchPodMetadata=patch))
+
+    run_local(scenario)
+
+
+def test_containers_cannot_be_added_or_change_their_way() -> None:
+    """SCS-30."""
+
+    async def scenario(world: LocalWorld) -> None:
+        await world.create(sidecar_set())
+        for containers, complaint in (
+            ([SIDE, {"name": "new", "image": "i:1"}], "container new is not found"),
+            ([{**SIDE, "upgradeStrategy": {"upgradeType": "HotUpgrade"}}], "upgradeType cannot be changed"),
+        ):
+            with pytest.raises(ClientError, match=complaint):
+                await world.patch(SIDECAR_SETS, "logs", {"spec": {"containers": containers}})
+
+    run_local(scenario)

@@ -1,0 +1,106 @@
+"""Which content new pods get, and when they get none, on the local cluster (SCS-34 to SCS-44, SCS-62 to SCS-66)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kruise.api.apps.sidecarset import SIDECAR_SETS
+from kruise.api.native.nodes import NAMESPACES
+from kruise.api.native.pod import PODS
+from kruise.machinery.client.errors import ClientError
+from kruise.sidecars.sidecarset import keys
+from kruise.sidecars.sidecarset.injecting import draw
+from tests.support.sidecarsets import image, names, pod, set_image, sidecar_set, status, until_counts
+from tests.support.world import LocalWorld, run_local
+
+Json = dict[str, Any]
+
+
+def test_earlier_content_for_new_pods() -> None:
+    """SCS-6, SCS-24, SCS-38 to SCS-43, SCS-80."""
+
+    async def scenario(world: LocalWorld) -> None:
+        await world.create(sidecar_set(customVersion="v1", updateStrategy={"paused": True}))
+        await until_counts(world, 0, 0, 0, 0)
+        first = (await status(world))["latestRevision"]
+        await set_image(world, "nginx:1.26")
+        await world.patch(SIDECAR_SETS, "logs", {"spec": {"customVersion": "v2"}})
+        await until_counts(world, 0, 0, 0, 0)
+
+        async def inject(**revision: Any) -> None:
+            await world.patch(SIDECAR_SETS, "logs", {"spec": {"injectionStrategy": {"revision": revision or None}}})
+
+        async def injected(name: str, **labels: str) -> Json:
+            await world.create(pod(name, labels=labels))
+            return await world.get(PODS, name)
+
+        with pytest.raises(ClientError, match="Cannot find specific ControllerRevision"):
+            await inject(customVersion="v9")
+        with pytest.raises(ClientError, match="Cannot find specific ControllerRevision"):
+            await inject(revisionName="nobody")
+        await inject(customVersion="v1")
+        old = await injected("old")
+        assert image(old) == "nginx:1.25"
+        assert json.loads(old["metadata"]["annotations"][keys.HASH])["logs"]["controllerRevision"] == first
+        selector = {"matchLabels": {"gray": "yes"}}
+        await world.patch(SIDECAR_SETS, "logs", {"spec": {"updateStrategy": {"paused": False, "selector": selector}}})
+        await inject(revisionName=first, customVersion=None, policy="Partial")
+        assert image(await injected("gray", gray="yes")) == "nginx:1.26"
+        assert image(await injected("plain")) == "nginx:1.25"
+        await inject(policy="Always")
+        assert image(await injected("held")) == "nginx:1.25"
+        await world.patch(SIDECAR_SETS, "logs", {"spec": {"updateStrategy": {"selector": None}}})
+        assert image(await injected("at-once")) == "nginx:1.26", "it would be rewritten before it has started"
+        await until_counts(world, 5, 5, 5, 5)
+
+    run_local(scenario)
+
+
+def test_shares_of_partial_are_drawn() -> None:
+    """SCS-42: evenly."""
+    drawn = [draw(seed, "logs") for seed in range(2000)]
+    assert all(0 <= one < 1 for one in drawn)
+    assert 0.45 < sum(one <= 0.5 for one in drawn) / len(drawn) < 0.55
+
+
+def test_who_gets_sidecars_and_who_does_not() -> None:
+    """SCS-34, SCS-35, SCS-44, SCS-62, SCS-65, SCS-66; edge case 4."""
+
+    async def scenario(world: LocalWorld) -> None:
+        around = {"matchLabels": {"team": "a"}}
+        await world.create(sidecar_set(namespaceSelector=around, updateStrategy={"type": "NotUpdate"}))
+
+        async def sidecars(name: str) -> list[str]:
+            await world.create(pod(name))
+            return names((await world.get(PODS, name))["spec"]["containers"])
+
+        assert await sidecars("before") == ["main"]
+        await world.client.patch(NAMESPACES, "default", {"metadata": {"labels": {"team": "a"}}})
+        await world.sleep(1)
+        assert await sidecars("after") == ["side", "main"]
+        await until_counts(world, 1, 1, 1, 1)  # counts follow the pods, also with NotUpdate
+        await set_image(world, "nginx:1.26")
+        await until_counts(world, 1, 0, 1, 0)
+        await world.patch(SIDECAR_SETS, "logs", {"spec": {"injectionStrategy": {"paused": True}}})
+        await world.sleep(1)
+        assert await sidecars("paused") == ["main"]
+        await world.delete(SIDECAR_SETS, "logs")
+        await world.sleep(5)
+        assert names((await world.get(PODS, "after"))["spec"]["containers"]) == ["side", "main"]
+        assert await sidecars("gone") == ["main"]
+
+    run_local(scenario)
+
+
+def test_a_clash_is_refused_when_the_pod_is_made() -> None:
+    """SCS-61: with the names of both."""
+
+    async def scenario(world: LocalWorld) -> None:
+        await world.create(sidecar_set())
+        with pytest.raises(ClientError, match=r"SidecarSet logs has a sidecar side, and the pod has a container side"):
+            await world.create(pod(containers=[{"name": "side", "image": "nginx:1.25"}]))
+
+    run_local(scenario)
