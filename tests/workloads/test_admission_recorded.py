@@ -42,7 +42,8 @@ def ask(kind: Recorded, case: Json) -> Any:
 
 @each("verdicts")
 def test_verdicts(kind: Recorded, case: Json) -> None:
-    """CS-40 to CS-50, ST-29 to ST-32, DS-17 to DS-19, as recorded."""
+    """As recorded: CS-40 to CS-50, ST-29 to ST-32, DS-17 to DS-19, BJ-15, BJ-18, BJ-19, ACJ-7, ACJ-30 to ACJ-38,
+    UD-23 to UD-35, UD-35a, UD-35b."""
     answer = ask(kind, case)
     if kind.is_accepted(case):
         assert isinstance(answer, Allow), messages_of(answer)
@@ -71,8 +72,8 @@ def test_the_chosen_differences_are_cases(kind: Recorded) -> None:
 
 @each("defaults")
 def test_defaults(kind: Recorded, case: Json) -> None:
-    """CS-30 to CS-33, ST-23 to ST-27, DS-13 to DS-15. Fields that the original's schema lacks and ours has are not
-    removed."""
+    """CS-30 to CS-33, ST-23 to ST-27, DS-13 to DS-15, BJ-6, BJ-12 to BJ-14, ACJ-9, ACJ-13 to ACJ-18. Fields that the
+    original's schema lacks and ours has are not removed."""
     _compare_defaults(kind, case, {})
 
 
@@ -112,8 +113,8 @@ def _compare_defaults(kind: Recorded, case: Json, gates: dict[str, bool]) -> Non
 
 @each("conversions")
 def test_conversions(kind: Recorded, case: Json) -> None:
-    """ST-6, DS-5, DS-107: what the other version shows, as recorded. Written back, nothing is lost; the original loses
-    what v1alpha1 has no fields for."""
+    """ST-6, DS-5, DS-107, BJ-2 to BJ-4, ACJ-3: what the other version shows, as recorded. Written back, nothing is
+    lost; the original loses what v1alpha1 has no fields for."""
     version, other = case["created"], case["readAs"]["version"]
     assert {version, other} == {OLDER, NEWER}
     sent = {**kind.head(version), "metadata": {"name": "d"}, **case["sent"]}
@@ -187,7 +188,9 @@ def test_deletion_protection(kind: Recorded, case: Json) -> None:
         return
     assert isinstance(answer, Deny)
     assert (answer.code, answer.reason) == (403, "Forbidden")
-    assert case["message"].endswith(f"denied the request: {answer.message}")
+    said, _, advice = answer.message.partition("; ")
+    assert case["message"].endswith(f"denied the request: {said}")
+    assert "take the label away" in advice
 
 
 @each("subresources")

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import pytest
 
 from kruise.api.native.storage import STORAGE_CLASSES
+from kruise.kinds import features
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
 from kruise.machinery.client.requests import Verb
@@ -26,6 +27,8 @@ from tests.support.faults import Delay, FaultyTransport, Rule, storm
 from tests.support.world import LocalWorld, local_world
 from tests.workloads.cloneset.chaos import STORIES, DeadlyTransport, Json, Stage, Witness, end_state, numbered
 
+FEATURES = tuple(feature for feature in features() if feature.name in ("cloneset", "readiness"))
+"""Other kinds have nothing to do in these stories, and a cluster for each death starts sooner without them."""
 EXAMPLES = int(os.environ.get("KRUISE_EXAMPLES", "1"))
 CALM = 5.0
 """Seconds of the cluster's time after a story, in which whatever is still under way comes to its end."""
@@ -53,7 +56,7 @@ async def _bury_and_replace(world: LocalWorld, transport: DeadlyTransport) -> No
 
 async def _tell(story: str, *, deadly: int = 0, before: bool = False) -> Ending:
     """Tell a story; the manager dies at write number `deadly`, and another one takes over."""
-    async with local_world(start=False, nodes=3) as world:
+    async with local_world(features=FEATURES, start=False, nodes=3) as world:
         transport = DeadlyTransport(InProcessTransport(world.cluster.core), deadly=deadly, before=before)
         await _prepared(world, transport)
         successor = asyncio.create_task(_bury_and_replace(world, transport))
@@ -98,7 +101,7 @@ def test_the_manager_dies_at_every_write(
 
 
 async def _weather(story: str, seed: int) -> tuple[Json, int, int]:
-    async with local_world(start=False, nodes=3, seed=seed) as world:
+    async with local_world(features=FEATURES, start=False, nodes=3, seed=seed) as world:
         transport = FaultyTransport(InProcessTransport(world.cluster.core), seed=seed, clock=world.clock)
         await _prepared(world, transport)
         async with Witness(world).watching() as witness:
@@ -132,7 +135,7 @@ def test_storms_do_not_change_the_end(story: str, record_property: Callable[[str
 
 
 async def _slowly(story: str, seed: int) -> tuple[Json, int, int]:
-    async with local_world(start=False, nodes=3, seed=seed) as world:
+    async with local_world(features=FEATURES, start=False, nodes=3, seed=seed) as world:
         transport = FaultyTransport(InProcessTransport(world.cluster.core), seed=seed, clock=world.clock)
         await _prepared(world, transport)
         slow = Rule(Delay(0.0, spread=0.6), verbs={Verb.PATCH, Verb.DELETE, Verb.CREATE})

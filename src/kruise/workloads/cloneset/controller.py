@@ -7,7 +7,7 @@ from typing import Any
 
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
 from kruise.api.apps.conversion.cloneset import convert
-from kruise.api.apps.definitions import CLONE_SET_DEFINITION
+from kruise.api.apps.definitions.cloneset import DEFINITION
 from kruise.api.apps.shared import GROUP
 from kruise.api.meta import Key
 from kruise.api.native.nodes import NODES
@@ -27,9 +27,9 @@ from kruise.workloads.shared.reading import (
     PRE_DOWNLOAD_GATE,
     WATCHED_PODS,
     WATCHED_REVISIONS,
+    common_sources,
     common_to_snapshots,
     pace_of,
-    pull_job_sources,
     tasks_of,
 )
 
@@ -85,7 +85,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
         Source(Watched(PERSISTENT_VOLUME_CLAIMS, indexes=OWNER_INDEX), mine),
         Source(WATCHED_REVISIONS, mine),
         Source(NODES, no_keys),
-        *pull_job_sources(settings, CLONE_SETS, PRE_DOWNLOAD_GATE),
+        *common_sources(settings, CLONE_SETS, PRE_DOWNLOAD_GATE),
     )
     return (
         ControllerSpec(
@@ -106,7 +106,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
 FEATURE = Feature(
     name="cloneset",
     flags=(EXCLUDE_PREPARING_DELETE,),
-    definitions=(CLONE_SET_DEFINITION,),
+    definitions=(DEFINITION,),
     controllers=controllers,
     webhooks=lambda settings: handlers(allow_privileged=settings.allow_privileged),
     conversions=(Conversion(GROUP, "CloneSet", convert),),

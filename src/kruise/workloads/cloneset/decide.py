@@ -72,7 +72,7 @@ def _is_in_the_way(scaling: ScaleStep, snapshot: Snapshot) -> bool:
 def _pods(scaling: Phase | None, updating: update.UpdateStep) -> tuple[Phase, ...]:
     """Pods on their way are refreshed while others are made, deleted or moved: neither has to wait for the other."""
     if scaling is not None:
-        return scaling, dataclasses.replace(updating.refresh, alongside=True), updating.update
+        return scaling, dataclasses.replace(updating.refresh, alongside=True), updating.budget, updating.update
     if updating.update.chains:
-        return updating.update, dataclasses.replace(updating.refresh, alongside=True)
+        return updating.budget, updating.update, dataclasses.replace(updating.refresh, alongside=True)
     return (updating.refresh,)

@@ -232,6 +232,9 @@ class _Scaling:
                     self._chains.append(stay.chain)
                     self._touched.add(facts.name)
                 continue
+            if (cause := self._situation.permits.may_delete(facts.pod)) is not None:
+                self._held.append(Held(target=Target.of(PODS, facts.pod), causes=(cause,)))
+                continue
             if claims is None:
                 claims = claims_by_id(self._situation)
             delete = plans.delete(Target.of(PODS, facts.pod), uid=facts.pod.metadata.uid, reason=reason)

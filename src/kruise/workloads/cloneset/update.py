@@ -32,6 +32,8 @@ RECREATE = "recreate"
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateStep:
     refresh: Phase
+    budget: Phase
+    """What is taken from budgets first."""
     update: Phase
     held: tuple[Held, ...]
     wakes: tuple[Wake, ...]
@@ -82,6 +84,7 @@ class _Updating:
             self._let_scaling_come_first()
         return UpdateStep(
             refresh=mover.refresh_phase,
+            budget=dataclasses.replace(mover.budget_phase, unless_done=(SCALE,)),
             update=mover.update_phase(self._target, unless_done=(SCALE,)),
             held=mover.held,
             wakes=tuple(mover.wakes),
@@ -236,6 +239,9 @@ class _Updating:
     def _recreate(self, fact: PodFacts) -> None:
         """Mark the pod; scaling deletes it within its budget and makes the successor (CS-104)."""
         if keys.SPECIFIED_DELETE_LABEL in fact.pod.metadata.labels:
+            return
+        if (cause := self._situation.permits.may_update(fact.pod)) is not None:
+            self._mover.refused(fact, cause)
             return
         edit = PodEdit(labels={keys.SPECIFIED_DELETE_LABEL: "true"})
         self._mover.moves[fact.name] = RECREATE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSet
-from kruise.api.apps.definitions import DAEMON_SET_DEFINITION
+from kruise.api.apps.definitions.daemonset import DEFINITION
 from kruise.api.meta import Key
 from kruise.api.native.daemon_pods import LONGEST_DELAY, NOT_HERE, verdict_on
 from kruise.api.native.nodes import NODES, Node
@@ -25,7 +25,7 @@ from kruise.workloads.daemonset.predownload import GATE as PRE_DOWNLOAD_GATE
 from kruise.workloads.daemonset.situation import Snapshot
 from kruise.workloads.shared.adoption import ADOPTERS, WATCHED_PODS, orphans_for, pod_keys
 from kruise.workloads.shared.node_keys import node_keys
-from kruise.workloads.shared.reading import WATCHED_REVISIONS, common_to_snapshots, pace_of, pull_job_sources, tasks_of
+from kruise.workloads.shared.reading import WATCHED_REVISIONS, common_sources, common_to_snapshots, pace_of, tasks_of
 
 NAME = "daemonset-controller"
 BY_SCHEDULER: FeatureFlag[bool] = FeatureFlag(
@@ -93,7 +93,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
         Source(WATCHED_PODS, pod_keys(DAEMON_SETS)),
         Source(WATCHED_REVISIONS, mine),
         Source(NODES, node_keys(DAEMON_SETS, _meaning)),
-        *pull_job_sources(settings, DAEMON_SETS, PRE_DOWNLOAD_GATE),
+        *common_sources(settings, DAEMON_SETS, PRE_DOWNLOAD_GATE),
     )
     return (
         ControllerSpec(
@@ -114,7 +114,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
 FEATURE = Feature(
     name="daemonset",
     flags=(BY_SCHEDULER,),
-    definitions=(DAEMON_SET_DEFINITION,),
+    definitions=(DEFINITION,),
     controllers=controllers,
     webhooks=ADMISSION.webhooks,
     conversions=(ADMISSION.conversion,),

@@ -93,6 +93,7 @@ class _Working:
             plans.single(CREATE, *creates, on_error=OnError.STOP_PHASE, slow_start=True),
             Phase(name=DELETE, chains=tuple(self._deletes), on_error=OnError.CONTINUE),
             dataclasses.replace(self._mover.refresh_phase, alongside=True),
+            dataclasses.replace(self._mover.budget_phase, unless_done=(CREATE, DELETE)),
             self._mover.update_phase(self._situation.update, unless_done=(CREATE, DELETE)),
         )
         return PodWork(phases=phases, held=(*self._held, *self._mover.held), mover=self._mover, is_keeping=is_keeping)
@@ -110,6 +111,8 @@ class _Working:
                 self._deletes.append(stay.chain)
         elif len(self._deletes) >= self._limits.burst:
             self._hold(pod, self._burst_cause())
+        elif (cause := self._situation.permits.may_delete(pod)) is not None:
+            self._hold(pod, cause)
         else:
             self._deletes.append((plans.delete(Target.of(PODS, pod), uid=pod.metadata.uid, reason=deletion.reason),))
 

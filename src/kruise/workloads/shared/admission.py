@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from kruise.admission.decisions import Allow, Change, Deny, HandlerView, Mutation, NeedsReads, Verdict, verdict_of
-from kruise.admission.inventory import PROTECTION_LABEL
 from kruise.admission.registry import Handler, MutatingHandler, ValidatingHandler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.core.field_errors import FieldError, TemplateTypeError, forbidden, invalid
@@ -23,6 +22,7 @@ from kruise.machinery import codec
 from kruise.machinery.client.errors import StatusCause
 from kruise.machinery.codec import Raw
 from kruise.machinery.watched import Kinds
+from kruise.protection.deletion.rules import advice, judge_workload
 from kruise.workloads.shared.validation import Candidate
 from kruise.workloads.shared.wire import META, MisfitError, annotations_in, read_spec
 
@@ -98,13 +98,14 @@ class Admission(Generic[R]):
         except (MisfitError, TemplateTypeError) as error:
             return unreadable(error.error)
         warnings = self.warnings(candidate, _unchanged_annotations(body, old), view.gates)
-        return Change(object=changed, warnings=tuple(text for text in (*warnings, lost) if text))
+        protection = advice(body, view.gates) if self.is_protected else ""
+        return Change(object=changed, warnings=tuple(text for text in (*warnings, protection, lost) if text))
 
     def judge(self, request: AdmissionRequest, view: HandlerView, *, allow_privileged: bool = True) -> Verdict:
         if request.sub_resource:
             return Allow()
         if request.operation == "DELETE":
-            return _deletion(request, view) if self.is_protected else Allow()
+            return judge_workload(request, view.gates) if self.is_protected else Allow()
         if request.operation not in ("CREATE", "UPDATE"):
             return Allow()
         body, old_body = request.body(), request.old_body() if request.has_old_object else None
@@ -166,27 +167,6 @@ def _unchanged_annotations(body: Json, old: Json | None) -> dict[str, str]:
         return {}
     known = annotations_in(old)
     return {key: value for key, value in annotations_in(body).items() if known.get(key) == value}
-
-
-def _deletion(request: AdmissionRequest, view: HandlerView) -> Verdict:
-    """CS-52, ST-34, DP-10 to DP-14."""
-    if not view.gates.get("ResourcesDeletionProtection", False) or not request.has_old_object:
-        return Allow()
-    stored = request.old_body()
-    metadata = stored.get("metadata") or {}
-    if metadata.get("deletionTimestamp"):
-        return Allow()
-    protection = (metadata.get("labels") or {}).get(PROTECTION_LABEL)
-    replicas = (stored.get("spec") or {}).get("replicas") or 0
-    if protection == "Always":
-        return _protected("Always")
-    if protection == "Cascading" and replicas > 0:
-        return _protected("Cascading", f" and replicas {replicas}>0")
-    return Allow()
-
-
-def _protected(value: str, because: str = "") -> Deny:
-    return Deny(message=f"forbidden by ResourcesProtectionDeletion for {PROTECTION_LABEL}={value}{because}")
 
 
 def unreadable(error: FieldError) -> Deny:

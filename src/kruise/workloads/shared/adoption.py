@@ -20,6 +20,7 @@ from kruise.machinery.selector_index import Selects
 from kruise.machinery.selectors import NOTHING, SelectorError, from_label_selector
 from kruise.machinery.spec import OWNER_INDEX, Stores, View, owner_keys
 from kruise.machinery.watched import Watched
+from kruise.protection.podunavailablebudget.indexes import GUARDED_INDEX
 
 ADOPT = "adopt"
 """The phase that makes pods of nobody its own."""
@@ -46,7 +47,7 @@ def _orphans(obj: Object) -> tuple[str, ...]:
 
 
 ORPHAN_INDEX: Mapping[str, Callable[[Object], Iterable[str]]] = {ORPHANS: _orphans}
-WATCHED_PODS = Watched(PODS, indexes={**OWNER_INDEX, **ORPHAN_INDEX})
+WATCHED_PODS = Watched(PODS, indexes={**OWNER_INDEX, **ORPHAN_INDEX, **GUARDED_INDEX})
 
 
 def wanting(workloads: Resource[Any]) -> Callable[[Object | None, Stores], Iterable[Key]]:

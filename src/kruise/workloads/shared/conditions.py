@@ -74,7 +74,11 @@ def standing(conditions: Iterable[Condition]) -> set[tuple[str, str, str]]:
 
 def condition_form(condition: Condition) -> dict[str, str]:
     """A condition as it is written."""
-    times = {"lastTransitionTime": condition.last_transition_time, "lastUpdateTime": condition.last_update_time}
+    times = {
+        "lastTransitionTime": condition.last_transition_time,
+        "lastUpdateTime": condition.last_update_time,
+        "lastProbeTime": condition.last_probe_time,
+    }
     texts = {"reason": condition.reason, "message": condition.message}
     return {
         "type": condition.type,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from kruise.api.apps.shared import Lifecycle
+from kruise.api.apps.shared import Lifecycle, LifecycleHook
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import PODS
 from kruise.inplace import edits, engine, keys, lifecycle
@@ -190,6 +190,8 @@ class PodMover:
             case Turn.HOLD:
                 changes = lifecycle.label_changes(pod, hook, on=True)
                 self.hold(fact, causes.HOOK, lifecycle.waiting_for(pod, hook), "remove what the hook names", changes)
+            case Turn.PREPARE if marks_unready(hook) and (cause := self._situation.permits.may_update(pod)) is not None:
+                self.refused(fact, cause)
             case Turn.PREPARE:
                 entering = lifecycle.enter(pod, State.PREPARING_UPDATE, self._hooks, now=now)
                 if entering is not None:
@@ -200,6 +202,8 @@ class PodMover:
             case Turn.REFUSE:
                 self.stopped_at = fact.name
                 self.error = f"not allowed to in-place update pod {fact.name} in state {fact.state}"
+            case Turn.UPDATE if (cause := self._situation.permits.may_update(pod)) is not None:
+                self.refused(fact, cause)
             case Turn.UPDATE:
                 self.moves[fact.name] = IN_PLACE
                 self.updates[fact.name] = engine.begin(
@@ -215,6 +219,11 @@ class PodMover:
                 if spec.grace_seconds > 0:
                     wake = Wake(after=float(spec.grace_seconds), reason="the grace period of an in-place update")
                     self.wakes.append(wake)
+
+    def refused(self, fact: PodFacts, cause: Cause) -> None:
+        """A budget holds it. Looked at again soon, in case nobody tells of a change (IPU-160)."""
+        self.hold_all((fact,), cause)
+        self.wakes.append(Wake(after=1.0, reason="a budget may have more to give by then"))
 
     def call_off(self, fact: PodFacts) -> None:
         """Take a pod that was prepared to move back: otherwise it would stay out of service for as long as nobody wants
@@ -256,6 +265,11 @@ class PodMover:
             urgency=Urgency.SOON,
         )
 
+    @property
+    def budget_phase(self) -> Phase:
+        """Before `update_phase`."""
+        return self._situation.permits.phase
+
     def update_phase(self, target: ControllerRevision, *, unless_done: tuple[str, ...] = ()) -> Phase:
         return Phase(
             name=UPDATE,
@@ -267,6 +281,10 @@ class PodMover:
             detaches=all(self.moves.get(name) == IN_PLACE for name in self.updates),
             mark=target.metadata.name,
         )
+
+
+def marks_unready(hook: LifecycleHook | None) -> bool:
+    return hook is not None and hook.mark_pod_not_ready
 
 
 def _unchanged_since(fact: PodFacts) -> int:

@@ -14,6 +14,8 @@ from kruise.feature import Settings
 from kruise.machinery.codec import evolve
 from kruise.machinery.spec import OWNER, OWNER_INDEX, Source, View, owner_keys
 from kruise.machinery.watched import Watched
+from kruise.protection.podunavailablebudget.indexes import GUARDED_INDEX
+from kruise.protection.podunavailablebudget.permits import budget_sources, budgets_of
 from kruise.workloads.shared.adoption import ORPHAN_INDEX, ORPHANS
 
 TASKS_PER_WORKER = 10
@@ -34,7 +36,7 @@ def _by_owner_name(revision: ControllerRevision) -> tuple[str, ...]:
     return (f"{revision.metadata.namespace}/{reference.name}",) if reference is not None else ()
 
 
-WATCHED_PODS = Watched(PODS, indexes=OWNER_INDEX)
+WATCHED_PODS = Watched(PODS, indexes={**OWNER_INDEX, **GUARDED_INDEX})
 WATCHED_REVISIONS = Watched(CONTROLLER_REVISIONS, indexes={_BY_NAME: _by_owner_name, **ORPHAN_INDEX})
 
 
@@ -62,15 +64,17 @@ def revisions_near(view: View, owner: Object) -> tuple[ControllerRevision, ...]:
 def common_to_snapshots(view: View, workload: Object, *, pulls_images: bool) -> dict[str, Any]:
     """The fields of a `WorkloadSnapshot`."""
     uid = workload.metadata.uid
+    pods = pods_of(view, uid)
     jobs = view.store(IMAGE_PULL_JOBS) if pulls_images else None
     return {
-        "pods": pods_of(view, uid),
+        "pods": pods,
         "revisions": revisions_near(view, workload),
         "pull_jobs": jobs.by_index(OWNER, uid) if jobs is not None and jobs.synced else (),
         "pull_jobs_served": jobs is not None and jobs.synced,
         "gates": dict(view.gates),
         "resize_subresource": has_resize_subresource(view),
         "pending": view.pending(PODS),
+        "budgets": budgets_of(view, pods),
         "now": view.now,
         "seed": view.seed,
     }
@@ -81,6 +85,11 @@ def pull_job_sources(settings: Settings, workloads: Resource[Any], gate: str) ->
     if not settings.gates.get(gate, False):
         return ()
     return (Source(Watched(IMAGE_PULL_JOBS, indexes=OWNER_INDEX, optional=True), owner_keys(workloads)),)
+
+
+def common_sources(settings: Settings, workloads: Resource[Any], gate: str) -> tuple[Source[Any], ...]:
+    """What every workload looks at besides its own: pull jobs, where it pulls images ahead, and budgets."""
+    return (*pull_job_sources(settings, workloads, gate), *budget_sources(settings, workloads))
 
 
 def tasks_of(settings: Settings, kind: str) -> int:

@@ -13,6 +13,7 @@ from typing import Any, Self
 from kruise.api.meta import PartialObject
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Pod
+from kruise.api.policy.podunavailablebudget import PodUnavailableBudget
 from kruise.api.resource import Resource
 from kruise.machinery import revisions
 from kruise.machinery.codec import Struct, field
@@ -20,6 +21,7 @@ from kruise.machinery.ownership import Owner
 from kruise.machinery.pending import Pending
 from kruise.machinery.revisions import HASH_LABEL
 from kruise.machinery.selectors import Selector, from_label_selector
+from kruise.protection.podunavailablebudget.permits import Permits
 from kruise.workloads.shared.pod_facts import NOBODY, PodFacts, facts_of, once_written, sorted_out
 from kruise.workloads.shared.rollout_revisions import RolloutRevisions, rollout_revisions
 
@@ -40,6 +42,8 @@ class WorkloadSnapshot(Struct, kw_only=True):
     """Whether the server has `pods/resize` (1.32 and later, IPU-55)."""
     pending: Pending = Pending()
     """Writes of earlier passes to pods."""
+    budgets: tuple[PodUnavailableBudget, ...] = ()
+    """That the pods name."""
     seed: int = 0
 
 
@@ -69,6 +73,8 @@ class WorkloadSituation:
     """Finished or terminating pods of the workload."""
     released: tuple[Pod, ...]
     """Active pods that the selector no longer matches."""
+    permits: Permits
+    """What the budgets over its pods allow in this pass."""
 
     @classmethod
     def of_workload(
@@ -107,6 +113,7 @@ class WorkloadSituation:
             gates=snapshot.gates,
             pending=snapshot.pending,
             resize_subresource=snapshot.resize_subresource,
+            budgets=snapshot.budgets,
             snapshot=snapshot,
             **further,
         )
@@ -124,6 +131,7 @@ class WorkloadSituation:
         gates: Mapping[str, bool],
         pending: Pending,
         resize_subresource: bool,
+        budgets: Sequence[PodUnavailableBudget] = (),
         to_delete: frozenset[str] = NOBODY,
         hash_label: bool = False,
         belongs: Callable[[Pod], bool] | None = None,
@@ -157,6 +165,7 @@ class WorkloadSituation:
             observed=observed,
             inactive=pods_by_fate.inactive,
             released=pods_by_fate.released,
+            permits=Permits(budgets, gates=gates, now=now),
             **of_kind,
         )
 

@@ -63,12 +63,17 @@ C = TypeVar("C", bound=Candidate[Any])
 
 
 def problems(
-    new: C, old: C | None, spec: Callable[[C, C | None], Errors], *, name: Callable[[str], list[str]]
+    new: C,
+    old: C | None,
+    spec: Callable[[C, C | None], Errors],
+    *,
+    name: Callable[[str], list[str]],
+    is_namespaced: bool = True,
 ) -> tuple[FieldError, ...]:
     """Everything that is wrong with a new object, or with the change of one. `spec` judges its own part, `name` its
     name."""
     try:
-        found = [*_metadata(new, old, name), *_failure_budget(new, old)]
+        found = [*_metadata(new, old, name, is_namespaced), *_failure_budget(new, old)]
         if old is None or new.spec != old.spec:
             found.extend(spec(new, old))
     except TemplateTypeError as error:
@@ -76,13 +81,15 @@ def problems(
     return tuple({str(error): error for error in found}.values())
 
 
-def _metadata(new: Candidate[Any], old: Candidate[Any] | None, name: Callable[[str], list[str]]) -> Errors:
+def _metadata(
+    new: Candidate[Any], old: Candidate[Any] | None, name: Callable[[str], list[str]], is_namespaced: bool
+) -> Errors:
     meta = _object_meta(new)
     if old is not None:
         yield from metadata.object_meta_update(META, meta, _object_meta(old))
         return
     is_named_later = bool(meta.get("generateName")) and not meta.get("name")
-    for error in metadata.object_meta(META, meta, name=name):
+    for error in metadata.object_meta(META, meta, name=name, namespaced=is_namespaced):
         if not (is_named_later and error.path == META.child("name")):
             yield error
 

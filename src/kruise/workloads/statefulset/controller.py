@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kruise.api.apps.definitions import STATEFUL_SET_DEFINITION
+from kruise.api.apps.definitions.statefulset import DEFINITION
 from kruise.api.apps.statefulset import STATEFUL_SETS, StatefulSet
 from kruise.api.meta import Key, key_of
 from kruise.api.native.ordinals import claim_name, ordinal_of, parent_and_ordinal, pod_name
@@ -34,9 +34,9 @@ from kruise.workloads.shared.claims import claim_templates
 from kruise.workloads.shared.reading import (
     PRE_DOWNLOAD_GATE,
     WATCHED_REVISIONS,
+    common_sources,
     common_to_snapshots,
     pace_of,
-    pull_job_sources,
     tasks_of,
 )
 from kruise.workloads.statefulset.admission import ADMISSION
@@ -166,7 +166,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
                 Source(Watched(PERSISTENT_VOLUME_CLAIMS, indexes=OWNER_INDEX), _claim_keys),
                 Source(WATCHED_REVISIONS, owner_keys(STATEFUL_SETS)),
                 *classes,
-                *pull_job_sources(settings, STATEFUL_SETS, PRE_DOWNLOAD_GATE),
+                *common_sources(settings, STATEFUL_SETS, PRE_DOWNLOAD_GATE),
             ),
             workers=tasks_of(settings, "statefulset"),
             pace=lambda snapshot: pace_of(len(snapshot.pods)),
@@ -176,7 +176,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
 
 FEATURE = Feature(
     name="statefulset",
-    definitions=(STATEFUL_SET_DEFINITION,),
+    definitions=(DEFINITION,),
     controllers=controllers,
     webhooks=ADMISSION.webhooks,
     conversions=(ADMISSION.conversion,),

@@ -206,6 +206,9 @@ class _Scaling:
         if stay is not None:
             self._held.append(stay.held)
             chain = (*before, *stay.chain)
+        elif (cause := self._situation.permits.may_delete(pod)) is not None:
+            self._held.append(Held(target=Target.of(PODS, pod), causes=(cause,)))
+            chain = before
         else:
             chain = (*before, plans.delete(Target.of(PODS, pod), uid=pod.metadata.uid, reason=reason))
         if chain:

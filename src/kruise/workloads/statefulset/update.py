@@ -97,7 +97,7 @@ class _Updating:
         if moving.chains:
             refresh = dataclasses.replace(refresh, alongside=True)
         return UpdateStep(
-            phases=tuple(phase for phase in (growing, moving, refresh) if phase.chains),
+            phases=tuple(phase for phase in (growing, mover.budget_phase, moving, refresh) if phase.chains),
             held=(*self._held, *mover.held),
             wakes=tuple(mover.wakes),
             events=tuple(self._events),
@@ -235,6 +235,10 @@ class _Updating:
         """Through the preDelete hook (ST-105). From then on the pod counts as down."""
         stay = held_by_hook(fact.pod, self._situation.statefulset.spec.lifecycle, now=self._situation.now)
         self._down.add(fact.name)
+        cause = self._situation.permits.may_delete(fact.pod) if stay is None else None
+        if cause is not None:
+            self._mover.refused(fact, cause)
+            return
         if stay is not None:
             self._held.append(stay.held)
             if stay.chain:

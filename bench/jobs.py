@@ -1,0 +1,109 @@
+"""Jobs: a BroadcastJob over a thousand nodes, and a thousand AdvancedCronJobs that are due at the same second.
+
+All in one process, on virtual time: the figures are CPU seconds of cluster, nodes and manager together.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from bench.report import Report, Row
+from kruise.api.apps.advancedcronjob import ADVANCED_CRON_JOBS
+from kruise.api.apps.broadcastjob import BROADCAST_JOBS
+from kruise.api.native.apps import JOBS
+from kruise.kinds import feature_of
+from tests.support.world import LocalWorld, run_local
+from tests.workloads.broadcastjob.modelled import ModelledJob
+
+HOUR = 3600.0
+
+
+def measure(scale: float) -> Report:
+    jobs, nodes = max(int(1000 * scale), 1), max(int(1000 * scale), 3)
+    started, late, writes = _all_at_once(jobs)
+    idle = _idle(jobs) - _idle(0)
+    made, ended = _broadcast(nodes)
+    rows = (
+        Row(
+            what=f"{jobs} AdvancedCronJobs due at one second: CPU until all have started",
+            value=started,
+            unit="s",
+            below=10,
+        ),
+        Row(what="latest start after that second", value=late, unit="s", below=10),
+        Row(what="writes for each run: itself, two statuses, events", value=writes / jobs, below=6),
+        Row(what=f"{jobs} AdvancedCronJobs, none due for an hour", value=idle / HOUR * 1000, unit="mCPU", below=5),
+        Row(what=f"BroadcastJob over {nodes} nodes: writes for each pod created", value=made / nodes, below=1.1),
+        Row(what="writes when all of them have finished", value=ended, below=2),
+    )
+    setting = (
+        f"{jobs} AdvancedCronJobs of paused Jobs, {nodes} nodes in the model of a cluster; one process, virtual time"
+    )
+    return Report(name="jobs", setting=setting, rows=rows)
+
+
+def cron(number: int, schedule: str) -> dict[str, Any]:
+    pods = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox:1.36"}]}
+    # Suspended, so that what is measured is not the work of pods.
+    template = {"jobTemplate": {"spec": {"suspend": True, "template": {"spec": pods}}}}
+    return {"metadata": {"name": f"cron-{number}"}, "spec": {"schedule": schedule, "template": template}}
+
+
+def _world(story: Any) -> None:
+    features = [feature_of("apps.kruise.io", kind) for kind in ("BroadcastJob", "AdvancedCronJob")]
+    run_local(story, nodes=1, features=features)
+
+
+def _all_at_once(jobs: int) -> tuple[float, float, int]:
+    found: list[tuple[float, float, int]] = []
+
+    async def story(world: LocalWorld) -> None:
+        for number in range(jobs):
+            await world.client.create(ADVANCED_CRON_JOBS, cron(number, "0 3 * * *"), "default")
+        await world.sleep(3 * HOUR - 60 - world.clock.monotonic() % 60)
+        version = await _version(world)
+        began = time.process_time()
+        for _ in range(300):
+            await world.sleep(1)
+            page = await world.client.list(JOBS, "default")
+            if len(page.items) >= jobs:
+                break
+        last = max(job.metadata.creation_timestamp for job in page.items)
+        used = time.process_time() - began
+        await world.sleep(5)
+        found.append((used, (last.minute * 60 + last.second) % 3600, await _version(world) - version))
+
+    _world(story)
+    return found[0]
+
+
+async def _version(world: LocalWorld) -> int:
+    """Every write raises it by one."""
+    return int((await world.client.list(BROADCAST_JOBS, "default")).resource_version)
+
+
+def _idle(jobs: int) -> float:
+    found: list[float] = []
+
+    async def story(world: LocalWorld) -> None:
+        for number in range(jobs):
+            await world.client.create(ADVANCED_CRON_JOBS, cron(number, "@yearly"), "default")
+        await world.sleep(30)
+        began = time.process_time()
+        await world.sleep(HOUR)
+        found.append(time.process_time() - began)
+
+    _world(story)
+    return found[0]
+
+
+def _broadcast(nodes: int) -> tuple[int, int]:
+    model = ModelledJob(nodes=nodes)
+    model.passes(2)
+    made = model.writes - 1  # the status
+    for node in model.served:
+        model.end(node)
+    before = model.writes
+    model.passes(3)
+    return made, model.writes - before

@@ -1,0 +1,300 @@
+"""`kruise debug`: an ephemeral container for each pod that a selector matches."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from kruise.cli import flags
+from kruise.cli.flags import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kruise.api.native.pod import Pod
+    from kruise.cli.session import Session
+    from kruise.machinery.documents import Json
+    from kruise.workloads.ephemeraljob.pods import Seen
+
+FAILED, NOT_IN_TIME = 1, 3
+_EVERY = 0.3
+_SILENCE = 10.0
+"""Seconds without any container after which it is told where to look."""
+
+
+@click.command(cls=flags.Command)
+@click.argument("selector")
+@click.argument("command", nargs=-1)
+@click.option("--image", required=True, help="The image of the container, such as busybox:1.36.")
+@click.option("--name", default="", help="Of the job. One that is free, if it is left out.")
+@click.option("-c", "--container", default="", help="Of the ephemeral container. The name of the job, if left out.")
+@click.option("--target", default="", help="The container whose processes are to be seen.")
+@click.option("--replicas", type=click.IntRange(min=1), default=None, help="At most so many pods, the oldest first.")
+@click.option("--parallelism", type=click.IntRange(min=1), default=None, help="So many pods at once. All, if left out.")
+@click.option("--deadline", default="", help="End the job after this time, such as 5m.")
+@click.option("--attach-hint", is_flag=True, help="Print for each pod how to attach to its container.")
+@click.option("--wait/--no-wait", default=True, help="Follow the containers until they run or have ended.")
+@click.option("--timeout", default="2m", help="Give up waiting after this time, with exit code 3. 0: never.")
+@click.option("--rm", "remove", is_flag=True, help="Delete the job in the end. The containers stay in the pods.")
+@flags.connection
+def debug(
+    selector: str,
+    command: tuple[str, ...],
+    image: str,
+    name: str,
+    container: str,
+    target: str,
+    replicas: int | None,
+    parallelism: int | None,
+    deadline: str,
+    attach_hint: bool,
+    wait: bool,
+    timeout: str,
+    remove: bool,
+    connection: Connection,
+) -> None:
+    """Add a container to each running pod that SELECTOR matches, and follow it.
+
+    It makes an EphemeralJob. Without a COMMAND the container is a shell that waits for somebody to attach; with one it
+    runs, and its end is told. Exit codes: 0 done, 1 no pod matches or a container failed, 3 not in time.
+
+    \b
+    kruise debug app=web --image busybox:1.36 --attach-hint
+    kruise debug app=web --image busybox:1.36 -- sh -c 'nslookup db'
+    """
+    from kruise.cli.session import duration, run
+
+    async def work(session: Session) -> int:
+        seconds = duration(timeout, "--timeout")
+        limit = int(duration(deadline, "--deadline")) if deadline else None
+        job = _manifest(
+            session,
+            selector,
+            name=name,
+            container=container,
+            image=image,
+            command=command,
+            target=target,
+            replicas=replicas,
+            deadline=limit,
+        )
+        pods = await _matching(session, selector)
+        job["spec"]["parallelism"] = parallelism or max(1, len(pods))
+        return await _carry_out(
+            session, job, pods, attach=attach_hint or not command, wait=wait, seconds=seconds, remove=remove
+        )
+
+    if code := run(connection, work):
+        sys.exit(code)
+
+
+def _manifest(
+    session: Session,
+    selector: str,
+    *,
+    name: str,
+    container: str,
+    image: str,
+    command: Sequence[str],
+    target: str,
+    replicas: int | None,
+    deadline: int | None,
+) -> Json:
+    import secrets
+
+    from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
+
+    chosen = name or f"debug-{secrets.token_hex(3)}"
+    made: Json = {
+        "name": container or chosen,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "terminationMessagePolicy": "File",
+    }
+    if command:
+        made["command"] = list(command)
+    else:
+        made |= {"stdin": True, "tty": True}
+    if target:
+        made["targetContainerName"] = target
+    spec: Json = {"selector": _label_selector(selector), "template": {"ephemeralContainers": [made]}}
+    if replicas is not None:
+        spec["replicas"] = replicas
+    if deadline is not None:
+        spec["activeDeadlineSeconds"] = deadline
+    return {
+        "apiVersion": EPHEMERAL_JOBS.api_version,
+        "kind": EPHEMERAL_JOBS.kind,
+        "metadata": {"name": chosen, "namespace": session.namespace},
+        "spec": spec,
+    }
+
+
+def _label_selector(text: str) -> Json:
+    """What a command line says, as a manifest says it."""
+    from kruise.machinery.selectors import Operator, SelectorError, parse
+    from kruise.verbs.errors import UsageError
+
+    try:
+        requirements = parse(text).requirements
+    except SelectorError as error:
+        raise UsageError(f"{text!r} is no label selector: {error}") from error
+    if not requirements:
+        raise UsageError("name the labels of the pods, such as app=web: a selector of all pods is left to a manifest")
+    operators = {
+        Operator.EQUALS: "In",
+        Operator.DOUBLE_EQUALS: "In",
+        Operator.IN: "In",
+        Operator.NOT_EQUALS: "NotIn",
+        Operator.NOT_IN: "NotIn",
+        Operator.EXISTS: "Exists",
+        Operator.DOES_NOT_EXIST: "DoesNotExist",
+    }
+    labels: dict[str, str] = {}
+    expressions: list[Json] = []
+    for one in requirements:
+        operator = operators.get(one.operator)
+        if operator is None:
+            raise UsageError(f"{one} compares numbers, which the selector of an object cannot")
+        values = list(one.values)
+        if operator == "In" and len(values) == 1 and one.key not in labels:
+            labels[one.key] = values[0]
+        else:
+            expressions.append({"key": one.key, "operator": operator, **({"values": values} if values else {})})
+    return {**({"matchLabels": labels} if labels else {}), **({"matchExpressions": expressions} if expressions else {})}
+
+
+async def _matching(session: Session, selector: str) -> tuple[Pod, ...]:
+    """The running pods; where there are none, nothing is made and nobody waits."""
+    from kruise.api.native.pod import PODS, is_active
+    from kruise.verbs.errors import VerbError
+
+    listed = await session.client.list(PODS, session.namespace, labels=selector)
+    found = tuple(pod for pod in listed.items if is_active(pod))
+    if not found:
+        flags = f" -n {session.namespace}" if session.namespace != "default" else ""
+        ended = f" ({len(listed.items)} have ended)" if listed.items else ""
+        raise VerbError(
+            f"no running pod in namespace {session.namespace} has the labels {selector}{ended}: nothing was made. "
+            f"See kubectl get pods --show-labels{flags}"
+        )
+    return found
+
+
+async def _carry_out(
+    session: Session,
+    job: Json,
+    pods: Sequence[Pod],
+    *,
+    attach: bool,
+    wait: bool,
+    seconds: float,
+    remove: bool,
+) -> int:
+    from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
+    from kruise.cli.flags import Writing
+    from kruise.machinery.wording import plural
+
+    name = job["metadata"]["name"]
+    made = await session.create(EPHEMERAL_JOBS, job, Writing())
+    number = min(len(pods), job["spec"].get("replicas", len(pods)))
+    click.echo(f"ephemeraljob.apps.kruise.io/{name} created for {plural(number, 'pod')}")
+    if not wait:
+        return 0
+    follower = _Follower(session, made, expected=number, attach=attach)
+    try:
+        return await follower.run(seconds)
+    finally:
+        if remove:
+            await session.client.delete(EPHEMERAL_JOBS, name, session.namespace)
+            click.echo(f"ephemeraljob.apps.kruise.io/{name} deleted; its containers stay in the pods")
+
+
+class _Follower:
+    """Tells of each pod once what has become of its container."""
+
+    def __init__(self, session: Session, job: Json, *, expected: int, attach: bool) -> None:
+        self._session = session
+        self._job = job
+        self._uid = str(job["metadata"]["uid"])
+        self._expected = expected
+        self._attach = attach
+        self._is_shell = "command" not in job["spec"]["template"]["ephemeralContainers"][0]
+        self._told: dict[str, str] = {}
+        self._flags = f" -n {session.namespace}" if session.namespace != "default" else ""
+        self._why = f"see kruise why ejob/{job['metadata']['name']}{self._flags}"
+        self._is_silence_told = False
+
+    async def run(self, seconds: float) -> int:
+        import asyncio
+
+        clock = self._session.clock
+        begin = clock.monotonic()
+        deadline = begin + seconds if seconds else None
+        while True:
+            seen = await self._look()
+            for one in seen:
+                self._tell(one)
+            if (code := self._result(seen)) is not None:
+                return code
+            if not seen and not self._is_silence_told and clock.monotonic() - begin > _SILENCE:
+                self._is_silence_told = True
+                click.echo(f"no pod has got a container yet: {self._why}", err=True)
+            if deadline is not None and clock.monotonic() > deadline:
+                click.echo(f"not all containers got there in time: {self._why}", err=True)
+                return NOT_IN_TIME
+            await asyncio.sleep(_EVERY)
+
+    async def _look(self) -> list[Seen]:
+        from kruise.api.native.pod import PODS
+        from kruise.workloads.ephemeraljob.pods import seen
+
+        listed = await self._session.client.list(PODS, self._session.namespace)
+        found = (seen(pod, self._uid) for pod in listed.items)
+        return [one for one in found if one.is_served]
+
+    def _result(self, pods: Sequence[Seen]) -> int | None:
+        """None: it goes on."""
+        from kruise.workloads.ephemeraljob.pods import OVER, State
+
+        if any(one.stuck is not None and self._is_for_good(one) for one in pods):
+            return FAILED
+        final = {*OVER, State.RUNNING} if self._is_shell else OVER
+        if sum(one.state in final for one in pods) < self._expected:
+            return None
+        return FAILED if any(one.state is State.FAILED for one in pods) else 0
+
+    @staticmethod
+    def _is_for_good(one: Seen) -> bool:
+        """An image that cannot be had is tried again and again, but nobody should wait for it here."""
+        status = one.stuck
+        waiting = status.state.waiting if status is not None else None
+        return waiting is not None and waiting.reason in ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+
+    def _tell(self, one: Seen) -> None:
+        words = self._words(one)
+        if not words or self._told.get(one.name) == words:
+            return
+        self._told[one.name] = words
+        click.echo(f"pod/{one.name}: {words}")
+
+    def _words(self, one: Seen) -> str:
+        from kruise.workloads.ephemeraljob.pods import State
+
+        name = one.own[0]
+        if (stuck := one.stuck) is not None and stuck.state.waiting is not None:
+            waiting = stuck.state.waiting
+            return f"container {name} cannot start: {waiting.reason}: {waiting.message}"
+        if one.state is State.RUNNING:
+            if self._attach:
+                return f"runs; attach: kubectl attach -it {one.name} -c {name}{self._flags}"
+            return "runs"
+        if one.state is State.SUCCEEDED:
+            return f"ended well; output: kubectl logs {one.name} -c {name}{self._flags}"
+        if one.state is State.FAILED:
+            ended = next((status.state.terminated for status in one.statuses if status.state.terminated), None)
+            code = f" with exit code {ended.exit_code}" if ended is not None else ""
+            return f"failed{code}; output: kubectl logs {one.name} -c {name}{self._flags}"
+        return ""

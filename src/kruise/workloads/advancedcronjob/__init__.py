@@ -1,0 +1,1 @@
+"""AdvancedCronJob: a Job, a BroadcastJob or an ImageListPullJob at the times of a schedule."""

@@ -1,0 +1,47 @@
+"""What is accepted in an AdvancedCronJob although it will not do what its author may expect: warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from kruise.api.apps.advancedcronjob import AdvancedCronJobSpec
+from kruise.api.core.field_errors import Path
+from kruise.machinery import cron
+from kruise.machinery.documents import value_at
+from kruise.workloads.advancedcronjob.children import KINDS
+from kruise.workloads.advancedcronjob.decide import LONGEST_NAME
+from kruise.workloads.shared.validation import Candidate
+from kruise.workloads.shared.wire import META, SPEC
+
+_ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)
+"""For a look over some years, a leap year among them."""
+
+
+def warnings_of(
+    candidate: Candidate[AdvancedCronJobSpec], annotations: Mapping[str, str], gates: Mapping[str, bool]
+) -> Iterator[str]:
+    """About an object as it was sent, before defaults."""
+    spec, body = candidate.reading, dict(candidate.body)
+    name = str(value_at(body, ("metadata", "name"), ""))
+    if len(name) > LONGEST_NAME:
+        told = f"no run can be created, as names of runs are longer: use at most {LONGEST_NAME} characters"
+        yield f"{META.child('name')}: {told}"
+    if spec.starting_deadline_seconds == 0:
+        yield f"{SPEC.child('startingDeadlineSeconds')}: 0 lets no run start: use some seconds, or leave it out"
+    yield _never(spec.schedule)
+    for kind in KINDS:
+        if kind.path and value_at(body, kind.path, None) is not None:
+            policy = value_at(body, (*kind.path, "spec", "restartPolicy"), "")
+            if policy not in ("Never", "OnFailure"):
+                where = Path("spec").child(*kind.path[1:], "spec", "restartPolicy")
+                told = f'"{policy}"' if policy else "nothing, which becomes Always"
+                yield f"{where}: {told}: each run will be refused; use Never or OnFailure"
+
+
+def _never(schedule: str) -> str:
+    try:
+        found = cron.parse(schedule).next(_ANY_DAY, anchor=_ANY_DAY)
+    except cron.ScheduleError:
+        return ""  # refused
+    return "" if found is not None else f"{SPEC.child('schedule')}: no day matches, so nothing ever runs"

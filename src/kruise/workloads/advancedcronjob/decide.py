@@ -1,0 +1,251 @@
+"""What an AdvancedCronJob needs, decided from a snapshot (ACJ-45).
+
+Runs that are not kept any more go, then the run that is due is made, if nothing stands in its way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from kruise.api.apps.advancedcronjob import ADVANCED_CRON_JOBS, FORBID, REPLACE, SCHEDULED_AT, AdvancedCronJob
+from kruise.machinery import cron
+from kruise.machinery import plan as plans
+from kruise.machinery.codec import Raw, Struct, decode, evolve
+from kruise.machinery.ownership import Owner
+from kruise.machinery.plan import Action, Cause, EventNote, Held, OnError, Phase, Plan, Target, Wake
+from kruise.machinery.times import format_time
+from kruise.machinery.wording import listed
+from kruise.workloads.advancedcronjob import causes
+from kruise.workloads.advancedcronjob.children import Child, ChildKind, State, kind_of
+from kruise.workloads.advancedcronjob.timing import MOST_MISSED, Timing, schedule_of, timing_of, zone_name
+from kruise.workloads.shared.events import warning
+
+HISTORY, REPLACED, RUN = "history", "replace", "run"
+LONGEST_NAME = 52
+"""Of an AdvancedCronJob: the names of its runs have eleven characters more, and 63 are allowed (ACJ-76)."""
+_LONGEST_WAIT = 600.0
+"""Seconds. A clock that is set meanwhile is noticed by then; a look costs next to nothing."""
+
+
+class Snapshot(Struct, kw_only=True):
+    job: AdvancedCronJob
+    children: tuple[Child, ...] = ()
+    sees_runs: bool = True
+    """False: nobody can tell yet which runs there are."""
+    local_zone: str = "UTC"
+    """Of this process."""
+    floor: datetime | None = None
+    """Runs that were missed until then are given up already."""
+    refusal: str = ""
+    """Why the last run could not be made."""
+    now: datetime
+
+
+class Memo(Struct, kw_only=True):
+    type: str
+    active: tuple[Child, ...] = ()
+    last: datetime | None = None
+    due: datetime | None = None
+    """The run that the plan makes."""
+    floor: datetime | None = None
+    """What was missed until then is given up."""
+    events: tuple[EventNote, ...] = ()
+
+
+def decide(snapshot: Snapshot) -> Plan:
+    job, kind = snapshot.job, kind_of(snapshot.job)
+    if kind is None:
+        lost = causes.NO_TEMPLATE.cause("it has no template", remedy="give one, or delete it: admission refuses it so")
+        return Plan(held=_held(job, lost))
+    if not snapshot.sees_runs:
+        # Whether a run is still active is not known, and the status tells what was known before. When the kind is
+        # read, all are looked at again.
+        unseen = causes.RUNS_UNSEEN.cause(
+            f"its runs are {kind.kind}s, and the manager has not read those of the cluster yet: no run starts",
+            remedy=f"if that lasts: kubectl get {kind.resource} tells whether the cluster serves them; if it does not, "
+            "install the definition of that kind",
+        )
+        return Plan(held=_held(job, unseen))
+    active = tuple(child for child in snapshot.children if child.state is State.ACTIVE)
+    memo = Memo(type=kind.kind, active=active, last=last_of(job, snapshot.children))
+    history = _history(job, kind, snapshot.children)
+    plan = Plan(phases=(history,) if history.chains else (), memo=memo)
+    if job.metadata.deletion_timestamp is not None:  # ACJ-49
+        return plan
+    if job.spec.paused:  # ACJ-52
+        return dataclasses.replace(plan, held=_held(job, causes.RUNS_PAUSED.cause("it is paused: no new runs start")))
+    try:
+        schedule = schedule_of(job, snapshot.local_zone)
+    except cron.ScheduleError as error:
+        return _unreadable(plan, memo, job, str(error))
+    timing = timing_of(job, schedule, last=memo.last, floor=snapshot.floor, now=snapshot.now)
+    plan = dataclasses.replace(plan, wakes=tuple(_wakes(timing, snapshot.now)))
+    if timing.missed is None:
+        return _waiting(plan, memo, snapshot, timing)
+    if (obstacle := _obstacle(job, active, timing.missed)) is not None:
+        return dataclasses.replace(plan, held=_held(job, obstacle))
+    return _running(plan, memo, snapshot, kind, timing.missed)
+
+
+def last_of(job: AdvancedCronJob, children: Iterable[Child]) -> datetime | None:
+    """The newest run that there was; it never goes back (ACJ-46, ACJ-47)."""
+    known = [child.scheduled_at for child in children if child.scheduled_at is not None]
+    if job.status.last_schedule_time is not None:
+        known.append(job.status.last_schedule_time)
+    return max(known, default=None)
+
+
+def run_name(job: AdvancedCronJob, moment: datetime) -> str:
+    """Always the same for a run, so none is ever made twice (ACJ-70)."""
+    return f"{job.metadata.name}-{int(moment.timestamp())}"
+
+
+# History
+
+
+def _history(job: AdvancedCronJob, kind: ChildKind, children: Iterable[Child]) -> Phase:
+    """ACJ-50, ACJ-51. The oldest go; those that never began are the oldest."""
+    spec, found = job.spec, list(children)
+    doomed: list[Action] = []
+    for state, limit, name in (
+        (State.FAILED, spec.failed_jobs_history_limit, "failedJobsHistoryLimit"),
+        (State.SUCCESSFUL, spec.successful_jobs_history_limit, "successfulJobsHistoryLimit"),
+    ):
+        ended = sorted((child for child in found if child.state is state), key=_start)
+        if limit is not None and len(ended) > limit:
+            reason = f"{name} keeps {limit}"
+            surplus = ended[: len(ended) - max(limit, 0)]
+            doomed += (_deletion(job, kind, child, reason) for child in surplus if not child.is_leaving)
+    return Phase(name=HISTORY, chains=tuple((action,) for action in doomed), on_error=OnError.CONTINUE)
+
+
+def _start(child: Child) -> tuple[bool, float, str]:
+    return child.started_at is not None, child.started_at.timestamp() if child.started_at else 0.0, child.name
+
+
+def _deletion(job: AdvancedCronJob, kind: ChildKind, child: Child, reason: str) -> Action:
+    target = Target(kind.resource, job.metadata.namespace, child.name)
+    return plans.delete(target, uid=child.uid, reason=reason, propagation="Background")
+
+
+# Runs
+
+
+def _obstacle(job: AdvancedCronJob, active: tuple[Child, ...], due: datetime) -> Cause | None:
+    """Why a run that is due does not start (ACJ-60)."""
+    if job.spec.concurrency_policy != FORBID or not active:
+        return None
+    names = [child.name for child in active]
+    return causes.STILL_ACTIVE.cause(
+        f"the run of {format_time(due)} waits until {listed(names)} has ended (concurrencyPolicy Forbid)",
+        details={"active": names},
+    )
+
+
+def _running(plan: Plan, memo: Memo, snapshot: Snapshot, kind: ChildKind, due: datetime) -> Plan:
+    job = snapshot.job
+    replaced: tuple[Action, ...] = ()
+    if job.spec.concurrency_policy == REPLACE:  # ACJ-61
+        leaving = (child for child in memo.active if not child.is_leaving)
+        replaced = tuple(_deletion(job, kind, child, "a newer run replaces it") for child in leaving)
+    phases = [*plan.phases]
+    if replaced:
+        phases.append(plans.single(REPLACED, *replaced, on_error=OnError.STOP_PLAN))
+    phases.append(plans.single(RUN, _creation(job, kind, due)))
+    held: tuple[Held, ...] = ()
+    if snapshot.refusal:
+        held = _held(job, _refused(job, snapshot.refusal, due))
+    return dataclasses.replace(plan, phases=tuple(phases), held=held, memo=evolve(memo, due=due))
+
+
+def _refused(job: AdvancedCronJob, refusal: str, due: datetime) -> Cause:
+    if len(job.metadata.name) > LONGEST_NAME:
+        remedy = f"its name has more than {LONGEST_NAME} characters: create it anew under a shorter one"
+    else:
+        remedy = "correct what the message names: a template of jobs cannot be changed, so create it anew"
+    return causes.RUN_REFUSED.cause(
+        f"the run of {format_time(due)} is refused, and tried again with growing pauses: {refusal}", remedy=remedy
+    )
+
+
+def _creation(job: AdvancedCronJob, kind: ChildKind, due: datetime) -> Action:
+    """ACJ-70 to ACJ-75."""
+    template = kind.template(job)
+    given = template.metadata
+    metadata: dict[str, Any] = {
+        "name": run_name(job, due),
+        "namespace": job.metadata.namespace,
+        "annotations": {**given.annotations, SCHEDULED_AT: format_time(due)},
+        "ownerReferences": [Owner.of(ADVANCED_CRON_JOBS, job).reference()],
+    }
+    if given.labels:
+        metadata["labels"] = dict(given.labels)
+    body = {
+        "apiVersion": kind.resource.api_version,
+        "kind": kind.kind,
+        "metadata": metadata,
+        "spec": decode(Raw(template.spec), dict[str, Any]),
+    }
+    reason = f"the run of {format_time(due)} is due"
+    return plans.create(kind.resource, body, reason=reason, owner_uid=job.metadata.uid)
+
+
+# Waiting
+
+
+def _unreadable(plan: Plan, memo: Memo, job: AdvancedCronJob, error: str) -> Plan:
+    """ACJ-56: only a change can help."""
+    told = f"schedule {job.spec.schedule!r} cannot be read: {error}"
+    cause = causes.BAD_SCHEDULE.cause(told, remedy='correct spec.schedule, such as "*/5 * * * *" or "@daily"')
+    note = warning("UnparseableSchedule", f"unparseable schedule: {job.spec.schedule!r}: {error}")
+    return dataclasses.replace(plan, held=_held(job, cause), memo=evolve(memo, events=(note,)))
+
+
+def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, timing: Timing) -> Plan:
+    job, now = snapshot.job, snapshot.now
+    zone = zone_name(job.spec.time_zone, job.spec.schedule, snapshot.local_zone)
+    if timing.is_too_many:
+        told = (
+            f"more than {MOST_MISSED} runs were missed since {format_time(memo.last or now)}, and none of them is made "
+            f"up for; {_next(timing, zone)}"
+        )
+        cause = causes.MISSED_TOO_MANY.cause(told)
+        text = (
+            f"too many missed start times: more than {MOST_MISSED}. Set or decrease startingDeadlineSeconds or check "
+            "clock skew"
+        )
+        note = warning("TooManyMissedTimes", text)
+        return dataclasses.replace(plan, held=_held(job, cause), memo=evolve(memo, floor=now, events=(note,)))
+    if timing.next is None:
+        remedy = "correct spec.schedule: it names days that no month has"
+        cause = causes.NEVER_DUE.cause(f"schedule {job.spec.schedule!r} matches no day for years", remedy=remedy)
+    elif job.spec.starting_deadline_seconds == 0:
+        cause = causes.NO_DEADLINE_LEFT.cause(
+            "startingDeadlineSeconds is 0, so no run ever starts", remedy="set it to some seconds, or leave it out"
+        )
+    elif timing.is_ahead:
+        last = format_time(memo.last or now)
+        cause = causes.CLOCK_BEHIND.cause(f"its last run was for {last}, which is in the future; runs go on after that")
+    else:
+        cause = causes.SCHEDULED.cause(_next(timing, zone), details={"next": format_time(timing.next)})
+    return dataclasses.replace(plan, held=_held(job, cause))
+
+
+def _next(timing: Timing, zone: str) -> str:
+    if timing.next is None:
+        return "there is no next run"
+    local = timing.next.astimezone(cron.zone_of(zone))
+    return f"the next run is due at {local:%Y-%m-%d %H:%M:%S} {zone}"
+
+
+def _wakes(timing: Timing, now: datetime) -> Iterable[Wake]:
+    if timing.next is not None:
+        left = (timing.next - now).total_seconds()
+        yield Wake(after=min(max(left, 0.0), _LONGEST_WAIT), reason="the next run is due then")
+
+
+def _held(job: AdvancedCronJob, cause: Cause) -> tuple[Held, ...]:
+    return (Held(target=Target.of(ADVANCED_CRON_JOBS, job), causes=(cause,)),)

@@ -1,0 +1,95 @@
+"""What an AdvancedCronJob will do: its next runs, in its zone, and where they would overlap."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kruise.api.apps.advancedcronjob import ALLOW, FORBID, AdvancedCronJob
+from kruise.api.resource import Resource
+from kruise.faces.outlook import Outlook, OutlookFacts, Seen
+from kruise.machinery import codec, cron
+from kruise.machinery.ages import age
+from kruise.machinery.documents import Json
+from kruise.machinery.times import format_time
+from kruise.machinery.wording import plural
+from kruise.workloads.advancedcronjob.children import State, child_of, kind_of
+from kruise.workloads.advancedcronjob.decide import last_of, run_name
+from kruise.workloads.advancedcronjob.timing import anchor_of, schedule_of, timing_of, zone_name
+
+RUNS = 10
+
+
+def _tell(document: Json, seen: Seen) -> Outlook:
+    job = codec.convert(document, AdvancedCronJob)
+    kind = kind_of(job)
+    if kind is None:
+        raise ValueError("it has no template")
+    try:
+        schedule = schedule_of(job, seen.zone)
+    except cron.ScheduleError as error:
+        raise ValueError(f"spec.schedule: {error}") from error
+    runs = list(seen.objects.get(kind.resource, ()))
+    children = [child_of(kind, one, is_leaving=False) for one in runs]
+    last, zone = last_of(job, children), zone_name(job.spec.time_zone, job.spec.schedule, seen.zone)
+    timing = timing_of(job, schedule, last=last, floor=None, now=seen.now)
+    longest = max(filter(None, map(_took, runs)), default=None)
+    active = [child.name for child in children if child.state is State.ACTIVE]
+    place = cron.zone_of(zone) or UTC
+    moments = list(schedule.upcoming(seen.now, RUNS, anchor=anchor_of(job, last, seen.now)))
+    if timing.missed is not None and not job.spec.paused:
+        moments.insert(0, timing.missed)
+    rows = []
+    before: datetime | None = None
+    for moment in moments[:RUNS]:
+        overlap = _overlap(job.spec.concurrency_policy or ALLOW, moment, before, longest)
+        rows.append(
+            (f"{moment.astimezone(place):%Y-%m-%d %H:%M:%S}", format_time(moment), run_name(job, moment), overlap)
+        )
+        before = moment
+    took = f"{int(longest.total_seconds())}s" if longest is not None else "not known yet"
+    facts = (
+        ("Schedule", job.spec.schedule),
+        ("Zone", zone),
+        ("Makes", f"{kind.kind}s"),
+        ("Concurrency", job.spec.concurrency_policy or ALLOW),
+        ("Longest run", took),
+        ("Active", f"{len(active)}{': ' if active else ''}{', '.join(active)}"),
+        ("Last run", f"{format_time(last)} ({age(last, seen.now)} ago)" if last is not None else "none yet"),
+    )
+    notes = []
+    if job.spec.paused:
+        notes.append("it is paused: none of these runs starts until it goes on")
+    if timing.missed is not None and not job.spec.paused:
+        notes.append(f"the run of {format_time(timing.missed)} is due already")
+    if timing.is_too_many:
+        notes.append("more than 100 runs were missed: none of them is made up for")
+    if not moments:
+        notes.append("no day matches the schedule for years")
+    header = (f"TIME ({zone})", "UTC", "RUN", "OVERLAP")
+    return Outlook(facts=facts, header=header, rows=tuple(rows), notes=tuple(notes))
+
+
+def _took(run: Any) -> timedelta | None:
+    begin, end = run.status.start_time, run.status.completion_time
+    return end - begin if begin is not None and end is not None else None
+
+
+def _overlap(policy: str, moment: datetime, before: datetime | None, longest: timedelta | None) -> str:
+    """By how long runs took so far."""
+    if before is None or longest is None or before + longest <= moment:
+        return ""
+    late = plural(int((before + longest - moment).total_seconds()), "second")
+    if policy == ALLOW:
+        return f"beside the one before, for about {late}"
+    if policy == FORBID:
+        return f"waits about {late} for the one before"
+    return "replaces the one before"
+
+
+def _reads(document: Json) -> tuple[Resource[Any], ...]:
+    kind = kind_of(codec.convert(document, AdvancedCronJob))
+    return (kind.resource,) if kind is not None else ()
+
+
+OUTLOOK = OutlookFacts(reads=_reads, tell=_tell)

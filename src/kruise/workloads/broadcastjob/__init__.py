@@ -1,0 +1,1 @@
+"""BroadcastJob: a pod to completion on each node that suits."""

@@ -1,0 +1,309 @@
+"""What a BroadcastJob needs, decided from a snapshot (BJ-33).
+
+A finished job is deleted when its time is over, and is else left alone. Otherwise: pause, failures, deadline, pods on
+nodes that do not suit any more, new pods, completion, in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from kruise.api.apps.broadcastjob import (
+    BROADCAST_JOBS,
+    COMPLETE_CONDITION,
+    CONTINUE,
+    FAIL_FAST,
+    FAILED,
+    FAILED_CONDITION,
+    NEVER,
+    PAUSE,
+    PAUSED,
+    RUNNING,
+    BroadcastJob,
+)
+from kruise.api.meta import key_of
+from kruise.api.native.pod import PODS, Pod
+from kruise.machinery import plan as plans
+from kruise.machinery.plan import EventNote, Held, OnError, Phase, Plan, Target, Urgency, Wake
+from kruise.machinery.wording import listed, plural
+from kruise.workloads.broadcastjob import causes
+from kruise.workloads.broadcastjob.creation import create_pods
+from kruise.workloads.broadcastjob.memo import End, Memo
+from kruise.workloads.broadcastjob.situation import Situation, Snapshot, is_finished, is_over, names, situation_of
+from kruise.workloads.shared.events import warning
+
+CREATE, DELETE, REMOVE = "create", "delete", "remove"
+_LONGEST_PASS = 0.5
+"""Seconds for which pods are made before the status tells of it."""
+_NAMED = 100
+"""Pods that a cause names at most."""
+
+FAILED_POD_REASON = "failed pod is found"
+FAILED_POD = "failure policy is FailurePolicyTypeFailFast and failed pod is found"
+DEADLINE_REASON = "DeadlineExceeded"
+
+
+def decide(snapshot: Snapshot) -> Plan:
+    job = snapshot.job
+    if is_finished(job):
+        return _finished(snapshot)
+    situation = situation_of(snapshot)
+    before = job.status.phase or RUNNING
+    if before == FAILED:
+        return _failed_before(situation)
+    if job.spec.paused:
+        cause = causes.JOB_PAUSED.cause(f"the job is paused; {plural(len(situation.rest), 'node')} to go")
+        return _paused(situation, cause, ())
+    if situation.failed and job.spec.failure_policy.type == PAUSE:
+        return _paused_by_failure(situation)
+    notes = [*_twins(situation)]
+    if before == PAUSED:
+        notes.append(EventNote(reason="Continue", message="continue to process job"))
+    if situation.failed and job.spec.failure_policy.type == FAIL_FAST:
+        told = _with_counts(FAILED_POD, situation.succeeded, len(situation.failed))
+        notes.append(warning(FAILED_POD_REASON, told))
+        return _failing(situation, End(condition=FAILED_CONDITION, event=FAILED_POD_REASON, message=FAILED_POD), notes)
+    left = _until_deadline(job, snapshot.now)
+    if left is not None and left <= 0:
+        message = f"Job {key_of(job)} was active longer than specified deadline"
+        return _failing(situation, End(condition=FAILED_CONDITION, event=DEADLINE_REASON, message=message), notes)
+    return _going_on(situation, notes, left)
+
+
+# The end of a finished job
+
+
+def _finished(snapshot: Snapshot) -> Plan:
+    """BJ-47. Its pods go with it."""
+    job = snapshot.job
+    left = seconds_to_live(job, snapshot.now)
+    if left is None or job.metadata.deletion_timestamp is not None:
+        return Plan()
+    if left > 0:
+        return Plan(wakes=(Wake(after=left, reason="ttlSecondsAfterFinished is over then"),))
+    ttl = job.spec.completion_policy.ttl_seconds_after_finished
+    reason = f"it finished more than {plural(ttl or 0, 'second')} ago"
+    removal = plans.delete(Target.of(BROADCAST_JOBS, job), uid=job.metadata.uid, reason=reason)
+    return Plan(phases=(plans.single(REMOVE, removal),))
+
+
+def seconds_to_live(job: BroadcastJob, now: datetime) -> float | None:
+    ttl, ended = job.spec.completion_policy.ttl_seconds_after_finished, job.status.completion_time
+    if ttl is None or ended is None:
+        return None
+    return _left(ended, ttl, now)
+
+
+def _failed_before(situation: Situation) -> Plan:
+    """A job that never completes has failed: it is only counted (BJ-51)."""
+    said = next((one.message for one in situation.job.status.conditions if one.type == FAILED_CONDITION), "")
+    remedy = f"see the failed pods; then delete the job, and create it anew{_of_pods(situation.failed)}"
+    cause = causes.JOB_FAILED.cause(f"the job has failed: {said}", remedy=remedy)
+    return Plan(held=_held(situation, cause), memo=_memo(situation, FAILED))
+
+
+# Pauses
+
+
+def _paused(situation: Situation, cause: plans.Cause, notes: tuple[EventNote, ...]) -> Plan:
+    """Pods that run go on, and nothing else happens (BJ-40)."""
+    return Plan(held=_held(situation, cause), memo=_memo(situation, PAUSED, notes))
+
+
+def _paused_by_failure(situation: Situation) -> Plan:
+    """BJ-39. The event tells of the moment, not of every look at it."""
+    status, failed = situation.job.status, names(situation.failed)
+    is_news = status.phase != PAUSED or status.failed == 0
+    notes = (warning("Paused", "job is paused, due to failed pod"),) if is_news else ()
+    cause = causes.FAILURE_PAUSES.cause(
+        f"failurePolicy Pause: {plural(len(failed), 'pod')} failed ({listed(failed[:3])})",
+        details={"failed": failed[:_NAMED]},
+        remedy=f"see why ({_logs(situation.failed[0])}); then delete the failed pods, and their nodes are served anew,"
+        f" or set failurePolicy.type to {CONTINUE} to leave these nodes as they are",
+    )
+    return _paused(situation, cause, notes)
+
+
+# Failure
+
+
+def _failing(situation: Situation, end: End, notes: list[EventNote]) -> Plan:
+    """All pods that run go, those that restart again and again among them, and with them the job has failed (BJ-36)."""
+    doomed = (*situation.active, *situation.over_limit)
+    chains = tuple((_deletion(pod, "the job has failed"),) for pod in doomed)
+    phase = Phase(name=DELETE, chains=chains, on_error=OnError.CONTINUE)
+    return Plan(phases=(phase,) if chains else (), memo=_memo(situation, FAILED, notes, end=end))
+
+
+def _until_deadline(job: BroadcastJob, now: datetime) -> float | None:
+    """Seconds; None: there is no deadline (BJ-48)."""
+    seconds = job.spec.completion_policy.active_deadline_seconds
+    if seconds is None or job.spec.completion_policy.type == NEVER:
+        return None
+    return _left(start_of(job, now), seconds, now)
+
+
+# Work
+
+
+def _going_on(situation: Situation, notes: list[EventNote], left: float | None) -> Plan:
+    snapshot, job, limit = situation.snapshot, situation.job, situation.limit
+    deletions = tuple((_deletion(pod, f"its node: {why}"),) for pod, why in situation.unfit)
+    room = 0 if limit.problem else limit.pods - len(situation.active)
+    if room < 0:
+        notes.append(warning("TooManyActivePods", "Number of active pods exceed parallelism limit"))
+    chosen = situation.rest[: max(room, 0)] if job.metadata.deletion_timestamp is None else ()
+    creations = create_pods(job, chosen, taken=names(snapshot.pods), by_scheduler=snapshot.by_scheduler)
+    phases = (
+        Phase(name=DELETE, chains=deletions, on_error=OnError.CONTINUE),
+        Phase(
+            name=CREATE,
+            chains=tuple((action,) for action in creations),
+            on_error=OnError.STOP_PHASE,
+            slow_start=True,
+            pause_after=_LONGEST_PASS,
+            urgency=Urgency.LATER,
+        ),
+    )
+    end = None
+    if situation.is_done and job.spec.completion_policy.type != NEVER:
+        end = End(condition=COMPLETE_CONDITION, event="JobComplete", message="")
+    wakes = () if left is None or end is not None else (Wake(after=left, reason="activeDeadlineSeconds is over then"),)
+    return Plan(
+        phases=tuple(phase for phase in phases if phase.chains),
+        held=tuple(_waiting(situation, len(chosen))) if end is None else (),
+        wakes=wakes,
+        memo=_memo(situation, RUNNING, notes, end=end),
+    )
+
+
+def _waiting(situation: Situation, chosen: int) -> Iterator[Held]:
+    """Why the job is not over yet."""
+    target = Target.of(BROADCAST_JOBS, situation.job)
+    for pod in situation.over_limit:
+        cause = causes.RESTARTS.cause(
+            f"it has restarted more often than restartLimit {situation.job.spec.failure_policy.restart_limit} allows,"
+            " counts as failed, and still runs",
+            remedy=f"see why ({_logs(pod)}); then delete it, and its node is served anew",
+        )
+        yield Held(target=Target.of(PODS, pod), causes=(cause,))
+    runs = causes.TASKS.cause("its task has not ended yet")
+    for pod in situation.active[:_NAMED]:
+        yield Held(target=Target.of(PODS, pod), causes=(runs,))
+    if (found := _cause(situation, chosen)) is not None:
+        yield Held(target=target, causes=(found,))
+
+
+def _cause(situation: Situation, chosen: int) -> plans.Cause | None:
+    limit, rest = situation.limit, len(situation.rest) - chosen
+    active = {"pods": names(situation.active)[:_NAMED]}
+    if not situation.desired:
+        return causes.NO_NODE.cause(
+            f"no node suits the job: {_reasons(situation)}",
+            remedy="correct node selector, affinity, tolerations or requests of the template, or add a node that suits",
+        )
+    if rest and limit.problem:
+        return causes.NO_PARALLELISM.cause(
+            f"parallelism cannot be read: {limit.problem}",
+            remedy='set spec.parallelism to a number, or to a percentage such as "10%"',
+        )
+    if rest and limit.pods <= 0:
+        return causes.NO_PARALLELISM.cause(
+            f"parallelism is {situation.job.spec.parallelism}, so no pod is made",
+            remedy="set spec.parallelism to a positive number or percentage, or leave it out for no limit",
+        )
+    if rest:
+        told = f"{plural(rest, 'node', 'waits for its turn', 'wait for their turn')}: {limit.pods} at a time"
+        return causes.PARALLELISM.cause(told, details=active)
+    if situation.active or chosen:
+        count = len(situation.active) + chosen
+        return causes.TASKS.cause(f"{plural(count, 'pod', 'has', 'have')} not finished yet", details=active)
+    if situation.job.spec.completion_policy.type == NEVER and situation.is_done:
+        done = plural(situation.desired, "node", "is", "are")
+        return causes.NEVER_COMPLETES.cause(
+            f"{done} done; completionPolicy Never: it waits for nodes that come later",
+            remedy="delete it when no node needs it any more",
+        )
+    leaving = [pod for pod in situation.served.values() if not is_over(pod)]
+    if leaving:  # over the limit, told of above
+        return causes.TASKS.cause(
+            f"{plural(len(leaving), 'pod', 'has', 'have')} not finished yet", details={"pods": names(leaving)}
+        )
+    return None
+
+
+def _reasons(situation: Situation) -> str:
+    """Why nodes do not suit, the most frequent reason first."""
+    found: dict[str, int] = {}
+    for why in (*situation.against.values(), *(why for _, why in situation.unfit)):
+        found[why] = found.get(why, 0) + 1
+    if not found:
+        return "there is none"
+    most = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:3]
+    return "; ".join(f"{plural(count, 'node')}: {why}" for why, count in most)
+
+
+# Parts
+
+
+def _twins(situation: Situation) -> Iterator[EventNote]:
+    for pod, node in situation.twins:
+        message = f"pod {pod.metadata.name} is on node {node}, which has another pod of the job"
+        yield warning("DuplicatePodCreatedOnSameNode", message)
+
+
+def _deletion(pod: Pod, reason: str) -> plans.Action:
+    return plans.delete(Target.of(PODS, pod), uid=pod.metadata.uid, reason=reason)
+
+
+def _held(situation: Situation, cause: plans.Cause) -> tuple[Held, ...]:
+    return (Held(target=Target.of(BROADCAST_JOBS, situation.job), causes=(cause,)),)
+
+
+def _memo(
+    situation: Situation, phase: str, notes: list[EventNote] | tuple[EventNote, ...] = (), *, end: End | None = None
+) -> Memo:
+    return Memo(
+        phase=phase,
+        desired=situation.desired,
+        active=len(situation.active),
+        succeeded=situation.succeeded,
+        failed=len(situation.failed),
+        start_time=start_of(situation.job, situation.snapshot.now),
+        end=end,
+        events=tuple(notes),
+        active_pods=tuple(names(situation.active)),
+        over_limit_pods=tuple(names(situation.over_limit)),
+    )
+
+
+def start_of(job: BroadcastJob, now: datetime) -> datetime:
+    return job.status.start_time or not_before(now)
+
+
+def not_before(now: datetime) -> datetime:
+    """The next whole second: times on the wire have no fraction, and nothing that counts from them may end early."""
+    whole = now.replace(microsecond=0)
+    return whole if whole == now else whole + timedelta(seconds=1)
+
+
+def _left(since: datetime, seconds: int, now: datetime) -> float:
+    try:
+        return (since + timedelta(seconds=seconds) - now).total_seconds()
+    except OverflowError:
+        return float(seconds)
+
+
+def _with_counts(message: str, succeeded: int, failed: int) -> str:
+    return f"{message}: {succeeded} pods succeeded, {failed} pods failed"
+
+
+def _of_pods(pods: tuple[Pod, ...]) -> str:
+    return f" ({_logs(pods[0])})" if pods else ""
+
+
+def _logs(pod: Pod) -> str:
+    namespace = pod.metadata.namespace
+    flags = f" -n {namespace}" if namespace not in ("", "default") else ""
+    return f"kubectl logs {pod.metadata.name}{flags}"

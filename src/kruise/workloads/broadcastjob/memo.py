@@ -1,0 +1,31 @@
+"""What the plan of a BroadcastJob remembers for its status and events."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kruise.machinery.codec import Struct
+from kruise.machinery.plan import EventNote
+
+
+class End(Struct, kw_only=True):
+    """How the job ends, if what the plan deletes for it is deleted."""
+
+    condition: str
+    event: str
+    message: str
+
+
+class Memo(Struct, kw_only=True):
+    phase: str
+    desired: int
+    active: int
+    succeeded: int
+    failed: int
+    start_time: datetime
+    end: End | None = None
+    events: tuple[EventNote, ...] = ()
+    active_pods: tuple[str, ...] = ()
+    """Of those that are deleted, the names of those that are counted as active."""
+    over_limit_pods: tuple[str, ...] = ()
+    """The names of those that run and are counted as failed already."""

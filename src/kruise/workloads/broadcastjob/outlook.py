@@ -1,0 +1,51 @@
+"""What a BroadcastJob will do: which nodes, in which order."""
+
+from __future__ import annotations
+
+from kruise.api.apps.broadcastjob import BroadcastJob
+from kruise.api.native.nodes import NODES
+from kruise.api.native.pod import PODS
+from kruise.faces.outlook import Outlook, OutlookFacts, Seen
+from kruise.machinery import codec
+from kruise.machinery.documents import Json
+from kruise.machinery.wording import plural
+from kruise.workloads.broadcastjob.situation import Situation, Snapshot, is_finished, is_over, situation_of
+
+
+def _tell(document: Json, seen: Seen) -> Outlook:
+    job = codec.convert(document, BroadcastJob)
+    nodes, pods = tuple(seen.objects.get(NODES, ())), tuple(seen.objects.get(PODS, ()))
+    situation = situation_of(Snapshot(job=job, pods=pods, nodes=nodes, now=seen.now))
+    limit = situation.limit
+    rows = [(name, "-", _state(situation, name), "") for name in situation.served]
+    room = max(limit.pods - len(situation.active), 0)
+    for place, name in enumerate(situation.rest):
+        turn = "never" if limit.pods <= 0 else str(1 if place < room else 2 + (place - room) // limit.pods)
+        rows.append((name, "never" if is_finished(job) else turn, "to come", ""))
+    left_out = dict(situation.against) | {pod.spec.node_name: why for pod, why in situation.unfit}
+    rows += ((name, "-", "left out", why) for name, why in sorted(left_out.items()))
+    at_a_time = limit.problem or ("no limit" if limit.pods >= situation.desired else f"{limit.pods} at a time")
+    facts = (
+        ("Nodes", f"{situation.desired} of {len(nodes)}"),
+        ("Parallelism", at_a_time),
+        ("Pods", f"{plural(len(situation.rest), 'pod')} to come, {len(situation.active)} active"),
+        ("When a pod fails", job.spec.failure_policy.type or "FailFast"),
+    )
+    notes = []
+    if is_finished(job):
+        notes.append(f"it is {job.status.phase}: no more pods are made")
+    elif job.spec.paused:
+        notes.append("it is paused: no pods are made until it goes on")
+    if not situation.desired:
+        notes.append("it suits no node, and waits for one that does")
+    return Outlook(facts=facts, header=("NODE", "TURN", "STATE", "WHY"), rows=tuple(rows), notes=tuple(notes))
+
+
+def _state(situation: Situation, node: str) -> str:
+    pod = situation.served[node]
+    if pod.metadata.deletion_timestamp is not None:
+        return "terminating"
+    return pod.status.phase.lower() if is_over(pod) else "active"
+
+
+OUTLOOK = OutlookFacts(reads=lambda document: (NODES, PODS), tell=_tell)

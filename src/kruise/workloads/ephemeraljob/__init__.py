@@ -1,0 +1,1 @@
+"""EphemeralJob: ephemeral containers for running pods, a few pods at a time."""

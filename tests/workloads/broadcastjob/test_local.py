@@ -1,0 +1,141 @@
+"""BroadcastJobs on the local cluster, on virtual time: the walk-throughs that everybody reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kruise.api.apps.broadcastjob import BROADCAST_JOBS
+from kruise.api.native.nodes import NODES
+from kruise.api.native.pod import PODS
+from kruise.kinds import feature_of
+from kruise.manager.installation.manifests import manifests
+from kruise.manager.options import WORKER_NAMES
+from tests.support.installed import DEFINITIONS
+from tests.support.world import Json, LocalWorld, run_local
+
+FAST = 30.0
+
+
+def job(name: str, command: str = "echo started", *, version: str = "v1alpha1", **spec: Any) -> Json:
+    container = {"name": "main", "image": "busybox:1.36", "command": ["sh", "-c", command]}
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"restartPolicy": "Never", "containers": [container]}}
+    return {
+        "apiVersion": f"apps.kruise.io/{version}",
+        "kind": "BroadcastJob",
+        "metadata": {"name": name},
+        "spec": {"template": template, **spec},
+    }
+
+
+def counts(found: Json) -> tuple[int, ...]:
+    return tuple(found["status"][name] for name in ("desired", "active", "succeeded", "failed"))
+
+
+async def phase(world: LocalWorld, name: str, wanted: str) -> Json:
+    async def check() -> Json:
+        found = await world.get(BROADCAST_JOBS, name)
+        assert found.get("status", {}).get("phase") == wanted
+        return found
+
+    return await world.until(check, within=FAST)
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_the_well_known_example(version: str) -> None:  # BJ-4, BJ-7, BJ-12 to BJ-14, BJ-17, BJ-75, BJ-81
+    async def story(world: LocalWorld) -> None:
+        given = {**job("bcj-demo", "i=0; sleep 1", version=version), "status": {"phase": "completed"}}
+        made = await world.create(given)
+        assert "status" not in made  # BJ-16
+        assert made["spec"]["completionPolicy"] == {"type": "Always"}
+        assert made["spec"]["failurePolicy"] == {"type": "FailFast"}
+        assert made["spec"]["parallelism"] == 2147483647
+        found = await phase(world, "bcj-demo", "completed")
+        assert counts(found) == (2, 0, 2, 0)
+        pods = await world.pods("broadcastjob-name=bcj-demo")
+        assert sorted(pod["spec"]["nodeName"] for pod in pods) == ["node-1", "node-2"]
+        assert {pod["spec"]["readinessGates"][0]["conditionType"] for pod in pods} == {"KruisePodReady"}
+        assert all(pod["metadata"]["name"].startswith("bcj-demo-") for pod in pods)
+        await world.sleep(300)
+        assert len(await world.pods("app=bcj-demo")) == 2
+
+    run_local(story, nodes=2)
+
+
+def test_it_goes_a_minute_after_its_end() -> None:  # BJ-47, BJ-79, BJ-80
+    async def story(world: LocalWorld) -> None:
+        await world.create(job("download-image", completionPolicy={"type": "Always", "ttlSecondsAfterFinished": 60}))
+        await phase(world, "download-image", "completed")
+        await world.sleep(55)
+        assert await world.list(BROADCAST_JOBS)
+        await world.sleep(10)
+        assert await world.list(BROADCAST_JOBS) == []
+        assert await world.list(PODS) == []
+
+    run_local(story, nodes=3)
+
+
+def test_the_policies_of_the_walk_through() -> None:  # BJ-48, BJ-51, BJ-61, BJ-82
+    async def story(world: LocalWorld) -> None:
+        deadline = {"type": "Always", "activeDeadlineSeconds": 10}
+        await world.create(job("late", "sleep 1000", completionPolicy=deadline))
+        found = await phase(world, "late", "failed")
+        assert counts(found) == (10, 0, 0, 10)
+        await world.create(job("few", "sleep 2", parallelism=3))
+        most = 0
+        for _ in range(200):
+            pods = await world.pods("app=few")
+            most = max(most, sum(pod.get("status", {}).get("phase") in ("Pending", "Running") for pod in pods))
+            if len(pods) == 10 and all(pod["status"]["phase"] == "Succeeded" for pod in pods):
+                break
+            await world.sleep(0.1)
+        assert most == 3
+        await phase(world, "few", "completed")
+
+    run_local(story, nodes=10)
+
+
+def test_a_restart_of_the_manager_forgets_no_deadline() -> None:  # BJ-49, BJ-70
+    async def story(world: LocalWorld) -> None:
+        await world.create(job("late", "sleep 1000", completionPolicy={"type": "Always", "activeDeadlineSeconds": 60}))
+        await phase(world, "late", "running")
+        await world.kill_manager()
+        await world.sleep(5)
+        world.start_manager()
+        await world.sleep(40)
+        assert (await world.get(BROADCAST_JOBS, "late"))["status"]["phase"] == "running"
+        await phase(world, "late", "failed")
+        assert len(await world.list(PODS)) <= 3
+
+    run_local(story, nodes=3)
+
+
+def test_a_node_that_is_uncordoned_is_served() -> None:  # BJ-23, BJ-69
+    async def story(world: LocalWorld) -> None:
+        await world.client.patch(NODES, "node-1", {"spec": {"unschedulable": True}})
+        await world.create(job("task", completionPolicy={"type": "Never"}))
+
+        async def served(*nodes: str) -> None:
+            assert sorted(pod["spec"].get("nodeName", "") for pod in await world.pods("app=task")) == [*nodes]
+
+        await world.until(lambda: served("node-2"), within=FAST)
+        await world.client.patch(NODES, "node-1", {"spec": {"unschedulable": False}})
+        await world.until(lambda: served("node-1", "node-2"), within=FAST)
+
+    run_local(story, nodes=2)
+
+
+def test_the_definition_is_installed_with_what_its_controller_may_do() -> None:  # BJ-1, BJ-73, BJ-83
+    feature = feature_of("apps.kruise.io", "BroadcastJob")
+    assert feature is not None
+    assert "broadcastjobs.apps.kruise.io" in DEFINITIONS
+    assert "broadcastjob" in WORKER_NAMES  # BJ-71
+    rules = [
+        rule
+        for found in manifests([feature])
+        if found["kind"] == "ClusterRole"
+        for rule in found["rules"]
+        if "broadcastjobs" in rule["resources"]
+    ]
+    assert {"delete", "watch", "patch"} <= {verb for rule in rules for verb in rule["verbs"]}

@@ -1,0 +1,34 @@
+"""The manager killed again and again while a job is at work: nobody is served twice, and the job ends."""
+
+from __future__ import annotations
+
+import pytest
+
+from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
+from tests.scenarios.ephemeral import EphemeralStage, ephemeral_names
+from tests.support.world import LocalWorld, run_local
+
+
+@pytest.mark.parametrize("pause", [0.05, 0.31, 1.7])
+def test_a_killed_manager_goes_on(pause: float) -> None:
+    """EJ-39, EJ-53: what was begun is read off the pods, and a job that is being deleted is let go."""
+
+    async def story(world: LocalWorld) -> None:
+        stage = EphemeralStage(world, gates=world.options.gates)
+        await stage.start(replicas=3)
+        await stage.begin(parallelism=2)
+        for _ in range(8):
+            await world.sleep(pause)
+            await world.kill_manager()
+            pods = await stage.served()
+            assert all(ephemeral_names(pod) == ["dbg"] for pod in pods)
+            world.start_manager()
+        await stage.counts(phase="Succeeded", succeeded=3)
+        await world.kill_manager()
+        await world.delete(EPHEMERAL_JOBS, "dbg")
+        await world.sleep(5)
+        world.start_manager()
+        await stage.gone()
+        assert len(await stage.served()) == 3
+
+    run_local(story)

@@ -1,0 +1,84 @@
+"""What `kruise plan` tells of an EphemeralJob: the pods that its own decision will serve, in its order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kruise.api.native.pod import PODS, Pod
+from kruise.faces.outlook import Outlook, Seen
+from kruise.workloads.ephemeraljob.outlook import tell
+from tests.workloads.ephemeraljob.model import BADLY, CONTAINER, NOW, RUNNING, UID, pod
+
+
+def document(*, uid: str = "", status: Any = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "dbg", "namespace": "demo", "uid": uid},
+        "spec": {
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"ephemeralContainers": [CONTAINER]},
+            **spec,
+        },
+        "status": status or {},
+    }
+
+
+def outlook(body: dict[str, Any], *pods: Pod) -> Outlook:
+    return tell(body, Seen(now=NOW, objects={PODS: pods}))
+
+
+def summary(found: Outlook) -> str:
+    return dict(found.facts)["Summary"]
+
+
+def rows(*pods: Pod, **options: Any) -> list[tuple[str, str, str]]:
+    found = outlook(document(**options), *pods)
+    return [(wave.strip("-"), name, what) for wave, name, _, what in found.rows]
+
+
+def test_waves_of_a_new_job() -> None:
+    """EJ-18, EJ-22, EJ-36."""
+    gets = "gets the containers"
+    other = pod(9, metadata={"labels": {"app": "other"}})
+    assert rows(pod(3), pod(1), pod(2, age=9), other, parallelism=2) == [
+        ("1", "web-2", gets),
+        ("1", "web-1", gets),
+        ("2", "web-3", gets),
+    ]
+    assert len(rows(pod(1), pod(2), replicas=1)) == 1
+
+
+def test_a_failed_container_of_the_job_is_not_served_again() -> None:
+    """EJ-39: and whoever is under way keeps its place."""
+    assert rows(pod(1, BADLY), pod(2, RUNNING), pod(3), uid=UID) == [
+        ("", "web-1", "has them: failed, not served again"),
+        ("", "web-2", "has them: running"),
+        ("2", "web-3", "gets the containers"),
+    ]
+
+
+def test_a_failed_container_of_another_job_leaves_the_pod_out() -> None:
+    """EJ-20."""
+    found = outlook(document(), pod(1, BADLY, owner="other"), pod(2))
+    assert summary(found) == "1 pod gets dbg, 1 at a time"
+    assert [row[3] for row in found.rows] == [
+        "gets the containers",
+        "left out: it has another container called dbg",
+    ]
+
+
+def test_what_will_not_happen_is_told() -> None:
+    found = outlook(document(paused=True), pod(1))
+    assert summary(found) == "no pod gets dbg"
+    assert "paused" in found.notes[0]
+    assert "parallelism" in outlook(document(parallelism=0), pod(1)).notes[0]
+    assert "no running pod matches" in outlook(document()).notes[0]
+    assert "spec.replicas is 3" in outlook(document(replicas=3), pod(1)).notes[0]
+    ended = document(uid=UID, status={"completionTime": "2026-01-02T03:04:05Z"})
+    assert outlook(ended, pod(1)).rows == ()
+
+
+def test_what_admission_refuses_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"it would be refused: spec\.replicas"):
+        outlook(document(replicas=-1), pod(1))
