@@ -1,0 +1,1 @@
+"""PersistentPodState: pods of a StatefulSet that are made again come back to their nodes."""

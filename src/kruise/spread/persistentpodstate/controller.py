@@ -1,0 +1,172 @@
+"""How PersistentPodStates are watched, and what they bring to the manager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kruise.admission.chain import PodStep
+from kruise.api.apps.definitions.persistentpodstate import DEFINITION
+from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES
+from kruise.api.apps.shared import GROUP
+from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
+from kruise.api.meta import Key, Object, key_of
+from kruise.api.native.apps import STATEFUL_SETS
+from kruise.api.native.nodes import NODES, Node
+from kruise.api.native.pod import PODS, Pod, is_ready
+from kruise.feature import Feature, PodMutation, Settings
+from kruise.machinery.mapping import NODE, NODE_INDEX
+from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, own_key
+from kruise.machinery.watched import Watched
+from kruise.spread.persistentpodstate import keys
+from kruise.spread.persistentpodstate.admission import CONVERSION, handlers, inject
+from kruise.spread.persistentpodstate.decide import Snapshot, asks, conclude, decide
+from kruise.spread.persistentpodstate.targets import TARGET, WATCHED_STATES, Workload, is_supported, owner_of, target_of
+from kruise.workloads.shared.reading import tasks_of
+
+NAME = "persistentpodstate-controller"
+
+
+def _of_pod(pod: Pod, stores: Stores) -> Iterable[Key]:
+    """The object that a pod's annotation names, or that remembers its owner's pods."""
+    store = stores.store(PERSISTENT_POD_STATES)
+    if not len(store):
+        return
+    injected = pod.metadata.annotations.get(keys.INJECTED)
+    if injected:
+        yield Key(pod.metadata.namespace, injected)
+        return
+    owner = owner_of(pod)
+    if owner is not None:
+        yield from map(key_of, store.by_index(TARGET, owner.value))
+
+
+def _pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
+    """PPS-16: a pod that becomes ready, begins to go or is gone."""
+    if new is None:
+        return _of_pod(old, stores) if old is not None else ()
+    is_going = new.metadata.deletion_timestamp is not None
+    was_going = old is not None and old.metadata.deletion_timestamp is not None
+    was_ready = old is not None and is_ready(old)
+    if (is_going and not was_going) or (is_ready(new) and not was_ready):
+        return _of_pod(new, stores)
+    return ()
+
+
+def _node_keys(old: Node | None, new: Node | None, stores: Stores) -> Iterable[Key]:
+    """A node that comes late: only those who remember pods on it are looked at."""
+    if old is not None or new is None or not len(stores.store(PERSISTENT_POD_STATES)):
+        return ()
+    pods = stores.store(PODS).by_index(NODE, new.metadata.name)
+    return dict.fromkeys(key for pod in pods for key in _of_pod(pod, stores))
+
+
+class _WorkloadKeys:
+    """What concerns a workload: the object of its name, where annotations ask for it, and the one that remembers it."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+
+    def __call__(self, old: Any, new: Any, stores: Stores) -> Iterable[Key]:
+        changed = new if new is not None else old
+        if changed is None:
+            return
+        if _asked(old) != _asked(new):
+            yield key_of(changed)
+        if old is None or new is None or _meaning(old) != _meaning(new):
+            metadata = changed.metadata
+            workload = Workload(metadata.namespace, self._group, "StatefulSet", metadata.name)
+            store = stores.store(PERSISTENT_POD_STATES)
+            yield from map(key_of, store.by_index(TARGET, workload.value))
+
+
+def _asked(workload: Object | None) -> tuple[str, str]:
+    if workload is None:
+        return "", ""
+    annotations = workload.metadata.annotations
+    return asks(annotations), annotations.get(keys.AUTO, "")
+
+
+def _meaning(workload: Any) -> tuple[Any, ...]:
+    return (
+        workload.metadata.uid,
+        workload.metadata.deletion_timestamp is not None,
+        workload.spec.replicas,
+        getattr(workload.spec, "reserve_ordinals", ()),
+    )
+
+
+def snapshot(view: View, key: Key) -> Snapshot | None:
+    state = view.store(PERSISTENT_POD_STATES).get(*key)
+    native, advanced = view.store(STATEFUL_SETS).get(*key), view.store(ADVANCED).get(*key)
+    if state is None and native is None and advanced is None:
+        return None
+    target = target_of(state) if state is not None else None
+    natives = (
+        view.store(STATEFUL_SETS).get(target.namespace, target.name)
+        if target is not None and _is(target, "apps")
+        else None
+    )
+    advanceds = (
+        view.store(ADVANCED).get(target.namespace, target.name) if target is not None and _is(target, GROUP) else None
+    )
+    pods = _pods(view, target, natives or advanceds) if target is not None else ()
+    nodes = view.store(NODES)
+    found = (nodes.get("", name) for name in dict.fromkeys(pod.spec.node_name for pod in pods) if name)
+    return Snapshot(
+        namespace=key.namespace,
+        name=key.name,
+        state=state,
+        native=native,
+        advanced=advanced,
+        native_target=natives,
+        advanced_target=advanceds,
+        is_known=target is None or is_supported(target.group, target.kind),
+        pods=pods,
+        nodes=tuple(node for node in found if node is not None),
+    )
+
+
+def _is(target: Workload, group: str) -> bool:
+    return (target.group, target.kind) == (group, "StatefulSet")
+
+
+def _pods(view: View, target: Workload, workload: Object | None) -> tuple[Pod, ...]:
+    store = view.store(PODS)
+    if workload is not None:
+        return store.by_index(OWNER, workload.metadata.uid)
+    if is_supported(target.group, target.kind):
+        return ()
+    return tuple(pod for pod in store.list(target.namespace) if owner_of(pod) == target)
+
+
+def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
+    sources: tuple[Source[Any], ...] = (
+        Source(WATCHED_STATES, own_key),
+        Source(Watched(PODS, indexes={**OWNER_INDEX, **NODE_INDEX}), _pod_keys),
+        Source(STATEFUL_SETS, _WorkloadKeys("apps")),
+        Source(ADVANCED, _WorkloadKeys(GROUP)),
+        Source(NODES, _node_keys),
+    )
+    return (
+        ControllerSpec(
+            name=NAME,
+            subject=PERSISTENT_POD_STATES,
+            sources=sources,
+            snapshot=snapshot,
+            decide=decide,
+            conclude=conclude,
+            snapshot_type=Snapshot,
+            workers=tasks_of(settings, "persistentpodstate"),
+        ),
+    )
+
+
+FEATURE = Feature(
+    name="persistentpodstate",
+    definitions=(DEFINITION,),
+    controllers=controllers,
+    webhooks=handlers,
+    pod_mutations=lambda settings: (PodMutation(PodStep.PERSISTENT_POD_STATE, inject, (WATCHED_STATES,)),),
+    conversions=(CONVERSION,),
+)

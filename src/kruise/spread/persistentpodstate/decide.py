@@ -1,0 +1,272 @@
+"""What a PersistentPodState needs, decided from a snapshot: itself, where annotations of a workload ask for it, and the
+states of pods (PPS sections 5 and 6). Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kruise.api.apps.persistentpodstate import (
+    PERSISTENT_POD_STATES,
+    WHEN_DELETED,
+    PersistentPodState,
+    PersistentPodStateSpec,
+    PersistentPodStateStatus,
+    PodState,
+)
+from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
+from kruise.api.apps.statefulset import StatefulSet
+from kruise.api.meta import controller_of
+from kruise.api.native.apps import STATEFUL_SETS, Workload
+from kruise.api.native.nodes import Node
+from kruise.api.native.pod import Pod, is_active, is_ready
+from kruise.machinery import codec
+from kruise.machinery import plan as plans
+from kruise.machinery.codec import Struct
+from kruise.machinery.plan import Action, Conclusion, EventNote, EventType, Outcomes, Plan, Result, Target, single
+from kruise.spread.persistentpodstate import keys
+from kruise.workloads.statefulset.ordinals import ordinals, reserved_of
+
+GENERATE = "generate"
+_ORDINAL = re.compile(r".*-([0-9]{1,10})", re.ASCII | re.DOTALL)
+_WEIGHT = 100
+
+
+class Snapshot(Struct, kw_only=True):
+    namespace: str
+    name: str
+    state: PersistentPodState | None = None
+    native: Workload | None = None
+    """The StatefulSet of that name."""
+    advanced: StatefulSet | None = None
+    """The advanced one."""
+    native_target: Workload | None = None
+    """What it remembers the pods of; or the next."""
+    advanced_target: StatefulSet | None = None
+    is_known: bool = True
+    """False: the target is of a kind that is not looked at here."""
+    pods: tuple[Pod, ...] = ()
+    """Those of the target."""
+    nodes: tuple[Node, ...] = ()
+    """Those that pods are on."""
+
+    @property
+    def target(self) -> Workload | StatefulSet | None:
+        return self.native_target if self.native_target is not None else self.advanced_target
+
+
+class Memo(Struct, kw_only=True):
+    status: PersistentPodStateStatus | None = None
+
+
+def decide(snapshot: Snapshot) -> Plan:
+    generation = _generation(snapshot)
+    status = None
+    state = snapshot.state
+    if state is not None and state.metadata.deletion_timestamp is None:
+        status = PersistentPodStateStatus(
+            observed_generation=state.metadata.generation, pod_states=_recorded(snapshot, state)
+        )
+    phases = (single(GENERATE, generation),) if generation is not None else ()
+    return Plan(phases=phases, memo=Memo(status=status))
+
+
+def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
+    state, status = snapshot.state, plan.memo_as(Memo).status
+    write: Action | None = None
+    if state is not None and status is not None and status != state.status:
+        document = {"observedGeneration": 0, **codec.to_builtins(status)}
+        target = Target.of(PERSISTENT_POD_STATES, state)
+        write = plans.status_patch(target, document, uid=state.metadata.uid, reason="pods were recorded")
+    return Conclusion(status=write, events=tuple(_events(snapshot, outcomes)))
+
+
+def _events(snapshot: Snapshot, outcomes: Outcomes) -> list[EventNote]:
+    """On the workload that asked for it: nobody else would hear of a refusal."""
+    workload = snapshot.native or snapshot.advanced
+    if workload is None:
+        return []
+    resource = STATEFUL_SETS if snapshot.native is not None else ADVANCED
+    return [
+        EventNote(
+            type=EventType.WARNING,
+            reason="FailedGeneratePersistentPodState",
+            message=outcome.message,
+            target=Target.of(resource, workload),
+            uid=workload.metadata.uid,
+        )
+        for outcome in outcomes.within(GENERATE)
+        if outcome.result is Result.FAILED
+    ]
+
+
+# Made for annotations
+
+
+def asks(annotations: Mapping[str, str]) -> str:
+    """What annotations of a workload ask for, in one text; empty: for nothing."""
+    if annotations.get(keys.AUTO) != "true":
+        return ""
+    wanted = {key: annotations[key] for key in (keys.REQUIRED, keys.PREFERRED) if annotations.get(key)}
+    if not wanted:
+        return ""
+    if annotations.get(keys.ANNOTATIONS):
+        wanted[keys.ANNOTATIONS] = annotations[keys.ANNOTATIONS]
+    return codec.canonical(wanted).decode()
+
+
+def _generation(snapshot: Snapshot) -> Action | None:
+    """PPS-12, PPS-13: by what was asked for when it was made, so that what users change in it stays."""
+    state = snapshot.state
+    if state is not None and state.metadata.deletion_timestamp is not None:
+        return None
+    for resource, workload in ((STATEFUL_SETS, snapshot.native), (ADVANCED, snapshot.advanced)):
+        if workload is None or workload.metadata.deletion_timestamp is not None:
+            continue
+        wanted = asks(workload.metadata.annotations)
+        if not wanted:
+            continue
+        spec = _generated(workload, resource.api_version)
+        if state is None:
+            return _create(snapshot, workload, resource.api_version, spec, wanted)
+        if state.metadata.annotations.get(keys.GENERATED_FROM) == wanted:
+            return None
+        body: dict[str, Any] = {
+            "metadata": {"annotations": {keys.GENERATED_FROM: wanted}},
+            "spec": {**dict.fromkeys(_FIELDS), **spec},
+        }
+        target = Target.of(PERSISTENT_POD_STATES, state)
+        return plans.patch(target, body, uid=state.metadata.uid, reason="the annotations of its workload changed")
+    return _deletion(snapshot)
+
+
+_FIELDS = (
+    "requiredPersistentTopology",
+    "preferredPersistentTopology",
+    "persistentPodAnnotations",
+    "persistentPodStateRetentionPolicy",
+)
+
+
+def _deletion(snapshot: Snapshot) -> Action | None:
+    """Of one that was made for annotations that are gone; both topologies empty leave it as it is."""
+    state = snapshot.state
+    if state is None or keys.GENERATED_FROM not in state.metadata.annotations:
+        return None
+    owner = controller_of(state)
+    workload = snapshot.native if owner is None or owner.api_version.startswith("apps/") else snapshot.advanced
+    if workload is None or workload.metadata.annotations.get(keys.AUTO) == "true":
+        return None  # with its workload the garbage collector takes it
+    target = Target.of(PERSISTENT_POD_STATES, state)
+    return plans.delete(target, uid=state.metadata.uid, reason="its workload does not ask for it any more")
+
+
+def _generated(workload: Workload | StatefulSet, api_version: str) -> dict[str, Any]:
+    """PPS-14."""
+    annotations = workload.metadata.annotations
+    spec: dict[str, Any] = {
+        "targetRef": {"apiVersion": api_version, "kind": "StatefulSet", "name": workload.metadata.name}
+    }
+    if must := annotations.get(keys.REQUIRED):
+        spec["requiredPersistentTopology"] = {"keys": must.split(",")}
+    if should := annotations.get(keys.PREFERRED):
+        spec["preferredPersistentTopology"] = [{"weight": _WEIGHT, "preference": {"keys": should.split(",")}}]
+    if kept := annotations.get(keys.ANNOTATIONS):
+        spec["persistentPodAnnotations"] = [{"key": key} for key in kept.split(",")]
+    return spec
+
+
+def _create(
+    snapshot: Snapshot, workload: Workload | StatefulSet, api_version: str, spec: dict[str, Any], wanted: str
+) -> Action:
+    owner = {
+        "apiVersion": api_version,
+        "kind": "StatefulSet",
+        "name": workload.metadata.name,
+        "uid": workload.metadata.uid,
+        "controller": True,
+    }
+    body = {
+        "apiVersion": PERSISTENT_POD_STATES.api_version,
+        "kind": PERSISTENT_POD_STATES.kind,
+        "metadata": {
+            "name": snapshot.name,
+            "namespace": snapshot.namespace,
+            "annotations": {keys.GENERATED_FROM: wanted},
+            "ownerReferences": [owner],
+        },
+        "spec": spec,
+    }
+    reason = "annotations of its workload ask for it"
+    return plans.create(PERSISTENT_POD_STATES, body, reason=reason, owner_uid=workload.metadata.uid)
+
+
+# Recording
+
+
+def keys_of(spec: PersistentPodStateSpec) -> frozenset[str]:
+    """The labels that are remembered (PPS-19)."""
+    found = set(spec.required_persistent_topology.keys if spec.required_persistent_topology is not None else ())
+    for term in spec.preferred_persistent_topology:
+        found.update(term.preference.keys)
+    return frozenset(found)
+
+
+def _recorded(snapshot: Snapshot, state: PersistentPodState) -> dict[str, PodState]:
+    """PPS-17 to PPS-25."""
+    workload = snapshot.target
+    if not snapshot.is_known:
+        return _ready_ones(snapshot, state, dict(state.status.pod_states))
+    if workload is None or workload.metadata.deletion_timestamp is not None:
+        return {}
+    replicas = 1 if workload.spec.replicas is None else max(workload.spec.replicas, 0)
+    states = dict(state.status.pod_states)
+    active = {pod.metadata.name for pod in snapshot.pods if is_active(pod)}
+    if replicas:
+        states = _ready_ones(snapshot, state, states)
+    if state.spec.persistent_pod_state_retention_policy == WHEN_DELETED:
+        return states
+    wanted = frozenset(_ordinals(workload, replicas))
+    return {
+        name: known
+        for name, known in states.items()
+        if (ordinal := _ordinal(name)) is None or ordinal in wanted or name in active
+    }
+
+
+def _ready_ones(snapshot: Snapshot, state: PersistentPodState, states: dict[str, PodState]) -> dict[str, PodState]:
+    """With the places of pods that are ready (PPS-20 to PPS-22)."""
+    wanted, kept = keys_of(state.spec), [one.key for one in state.spec.persistent_pod_annotations]
+    nodes = {node.metadata.name: node for node in snapshot.nodes}
+    for pod in snapshot.pods:
+        if not is_active(pod) or not is_ready(pod) or not pod.spec.node_name:
+            continue
+        annotations = {key: pod.metadata.annotations[key] for key in kept if key in pod.metadata.annotations}
+        known = states.get(pod.metadata.name)
+        is_there = known is not None and known.node_name == pod.spec.node_name
+        if known is not None and is_there and known.node_topology_labels.keys() == wanted:
+            labels = known.node_topology_labels
+        else:
+            node = nodes.get(pod.spec.node_name)
+            if node is None:
+                continue  # it is looked at when the node is there
+            labels = {key: node.metadata.labels[key] for key in sorted(wanted) if key in node.metadata.labels}
+        states[pod.metadata.name] = PodState(
+            node_name=pod.spec.node_name, node_topology_labels=dict(labels), annotations=annotations
+        )
+    return states
+
+
+def _ordinals(workload: Workload | StatefulSet, replicas: int) -> tuple[int, ...]:
+    """PPS-23, with the first number that the workload begins with."""
+    given = getattr(workload.spec, "ordinals", None)
+    start = given.start if given is not None else 0
+    reserved = getattr(workload.spec, "reserve_ordinals", ())
+    return ordinals(replicas, max(start, 0), reserved_of(reserved))
+
+
+def _ordinal(name: str) -> int | None:
+    found = _ORDINAL.fullmatch(name)
+    return int(found[1]) if found is not None else None

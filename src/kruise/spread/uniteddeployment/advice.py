@@ -1,0 +1,53 @@
+"""What is worth a warning about a UnitedDeployment that is accepted. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kruise.api.apps.uniteddeployment import UnitedDeploymentSpec
+from kruise.api.core import schema
+from kruise.api.core.field_errors import go_quote
+from kruise.api.core.unknown_fields import unknown_fields
+from kruise.machinery import codec
+from kruise.spread.uniteddeployment.children import Json, kind_of
+from kruise.spread.uniteddeployment.paths import SUBSETS
+from kruise.spread.uniteddeployment.shape import ShapeError, patch_text, patched
+from kruise.workloads.shared.validation import Candidate
+from kruise.workloads.shared.wire import TEMPLATE
+
+_MOST = 10
+
+
+def warnings_of(
+    new: Candidate[UnitedDeploymentSpec], unchanged: Mapping[str, str], gates: Mapping[str, bool]
+) -> Iterator[str]:
+    template = new.template if isinstance(new.template, dict) else {}
+    kind = kind_of(template)
+    if kind is None:
+        return
+    inner = template[kind.member].get("spec")
+    pods: Any = inner.get("template") if isinstance(inner, dict) else None
+    where = TEMPLATE.child(kind.member, "spec", "template")
+    found = unknown_fields(pods, schema.POD_TEMPLATE_SPEC, where) if isinstance(pods, dict) else []
+    for position, subset in enumerate(new.reading.topology.subsets):
+        text = patch_text(subset.patch)
+        if text:
+            path = SUBSETS.at(position).child("patch")
+            yield from _of_patch(path, text, pods if isinstance(pods, dict) else {})
+            found += _unknown_in(path, text)
+    yield from (f"unknown field {go_quote(place)}" for place in found[:_MOST])
+
+
+def _of_patch(path: str, text: str, template: Json) -> Iterator[str]:
+    try:
+        patched(template, text)
+    except ShapeError as error:
+        yield f"{path}: {error}: the subset gets no workload"
+
+
+def _unknown_in(path: str, text: str) -> list[str]:
+    patch = codec.decode(text, object)
+    if not isinstance(patch, dict):
+        return []
+    return [place for place in unknown_fields(patch, schema.POD_TEMPLATE_SPEC, path) if "$" not in place]

@@ -1,0 +1,41 @@
+"""Causes that only WorkloadSpread knows."""
+
+from __future__ import annotations
+
+from kruise.machinery.causes import MINUTE, Act, Meaning
+
+LEFT_OUT = Meaning(
+    code="subset-left-out",
+    says="pods of a subset find no node, so it gets none for five minutes",
+    act=Act.NOBODY,
+    field="spec.scheduleStrategy.adaptive.rescheduleCriticalSeconds",
+)
+SUBSET_NODES = Meaning(
+    code="subset-nodes",
+    says="no node that its subset asks for can take it",
+    act=Act.SOMEBODY,
+    field="spec.subsets[].requiredNodeSelector",
+    patience=0,
+)
+RESCHEDULE = Meaning(
+    code="reschedule",
+    says="it has found no node yet, and is made again in another subset when its time is over",
+    act=Act.NOBODY,
+    field="spec.scheduleStrategy.adaptive.rescheduleCriticalSeconds",
+)
+NO_TARGET = Meaning(
+    code="no-target",
+    says="there is no workload of this name to spread",
+    act=Act.SOMEBODY,
+    field="spec.targetRef",
+    patience=MINUTE,
+)
+UNMARKED = Meaning(
+    code="unmarked",
+    says="its subset or its deletion cost is not written to it yet",
+    act=Act.NOBODY,
+    field="spec.subsets",
+    patience=MINUTE,
+)
+
+CAUSES = (LEFT_OUT, SUBSET_NODES, RESCHEDULE, NO_TARGET, UNMARKED)

@@ -1,0 +1,77 @@
+"""Workloads of others that may be spread: a list in the ConfigMap `kruise-configuration` (WS section 8)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kruise.machinery import codec
+
+CONFIG_MAP = "kruise-configuration"
+KEY = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
+
+
+class WhitelistError(ValueError):
+    """The list cannot be read; the text says why."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CustomKind:
+    group: str
+    version: str
+    kind: str
+    replicas_path: str = ""
+    parts: tuple[tuple[str, str], ...] = ()
+    """Groups and kinds that stand between the workload and its pods."""
+
+
+def parsed(data: Mapping[str, str] | None) -> tuple[CustomKind, ...]:
+    """From the data of the ConfigMap; None: there is none. Raises WhitelistError."""
+    text = (data or {}).get(KEY, "")
+    if not text.strip():
+        return ()
+    try:
+        found = codec.decode(text.encode(), object)
+    except codec.DecodeError as error:
+        raise WhitelistError(f"ConfigMap {CONFIG_MAP}, {KEY}: {error}") from error
+    return tuple(_kinds(_folded(found).get("workloads")))
+
+
+def _kinds(workloads: Any) -> Iterator[CustomKind]:
+    for item in workloads if isinstance(workloads, list) else ():
+        entry = _folded(item)
+        parts = entry.get("subresources")
+        yield CustomKind(
+            group=_text(entry, "group"),
+            version=_text(entry, "version"),
+            kind=_text(entry, "kind"),
+            replicas_path=_text(entry, "replicaspath"),
+            parts=tuple(
+                (_text(part, "group"), _text(part, "kind"))
+                for part in map(_folded, parts if isinstance(parts, list) else ())
+            ),
+        )
+
+
+def _folded(value: Any) -> dict[str, Any]:
+    """Names come in any case: both `Group` and `group` are written."""
+    return {str(key).lower(): item for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def _text(entry: Mapping[str, Any], name: str) -> str:
+    value = entry.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def find(kinds: tuple[CustomKind, ...], group: str, kind: str, version: str = "") -> CustomKind | None:
+    """The entry of a workload; with a version, only of that one."""
+    for item in kinds:
+        if (item.group, item.kind) == (group, kind) and (not version or item.version == version):
+            return item
+    return None
+
+
+def is_known(kinds: tuple[CustomKind, ...], group: str, kind: str) -> bool:
+    """Whether it is a workload of the list, or stands between one and its pods (WS-55)."""
+    return any((group, kind) == (item.group, item.kind) or (group, kind) in item.parts for item in kinds)

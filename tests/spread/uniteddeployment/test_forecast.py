@@ -1,0 +1,76 @@
+"""Forecasts of UnitedDeployments: children and their rollouts are played, and subsets are told with their reasons."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from kruise import kinds
+from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
+from kruise.api.meta import Key
+from kruise.api.native.nodes import NODES, Node
+from kruise.foresight import foresee, needed
+from kruise.machinery.codec import convert
+from kruise.manager.options import Options
+from kruise.spread.uniteddeployment.forecast import FORECAST
+from tests.spread.uniteddeployment.objects import NOW
+
+OPTIONS = Options()
+
+
+def manifest(**spec: Any) -> dict[str, Any]:
+    labels = {"app": "shop"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx:1.25"}]}}
+    inner = {"selector": {"matchLabels": labels}, "template": pod}
+    return {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "UnitedDeployment",
+        "metadata": {"name": "shop", "namespace": "default"},
+        "spec": {
+            "replicas": 6,
+            "selector": {"matchLabels": labels},
+            "template": {"cloneSetTemplate": {"metadata": {"labels": labels}, "spec": inner}},
+            "topology": {"subsets": [{"name": "a", "replicas": 1}, {"name": "b", "replicas": "50%"}, {"name": "c"}]},
+            **spec,
+        },
+    }
+
+
+def nodes(count: int) -> tuple[Node, ...]:
+    amounts = {"cpu": "8", "memory": "16Gi", "pods": "110"}
+    return tuple(
+        convert({"metadata": {"name": f"n{n}", "uid": f"n{n}"}, "status": {"allocatable": amounts}}, Node)
+        for n in range(count)
+    )
+
+
+def test_a_new_one_is_played_through() -> None:
+    """Its children's own decisions make the pods; each subset is told with its size and its reason."""
+    body = manifest()
+    needs = needed(UNITED_DEPLOYMENTS, body, features=kinds.features(), settings=OPTIONS)
+    assert {"clonesets", "pods", "persistentvolumeclaims", "controllerrevisions"} <= {n.resource.plural for n in needs}
+    forecast = foresee(
+        UNITED_DEPLOYMENTS,
+        Key("default", "shop"),
+        body,
+        {**{need.resource: () for need in needs}, NODES: nodes(3)},
+        features=kinds.features(),
+        settings=OPTIONS,
+        now=NOW,
+    )
+    assert forecast.is_complete
+    assert (forecast.replicas, forecast.available_after, forecast.most_pods) == (6, 6, 6)
+    assert forecast.parts == (
+        "a: 1 pod (replicas 1)",
+        "b: 3 pods (replicas 50% of 6)",
+        "c: 2 pods (an even share of the 2 that no subset asks for, among 1)",
+    )
+    assert len(forecast.moves) == 6
+
+
+def test_native_children_cannot_be_foreseen() -> None:
+    """No figure is printed that nobody has foreseen."""
+    body = copy.deepcopy(manifest())
+    assert FORECAST.refusal(body) == ""
+    body["spec"]["template"] = {"deploymentTemplate": body["spec"]["template"]["cloneSetTemplate"]}
+    assert "Kubernetes itself decides about the Deployments of its subsets" in FORECAST.refusal(body)

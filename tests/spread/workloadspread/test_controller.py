@@ -1,0 +1,102 @@
+"""What makes a WorkloadSpread be looked at, and what does not (WS-34, WS-34a)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, SubsetStatus, WorkloadSpread
+from kruise.api.meta import Key
+from kruise.api.native.apps import DEPLOYMENTS, REPLICA_SETS, Workload
+from kruise.api.native.pod import PODS, Pod
+from kruise.api.resource import Resource
+from kruise.machinery import codec
+from kruise.machinery.codec import evolve
+from kruise.machinery.offline import ReadStores, view_of
+from kruise.manager.options import Options
+from kruise.spread.workloadspread.controller import FEATURE
+from tests.spread.workloadspread.objects import NOW, pod_of, spread_of
+from tests.spread.workloadspread.stories import adaptive, subset
+
+SPEC = FEATURE.controllers(Options())[0]
+SPREAD = spread_of(subset("a", size=1), subset("b"))
+UNSCHEDULABLE = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+
+
+def keys(resource: Resource[Any], old: Any, new: Any, spread: WorkloadSpread = SPREAD) -> list[str]:
+    source = next(item for item in SPEC.all_sources if item.resource == resource)
+    stores = ReadStores(SPEC, {WORKLOAD_SPREADS: (spread,)})
+    return [key.name for key in source.keys(old, new, stores)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wanted"),
+    [
+        (None, pod_of("p", "a"), True),
+        (pod_of("p", "a"), None, True),
+        (pod_of("p", "a"), pod_of("p", "a", terminating=True), True),
+        (pod_of("p", "a"), pod_of("p", "a", phase="Succeeded"), True),
+        (pod_of("p"), pod_of("p", "a"), True),
+        (None, pod_of("p"), False),
+        (pod_of("p", ready=False), pod_of("p"), False),
+        (pod_of("p", "a", ready=False), pod_of("p", "a"), False),
+        (pod_of("p", "a", node=""), pod_of("p", "a"), False),
+    ],
+)
+def test_pods(old: Pod | None, new: Pod | None, wanted: bool) -> None:
+    assert keys(PODS, old, new) == (["ws"] if wanted else [])
+
+
+def test_readiness_counts_where_there_is_surplus() -> None:  # WS-45
+    surplus = evolve(SPREAD, status=evolve(SPREAD.status, subset_statuses=(SubsetStatus(name="a", replicas=2),)))
+    assert keys(PODS, pod_of("p", "a", ready=False), pod_of("p", "a"), surplus) == ["ws"]
+    assert keys(PODS, pod_of("p", "b", ready=False), pod_of("p", "b"), surplus) == []
+
+
+def test_the_word_of_the_scheduler_counts_where_pods_are_rescheduled() -> None:  # WS-50
+    adapts = spread_of(subset("a", size=1), subset("b"), scheduleStrategy=adaptive())
+    before, after = pod_of("p", "a", node=""), pod_of("p", "a", node="", conditions=UNSCHEDULABLE)
+    assert keys(PODS, before, after, adapts) == ["ws"]
+    assert keys(PODS, before, after) == []
+
+
+def workload(replicas: int = 1, revision: str = "1", owner: str = "") -> Workload:
+    metadata: dict[str, Any] = {
+        "name": "web-abc" if owner else "web",
+        "namespace": "default",
+        "uid": "u",
+        "annotations": {"deployment.kubernetes.io/revision": revision},
+    }
+    if owner:
+        reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": owner, "controller": True}
+        metadata["ownerReferences"] = [reference]
+    return codec.convert({"metadata": metadata, "spec": {"replicas": replicas}}, Workload)
+
+
+def test_pods_of_a_workload_of_somebody_else_are_found_by_their_mark() -> None:  # WS-56
+    spread = spread_of(subset("a", size=2), subset("b", size=5), target=("x.io/v1", "Thing"))
+    owner = ("x.io/v1", "Thing")
+    pods = tuple(
+        evolve(pod, metadata=evolve(pod.metadata, resource_version=str(10 + number)))
+        for number, pod in enumerate([pod_of("p", "a", owner=owner), pod_of("q", "a", owner=owner), pod_of("other")])
+    )
+    view = view_of(SPEC, {WORKLOAD_SPREADS: (spread,), PODS: pods}, now=NOW, gates={})
+    snapshot = SPEC.snapshot(view, Key("default", "ws"))
+    assert snapshot is not None
+    assert [pod.metadata.name for pod in snapshot.pods] == ["p", "q"]
+    action = next(iter(SPEC.decide(snapshot).actions()))
+    counts = [(one["replicas"], one["missingReplicas"]) for one in action.body[0]["value"]["subsetStatuses"]]
+    assert counts == [(2, 0), (0, 5)]
+
+
+def test_workloads() -> None:
+    spread = spread_of(subset("a", size=1), target=("apps/v1", "Deployment"))
+    assert keys(DEPLOYMENTS, None, workload(), spread) == ["ws"]
+    assert keys(DEPLOYMENTS, workload(), None, spread) == ["ws"]
+    assert keys(DEPLOYMENTS, workload(), workload(2), spread) == ["ws"]
+    assert keys(DEPLOYMENTS, workload(), workload(revision="2"), spread) == ["ws"]
+    assert keys(DEPLOYMENTS, workload(), workload(), spread) == []
+    assert keys(DEPLOYMENTS, None, workload(), SPREAD) == []
+    assert keys(REPLICA_SETS, workload(1, owner="web"), workload(2, owner="web"), spread) == ["ws"]
+    assert keys(REPLICA_SETS, None, workload(1, owner="other"), spread) == []
