@@ -1,0 +1,1 @@
+"""Deletion protection: a label makes the API server refuse a deletion (DP)."""

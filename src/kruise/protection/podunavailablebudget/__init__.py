@@ -1,0 +1,1 @@
+"""PodUnavailableBudget: how many pods of an application may be made unavailable at a time."""

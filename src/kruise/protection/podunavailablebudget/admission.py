@@ -1,0 +1,185 @@
+"""Budgets in the chains of pods: new pods learn who guards them, and what is done to guarded ones is judged (PUB-57,
+PUB sections 11, 12 and 14).
+
+A refusal costs nothing and is told. What is let through is written into the status of the budget first, guarded by its
+resourceVersion, so that however many replicas decide at the same time, none gives away what another has given.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kruise.admission.chain import StepContext
+from kruise.admission.decisions import Allow, Change, Deny, NeedsReads, NeedsWrites, Protected, PublicNote, Verdict
+from kruise.admission.validating_chain import PodOperation, PodQuestion
+from kruise.api.meta import ObjectMeta, controller_of
+from kruise.api.native.apps import REPLICA_SETS
+from kruise.api.native.pod import PODS, Pod
+from kruise.api.policy.podunavailablebudget import (
+    DELETE,
+    EVICT,
+    POD_UNAVAILABLE_BUDGETS,
+    RESIZE,
+    UPDATE,
+    PodUnavailableBudget,
+)
+from kruise.machinery import codec
+from kruise.machinery.client.errors import StatusCause
+from kruise.machinery.guards import UNAVAILABLE_BUDGET
+from kruise.machinery.plan import EventNote, EventType, Outcome, Result, Target
+from kruise.machinery.store import Store
+from kruise.protection.podunavailablebudget import keys
+from kruise.protection.podunavailablebudget.booking import Freedom, Refused, book, write
+from kruise.protection.podunavailablebudget.indexes import ANY, PODS_OF, TARGETS, target_value
+from kruise.protection.podunavailablebudget.operations import operation_of_update
+from kruise.protection.podunavailablebudget.workloads import group_of
+
+EVICTION_CODE, EVICTION_REASON = 429, "TooManyRequests"
+"""PUB-91: what `kubectl drain` understands, and tries again."""
+_CODE, _REASON = 403, "Forbidden"
+_CAUSE = "DisruptionBudget"
+"""As the API server says it of the native budgets: an answer, not overload."""
+_COMPONENT = "pub-controller"
+_COUNTER = "pod_unavailable_budget"
+
+
+# New pods
+
+
+def mark(pod: dict[str, Any], context: StepContext) -> Change | NeedsReads | None:
+    """PUB-57. The first budget by name counts. Nothing here ever refuses a pod: who is missed is marked later, by the
+    controller."""
+    budgets: Store[PodUnavailableBudget] = context.view.store(POD_UNAVAILABLE_BUDGETS)
+    if not len(budgets):
+        return None
+    try:
+        metadata = codec.convert({**(pod.get("metadata") or {}), "namespace": context.namespace}, ObjectMeta)
+    except codec.DecodeError:
+        return None
+    found = _guards(budgets, Pod(metadata=metadata), context)
+    if found is None or isinstance(found, NeedsReads):
+        return found
+    old = pod.get("metadata") or {}
+    annotations = {**(old.get("annotations") or {}), keys.RELATED: found}
+    if keys.RELATED_NEW in annotations:
+        annotations[keys.RELATED_NEW] = found
+    return Change(object={**pod, "metadata": {**old, "annotations": annotations}})
+
+
+def _guards(budgets: Store[PodUnavailableBudget], pod: Pod, context: StepContext) -> str | NeedsReads | None:
+    namespace = pod.metadata.namespace
+    names = [budget.metadata.name for budget in budgets.selecting(PODS_OF, pod.metadata.labels, namespace)]
+    reference = controller_of(pod)
+    if reference is None:
+        return min(names, default=None)
+    tops = [(group_of(reference.api_version), reference.kind, reference.name)]
+    if reference.kind == "ReplicaSet" and budgets.by_index(TARGETS, target_value(namespace, "apps", "Deployment", ANY)):
+        # A ReplicaSet is often a moment old when its first pods come: a store may not know it yet.
+        target = Target(REPLICA_SETS, namespace, reference.name)
+        if not context.view.was_read(target):
+            return NeedsReads(targets=(target,))
+        owner = context.view.live(target)
+        above = controller_of(owner) if owner is not None else None
+        if above is not None:
+            tops.append((group_of(above.api_version), above.kind, above.name))
+    for group, kind, name in tops:
+        found = budgets.by_index(TARGETS, target_value(namespace, group, kind, name))
+        names += [budget.metadata.name for budget in found]
+    return min(names, default=None)
+
+
+# What is done to guarded pods
+
+
+def guard(question: PodQuestion) -> Verdict | None:
+    """PUB-70 to PUB-74. None: nothing speaks against it."""
+    view, pod = question.view, question.pod
+    asked = _asked(question)
+    if asked is None:
+        return None
+    operation, name = asked
+    target = Target(POD_UNAVAILABLE_BUDGETS, question.namespace, name)
+    store: Store[PodUnavailableBudget] = view.store(POD_UNAVAILABLE_BUDGETS)
+    if not store.synced and not view.was_read(target):
+        return NeedsReads(targets=(target,))
+    last = next((item for item in reversed(view.outcomes) if item.action.target == target), None)
+    if last is not None and last.result in (Result.DONE, Result.SKIPPED):
+        return Allow()  # written, or a dry run
+    if last is not None and last.result is Result.FAILED:
+        return _deny(question, operation, name, last.message)
+    budget = view.latest(POD_UNAVAILABLE_BUDGETS, question.namespace, name)
+    if budget is None:
+        return Allow()  # PUB-61.3
+    booking = book(budget, pod, operation, gates=view.gates, now=view.now)
+    if booking is Freedom.NO_FLOOR and not view.was_read(target):
+        return NeedsReads(targets=(target,))  # the store may lag behind a budget that has a floor by now
+    if isinstance(booking, Freedom):
+        return Allow()
+    if isinstance(booking, Refused):
+        # The store may lag behind a pod that came back: nobody is refused by what was.
+        if last is None and not view.was_read(target):
+            return NeedsReads(targets=(target,))
+        return _deny(question, operation, name, booking.message)
+    if view.last_try and last is not None:
+        return _deny(question, operation, name, _conflict(last))
+    return NeedsWrites(actions=(write(budget, booking.status, f"{operation} of pod {pod.metadata.name}"),))
+
+
+def _conflict(last: Outcome) -> str:
+    return f"others changed the budget at the same time, again and again ({last.result.value}); try again"
+
+
+def _asked(question: PodQuestion) -> tuple[str, str] | None:
+    """The operation and the budget that is asked; None: no budget, or nothing that it is about."""
+    if question.operation is PodOperation.UPDATE:
+        new = question.request.body()
+        name = keys.budget_named_by((new.get("metadata") or {}).get("annotations") or {})
+        operation = operation_of_update(question.request.old_body(), new) if name else None
+        return (operation, name) if operation is not None else None
+    name = keys.budget_named_by(question.pod.metadata.annotations)
+    if not name:
+        return None
+    return (EVICT if question.operation is PodOperation.EVICTION else DELETE), name
+
+
+def _deny(question: PodQuestion, operation: str, budget: str, why: str) -> Deny:
+    is_eviction = operation == EVICT
+    message = f'{POD_UNAVAILABLE_BUDGETS.kind.lower()}.{POD_UNAVAILABLE_BUDGETS.group} "{budget}" is forbidden: {why}'
+    return Deny(
+        message=message,
+        code=EVICTION_CODE if is_eviction else _CODE,
+        reason=EVICTION_REASON if is_eviction else _REASON,
+        causes=(StatusCause(reason=_CAUSE if is_eviction else UNAVAILABLE_BUDGET, message=message, field=""),),
+        record=_record(question.pod),
+        note=note_of(question.pod, budget, operation, why),
+    )
+
+
+def _record(pod: Pod) -> Protected:
+    """PUB-92, PUB-93."""
+    owner = controller_of(pod)
+    kind, name = (owner.kind, owner.name) if owner is not None else ("unknown", pod.metadata.name)
+    namespace = pod.metadata.namespace or "default"
+    return Protected(
+        event="PodUnavailableBudget",
+        kind=kind,
+        namespace=namespace,
+        name=name,
+        counter=_COUNTER,
+        labels={"kind_namespace_name": f"{kind}_{namespace}_{name}"},
+    )
+
+
+_WORDS = {DELETE: "deletion", EVICT: "eviction", UPDATE: "update", RESIZE: "resize"}
+
+
+def note_of(pod: Pod, budget: str, operation: str, why: str) -> PublicNote:
+    """PUB section 15: it names the budget, and what would free it."""
+    event = EventNote(
+        reason="PubPreventPodDeletion",
+        message=f"openkruise pub prevents pod deletion: budget {budget} refuses the {_WORDS[operation]}: {why}",
+        type=EventType.WARNING,
+        target=Target.of(PODS, pod),
+        uid=pod.metadata.uid,
+    )
+    return PublicNote(component=_COMPONENT, event=event)

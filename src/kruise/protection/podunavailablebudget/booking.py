@@ -1,0 +1,197 @@
+"""Taking one unit of a budget, as a value: whether it has to be taken, whether there is one, and what is written then.
+
+The same decision for all who take a pod away: the webhook for every client, and our own controllers before they update
+a pod in place (PUB section 12, PUB-100). What is written carries the resourceVersion of the budget that was decided
+about: of several who decide at the same time one succeeds, the others decide again (PUB-64).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from kruise.api.native.pod import Pod
+from kruise.api.policy.podunavailablebudget import (
+    POD_UNAVAILABLE_BUDGETS,
+    UPDATE,
+    PodIdentity,
+    PodUnavailableBudget,
+    PodUnavailableBudgetStatus,
+)
+from kruise.machinery import plan as plans
+from kruise.machinery.codec import evolve
+from kruise.machinery.plan import Action, Target
+from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.times import format_time
+from kruise.protection.podunavailablebudget import keys
+from kruise.protection.podunavailablebudget.availability import is_available
+from kruise.protection.podunavailablebudget.operations import guarded_operations
+
+MOST_RECORDS = 2000
+DISRUPTION_LASTS = timedelta(seconds=20)
+UPDATE_LASTS = timedelta(seconds=10)
+_ROUNDING = timedelta(seconds=1)
+"""Times are written in whole seconds: a record never ends early."""
+_SEEN_WITHIN = timedelta(seconds=2)
+"""How long it takes at the most until everybody has seen what was let through."""
+
+REFUSAL = "pub unavailable allowed is negative"
+TOO_MANY = "DisruptedPods and UnavailablePods map too big - too many pods were let through and not confirmed by the pub"
+
+
+class Freedom(enum.Enum):
+    """Why a pod needs no unit of the budget (PUB-61)."""
+
+    EXEMPT = "it is exempt by annotation"
+    UNAVAILABLE = "it is not available anyway"
+    IGNORED = "ignoredPodSelector matches it"
+    NO_FLOOR = "no pod has to stay available"
+    UNGUARDED = "the budget does not guard this operation"
+    RECORDED = "a unit was taken for it already"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Refused:
+    message: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Taken:
+    """What the status is then."""
+
+    status: PodUnavailableBudgetStatus
+
+
+Booking = Freedom | Refused | Taken
+
+
+def book(
+    budget: PodUnavailableBudget, pod: Pod, operation: str, *, gates: Mapping[str, bool], now: datetime
+) -> Booking:
+    """What an operation on a pod means for its budget. Nothing is changed."""
+    free = freedom(budget, pod, operation, gates=gates, now=now)
+    if free is not None:
+        return free
+    status = budget.status
+    if status.unavailable_allowed <= 0:
+        return Refused(f"{REFUSAL} ({shortage(budget)})")
+    if len(status.disrupted_pods) + len(status.unavailable_pods) > MOST_RECORDS:
+        return Refused(TOO_MANY)
+    return Taken(taken(status, pod, operation, now))
+
+
+def freedom(
+    budget: PodUnavailableBudget, pod: Pod, operation: str, *, gates: Mapping[str, bool], now: datetime
+) -> Freedom | None:
+    """Why nothing has to be taken; None: a unit has to be. The first reason counts."""
+    if keys.is_exempt(pod.metadata.annotations):
+        return Freedom.EXEMPT
+    if not is_available(pod, resizes=gates.get(keys.RESIZE_GATE, False)):
+        return Freedom.UNAVAILABLE
+    if is_ignored(budget, pod):
+        return Freedom.IGNORED
+    if budget.status.desired_available == 0:
+        return Freedom.NO_FLOOR
+    if operation not in guarded_operations(budget, gates):
+        return Freedom.UNGUARDED
+    return Freedom.RECORDED if is_let_through(budget.status, pod, now) else None
+
+
+def is_ignored(budget: PodUnavailableBudget, pod: Pod) -> bool:
+    try:
+        selector = from_label_selector(budget.spec.ignored_pod_selector)
+    except SelectorError:
+        return False  # admission refuses it; nobody is ignored by one from before
+    return not selector.selects_nothing and not selector.is_empty and selector.matches(pod.metadata.labels)
+
+
+def is_recorded(status: PodUnavailableBudgetStatus, pod: Pod) -> bool:
+    """By uid: another pod of the same name has no share in what was let through for its predecessor."""
+    name = pod.metadata.name
+    if name not in status.disrupted_pods and name not in status.unavailable_pods:
+        return False
+    known = status.identities.get(name)
+    return known is None or known.uid == pod.metadata.uid
+
+
+def is_let_through(status: PodUnavailableBudgetStatus, pod: Pod, now: datetime) -> bool:
+    """One whose record is over has no share in it, whoever has not noticed yet: a copy of the budget may be old, and as
+    long as the record runs nobody drops it while the pod is there. Nor has one whose record is nearly over: what is let
+    through now must be seen before the record is dropped."""
+    if not is_recorded(status, pod):
+        return False
+    name = pod.metadata.name
+    records = ((status.disrupted_pods, DISRUPTION_LASTS), (status.unavailable_pods, UPDATE_LASTS))
+    return any(name in known and now < ends(known[name], lasts) - _SEEN_WITHIN for known, lasts in records)
+
+
+def taken(status: PodUnavailableBudgetStatus, pod: Pod, operation: str, now: datetime) -> PodUnavailableBudgetStatus:
+    name = pod.metadata.name
+    disrupted = {key: value for key, value in status.disrupted_pods.items() if key != name}
+    updated = {key: value for key, value in status.unavailable_pods.items() if key != name}
+    (updated if operation == UPDATE else disrupted)[name] = now.replace(microsecond=0)
+    identity = PodIdentity(uid=pod.metadata.uid, resource_version=pod.metadata.resource_version)
+    return evolve(
+        status,
+        disrupted_pods=disrupted,
+        unavailable_pods=updated,
+        identities={**status.identities, name: identity},
+        unavailable_allowed=status.unavailable_allowed - 1,
+    )
+
+
+def ends(since: datetime, lasts: timedelta) -> datetime:
+    """When a record is over."""
+    return since + lasts + _ROUNDING
+
+
+def shortage(budget: PodUnavailableBudget) -> str:
+    """What it would take, in words."""
+    status = budget.status
+    under_way = len({*status.disrupted_pods, *status.unavailable_pods})
+    text = (
+        f"{status.current_available} of {status.total_replicas} pods are available, {status.desired_available} must be"
+    )
+    if under_way:
+        text += f", {under_way} let through just now"
+    return text
+
+
+def write(budget: PodUnavailableBudget, status: PodUnavailableBudgetStatus, reason: str) -> Action:
+    """Never without the resourceVersion."""
+    return plans.status_patch(
+        Target.of(POD_UNAVAILABLE_BUDGETS, budget),
+        wire_form(status),
+        uid=budget.metadata.uid,
+        reason=reason,
+        resource_version=budget.metadata.resource_version,
+    )
+
+
+def wire_form(status: PodUnavailableBudgetStatus) -> dict[str, Any]:
+    """The four numbers are always there, the rest only where there is something."""
+    document: dict[str, Any] = {
+        "unavailableAllowed": status.unavailable_allowed,
+        "currentAvailable": status.current_available,
+        "desiredAvailable": status.desired_available,
+        "totalReplicas": status.total_replicas,
+    }
+    if status.observed_generation:
+        document["observedGeneration"] = status.observed_generation
+    if status.disrupted_pods:
+        document["disruptedPods"] = _times(status.disrupted_pods.items())
+    if status.unavailable_pods:
+        document["unavailablePods"] = _times(status.unavailable_pods.items())
+    if status.identities:
+        document["identities"] = {
+            name: {"uid": pod.uid, "resourceVersion": pod.resource_version}
+            for name, pod in sorted(status.identities.items())
+        }
+    return document
+
+
+def _times(records: Iterable[tuple[str, datetime]]) -> dict[str, str]:
+    return {name: format_time(time) for name, time in sorted(records)}

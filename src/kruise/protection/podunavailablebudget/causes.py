@@ -1,0 +1,66 @@
+"""Causes that only budgets know."""
+
+from __future__ import annotations
+
+from kruise.machinery.causes import MINUTE, Act, Meaning
+
+BUDGET = Meaning(
+    code="unavailable-budget",
+    says="a PodUnavailableBudget lets no more pods be unavailable now",
+    act=Act.NOBODY,
+    field="PodUnavailableBudget spec.maxUnavailable or minAvailable",
+    waits_for_others=True,
+)
+"""Of a pod that a workload would take away."""
+CLOSED_BUDGET = Meaning(
+    code="closed-budget",
+    says="a PodUnavailableBudget never lets a pod be unavailable",
+    act=Act.SOMEBODY,
+    field="PodUnavailableBudget spec.maxUnavailable or minAvailable",
+    patience=0,
+)
+TARGET_MISSING = Meaning(
+    code="target-missing",
+    says="the workload that the budget names is not there, so it guards nothing",
+    act=Act.SOMEBODY,
+    field="spec.targetRef",
+    patience=0,
+)
+NO_PODS = Meaning(
+    code="no-pods",
+    says="it matches no pods, so it guards nothing",
+    act=Act.SOMEBODY,
+    field="spec.selector",
+    patience=MINUTE,
+)
+UNKNOWN_COUNT = Meaning(
+    code="unknown-count",
+    says="nobody tells how many pods there should be, so nothing is refused",
+    act=Act.SOMEBODY,
+    field="spec.protectTotalReplicas",
+    patience=0,
+)
+USED_UP = Meaning(
+    code="budget-used-up",
+    says="as many pods are unavailable as may be: what is guarded is refused",
+    act=Act.NOBODY,
+    field="spec.maxUnavailable or spec.minAvailable",
+    waits_for_others=True,
+)
+NEVER_FREE = Meaning(
+    code="budget-never-free",
+    says="it refuses everything even when all pods are available",
+    act=Act.SOMEBODY,
+    field="spec.maxUnavailable or spec.minAvailable",
+    patience=0,
+)
+POD_UNAVAILABLE = Meaning(
+    code="pod-unavailable",
+    says="it uses up the budget, being unavailable itself",
+    act=Act.NOBODY,
+    patience=MINUTE,
+)
+HOLDING = (BUDGET, CLOSED_BUDGET)
+"""Of pods that workloads would take away."""
+OF_BUDGETS = (TARGET_MISSING, NO_PODS, UNKNOWN_COUNT, USED_UP, NEVER_FREE, POD_UNAVAILABLE)
+"""Of budgets themselves."""

@@ -1,0 +1,39 @@
+"""What follows for a budget: its status and its events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kruise.api.policy.podunavailablebudget import PodUnavailableBudgetStatus
+from kruise.machinery.codec import evolve
+from kruise.machinery.plan import Conclusion, EventNote, EventType, Outcomes, Plan, StatusEffect
+from kruise.protection.podunavailablebudget.booking import write
+from kruise.protection.podunavailablebudget.decide import Memo, Snapshot
+
+
+def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
+    if plan.memo is None:
+        return Conclusion()
+    memo = plan.memo_as(Memo)
+    events = tuple(_events(snapshot, memo))
+    if memo.status is None:
+        return Conclusion(events=events, retry=memo.error)
+    budget = snapshot.budget
+    status = None if _same(budget.status, memo.status) else write(budget, memo.status, "the numbers changed")
+    return Conclusion(status=status, events=events, effect=StatusEffect.INFORMS)
+
+
+def _same(before: PodUnavailableBudgetStatus, after: PodUnavailableBudgetStatus) -> bool:
+    return evolve(before) == evolve(after)
+
+
+def _events(snapshot: Snapshot, memo: Memo) -> Iterator[EventNote]:
+    if not snapshot.members.pods:
+        yield EventNote(reason="NoPods", message="No matching pods found")
+    if memo.error:
+        yield EventNote(
+            reason="CalculateExpectedPodCountFailed",
+            message=f"Failed to calculate the number of expected pods: {memo.error}",
+            type=EventType.WARNING,
+        )
+    yield from memo.events

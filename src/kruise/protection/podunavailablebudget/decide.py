@@ -1,0 +1,261 @@
+"""What the status of a budget should be, and which pods have to learn that it guards them (PUB-51 to PUB-53)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from kruise.api.native.pod import PODS, Pod
+from kruise.api.policy.podunavailablebudget import (
+    POD_UNAVAILABLE_BUDGETS,
+    PodUnavailableBudget,
+    PodUnavailableBudgetStatus,
+)
+from kruise.machinery import plan as plans
+from kruise.machinery.client.requests import PatchType
+from kruise.machinery.codec import Struct, field
+from kruise.machinery.intorpercent import IntOrPercentError
+from kruise.machinery.plan import Action, Cause, EventNote, EventType, Held, OnError, Phase, Plan, Target, Wake
+from kruise.machinery.wording import listed, plural
+from kruise.protection.podunavailablebudget import causes, keys
+from kruise.protection.podunavailablebudget.availability import is_available, why_unavailable
+from kruise.protection.podunavailablebudget.booking import DISRUPTION_LASTS, UPDATE_LASTS, ends, is_recorded
+from kruise.protection.podunavailablebudget.floor import floor_of
+from kruise.protection.podunavailablebudget.members import Members
+from kruise.protection.podunavailablebudget.operations import guarded_operations
+
+MARK = "mark"
+"""The phase that tells pods who guards them."""
+
+
+class Snapshot(Struct):
+    budget: PodUnavailableBudget
+    members: Members
+    now: datetime
+    gates: dict[str, bool] = field(default_factory=dict)
+    waits_for: str = ""
+    """What has to be known first; empty: all is known."""
+
+
+class Memo(Struct):
+    status: PodUnavailableBudgetStatus | None = None
+    """None: nobody can tell."""
+    error: str = ""
+    events: tuple[EventNote, ...] = ()
+
+
+def decide(snapshot: Snapshot) -> Plan:
+    budget, members = snapshot.budget, snapshot.members
+    if budget.metadata.deletion_timestamp is not None:
+        return Plan()
+    if snapshot.waits_for:
+        return Plan(wakes=(Wake(after=1.0, reason=snapshot.waits_for),))
+    try:
+        floor = floor_of(budget.spec, members.total)
+    except IntOrPercentError as error:
+        return Plan(phases=_marks(snapshot), memo=Memo(error=str(error)))
+    kept = _Records(snapshot)
+    status = kept.status(floor)
+    return Plan(
+        phases=_marks(snapshot),
+        held=tuple(_held(snapshot, status)),
+        wakes=kept.wakes,
+        memo=Memo(status=status, events=tuple(kept.events)),
+    )
+
+
+def _marks(snapshot: Snapshot) -> tuple[Phase, ...]:
+    """PUB-51.3: one that names any budget, even one that is gone, is left alone."""
+    name = snapshot.budget.metadata.name
+    writes = [_mark(pod, name) for pod in snapshot.members.pods if not keys.budget_named_by(pod.metadata.annotations)]
+    return (plans.single(MARK, *writes, on_error=OnError.CONTINUE),) if writes else ()
+
+
+def _mark(pod: Pod, budget: str) -> Action:
+    return plans.patch(
+        Target.of(PODS, pod),
+        {"metadata": {"annotations": {keys.RELATED: budget}}},
+        uid=pod.metadata.uid,
+        reason="the budget guards it",
+        patch_type=PatchType.STRATEGIC,
+    )
+
+
+class _Records:
+    """What was let through and is not over (PUB-52)."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._resizes = snapshot.gates.get(keys.RESIZE_GATE, False)
+        self._active = {pod.metadata.name: pod for pod in snapshot.members.pods}
+        self._gone = frozenset(snapshot.members.gone)
+        self._ends: list[datetime] = []
+        self.events: list[EventNote] = []
+        status = snapshot.budget.status
+        self._disrupted = {
+            name: since
+            for name, since in status.disrupted_pods.items()
+            if self._stays(name, ends(since, DISRUPTION_LASTS), is_deletion=True)
+        }
+        self._updated = {
+            name: since
+            for name, since in status.unavailable_pods.items()
+            if self._stays(name, ends(since, UPDATE_LASTS), is_deletion=False)
+        }
+
+    def _stays(self, name: str, end: datetime, *, is_deletion: bool) -> bool:
+        budget, now = self._snapshot.budget, self._snapshot.now
+        pod = self._active.get(name)
+        if pod is None:
+            if not self._may_come(name) or now >= end:
+                return False
+        elif not is_recorded(budget.status, pod):
+            return False  # another pod has the name now
+        elif now >= end:
+            if is_deletion:
+                self.events.append(_not_deleted(budget, pod))
+            return False
+        self._ends.append(end)
+        return True
+
+    def _may_come(self, name: str) -> bool:
+        """The pod is not among ours. It is gone, unless it was looked at in a version that has not reached us: then it
+        would come as one that is available, while it is about to be deleted."""
+        known = self._snapshot.budget.status.identities.get(name)
+        if known is None or known.uid in self._gone or not known.resource_version.isdecimal():
+            return False
+        return int(known.resource_version) > self._snapshot.members.version
+
+    @property
+    def wakes(self) -> tuple[Wake, ...]:
+        if not self._ends:
+            return ()
+        after = max(0.0, (min(self._ends) - self._snapshot.now).total_seconds())
+        return (Wake(after=after, reason="what was let through is over then"),)
+
+    def status(self, floor: int) -> PodUnavailableBudgetStatus:
+        budget = self._snapshot.budget
+        pods = self._snapshot.members.pods
+        current = sum(
+            pod.metadata.name not in self._disrupted
+            and pod.metadata.name not in self._updated
+            and is_available(pod, resizes=self._resizes)
+            for pod in pods
+        )
+        identities = {
+            name: known
+            for name, known in budget.status.identities.items()
+            if name in self._disrupted or name in self._updated
+        }
+        return PodUnavailableBudgetStatus(
+            observed_generation=budget.metadata.generation,
+            disrupted_pods=self._disrupted,
+            unavailable_pods=self._updated,
+            identities=identities,
+            unavailable_allowed=max(0, current - floor),
+            current_available=current,
+            desired_available=floor,
+            total_replicas=self._snapshot.members.total,
+        )
+
+
+def _not_deleted(budget: PodUnavailableBudget, pod: Pod) -> EventNote:
+    where = f"{budget.metadata.namespace}/{budget.metadata.name}"
+    return EventNote(
+        reason="NotDeleted",
+        message=f"Pod was expected by PUB {where} to be deleted but it wasn't",
+        type=EventType.WARNING,
+        target=Target.of(PODS, pod),
+        uid=pod.metadata.uid,
+    )
+
+
+# Why it is as it is
+
+
+def _held(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Iterator[Held]:
+    """What is wrong with the budget, and which pods use it up."""
+    budget, members = snapshot.budget, snapshot.members
+    target = Target.of(POD_UNAVAILABLE_BUDGETS, budget)
+    if (cause := _idle(snapshot, status)) is not None:
+        yield Held(target=target, causes=(cause,))
+        return
+    if status.unavailable_allowed > 0 or status.desired_available == 0:
+        return
+    resizes = snapshot.gates.get(keys.RESIZE_GATE, False)
+    down: list[str] = []
+    for pod in members.pods:
+        name = pod.metadata.name
+        why = why_unavailable(pod, resizes=resizes)
+        if not why and (name in status.disrupted_pods or name in status.unavailable_pods):
+            why = "let through just now"
+        if why:
+            down.append(name)
+            cause = causes.POD_UNAVAILABLE.cause(
+                f"pod {name} does not count as available: {why}", remedy=_remedy(pod, why)
+            )
+            yield Held(target=Target.of(PODS, pod), causes=(cause,))
+    yield Held(target=target, causes=(_used_up(snapshot, status, down),))
+
+
+def _idle(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Cause | None:
+    """Why it refuses nothing."""
+    budget, members = snapshot.budget, snapshot.members
+    reference = budget.spec.target_ref
+    if members.is_target_missing and reference is not None:
+        return causes.TARGET_MISSING.cause(
+            f"there is no {reference.kind} {reference.name} of {reference.api_version} in its namespace",
+            remedy="create it, or delete the budget and make one for the right workload: targetRef cannot be changed",
+        )
+    if members.uncounted and status.desired_available == 0:
+        return causes.UNKNOWN_COUNT.cause(
+            f"{listed(members.uncounted)} does not tell how many pods it should have, so nothing is refused",
+            remedy="set spec.protectTotalReplicas, or minAvailable as a number",
+        )
+    if not members.pods:
+        what = "its selector matches no pods" if reference is None else f"{reference.kind} {reference.name} has no pods"
+        return causes.NO_PODS.cause(what, remedy="compare its selector with the labels of the pods")
+    if members.total == 0 and status.desired_available == 0:
+        return causes.UNKNOWN_COUNT.cause(
+            "no workload stands behind its pods, so nobody tells how many there should be, and nothing is refused",
+            remedy="set spec.protectTotalReplicas, or minAvailable as a number",
+        )
+    return None
+
+
+def _used_up(snapshot: Snapshot, status: PodUnavailableBudgetStatus, down: list[str]) -> Cause:
+    spec = snapshot.budget.spec
+    said = (
+        f"minAvailable {spec.min_available}"
+        if spec.max_unavailable is None
+        else f"maxUnavailable {spec.max_unavailable}"
+    )
+    operations = ", ".join(sorted(guarded_operations(snapshot.budget, snapshot.gates)))
+    needed = f"{said} wants {plural(status.desired_available, 'available pod')}, and {status.current_available} are"
+    if not down and status.current_available <= status.desired_available and _is_whole(status):
+        return causes.NEVER_FREE.cause(
+            f"{needed}: {operations} are refused, although no pod is down",
+            details={"down": down},
+            remedy="raise maxUnavailable, lower minAvailable, or add replicas;"
+            f" a single pod is let through by annotation {keys.NO_PROTECT}=true",
+        )
+    missing = status.total_replicas - len(snapshot.members.pods)
+    lacking = [listed(down)] if down else []
+    if missing > 0:
+        lacking.append(f"{plural(missing, 'pod')} not made yet")
+    return causes.USED_UP.cause(
+        f"{needed}: {operations} are refused until more are; not available: {' and '.join(lacking) or 'none'}",
+        details={"down": down},
+        remedy="wait for these pods, or repair them",
+    )
+
+
+def _is_whole(status: PodUnavailableBudgetStatus) -> bool:
+    return status.current_available >= status.total_replicas
+
+
+def _remedy(pod: Pod, why: str) -> str:
+    marks = [key for key in pod.metadata.labels if key.startswith(keys.UNAVAILABLE_PREFIX)]
+    if marks:
+        return f"when the repair is over: kubectl label pod {pod.metadata.name} {marks[0]}-"
+    return "it ends by itself" if why == "let through just now" else "see what is wrong with the pod"

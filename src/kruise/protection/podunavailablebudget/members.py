@@ -1,0 +1,126 @@
+"""Which pods count for a budget, and how many there should be (PUB-30 to PUB-35).
+
+The pods of a selector are not looked for in the whole namespace at every pass: whoever watches pods notes which of them
+come and go for each budget, and only a budget that is new is looked for once.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from kruise.api.meta import Key, key_of
+from kruise.api.native.pod import PODS, Pod, is_active
+from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS, PodUnavailableBudget
+from kruise.machinery.codec import Struct
+from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.spec import Stores
+from kruise.machinery.store import Store
+from kruise.protection.podunavailablebudget import workloads
+from kruise.protection.podunavailablebudget.indexes import PODS_OF
+from kruise.protection.podunavailablebudget.operations import total_replicas
+
+
+class Members(Struct):
+    """What a budget is about, right now."""
+
+    pods: tuple[Pod, ...] = ()
+    """Active ones (PUB-32), by name."""
+    gone: tuple[str, ...] = ()
+    """Uids of pods that are finished or on their way out."""
+    total: int = 0
+    """How many pods there should be; below 0: nobody tells."""
+    is_target_missing: bool = False
+    uncounted: tuple[str, ...] = ()
+    """Workloads that do not tell how many pods they should have."""
+    version: int = 0
+    """The newest version of a pod that was seen."""
+
+
+class Selected:
+    """The pods of each budget with a selector, kept up to date with the changes of pods."""
+
+    def __init__(self) -> None:
+        self._stores: weakref.WeakKeyDictionary[Store[Any], dict[Key, tuple[str, set[str]]]] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def note(self, old: Pod | None, new: Pod | None, stores: Stores) -> None:
+        """A pod has changed."""
+        if old is not None and new is not None and old.metadata.labels == new.metadata.labels:
+            return
+        known = self._stores.setdefault(stores.store(PODS), {})
+        if not known:
+            return
+        for pod, is_member in ((old, False), (new, True)):
+            if pod is None:
+                continue
+            for budget in _selecting(pod, stores):
+                found = known.get(key_of(budget))
+                if found is not None and found[0] == budget.metadata.uid:
+                    (found[1].add if is_member else found[1].discard)(pod.metadata.name)
+
+    def forget(self, budget: Key, stores: Stores) -> None:
+        self._stores.setdefault(stores.store(PODS), {}).pop(budget, None)
+
+    def pods_of(self, budget: PodUnavailableBudget, stores: Stores) -> tuple[Pod, ...]:
+        pods = stores.store(PODS)
+        namespace = budget.metadata.namespace
+        known = self._stores.get(pods)
+        if known is None:
+            return tuple(_matching(budget, pods.list(namespace)))  # nobody tells of changes here: a single look
+        found = known.get(key_of(budget))
+        if found is None or found[0] != budget.metadata.uid:
+            names = {pod.metadata.name for pod in _matching(budget, pods.list(namespace))}
+            found = known[key_of(budget)] = (budget.metadata.uid, names)
+        there = (pods.get(namespace, name) for name in sorted(found[1]))
+        return tuple(pod for pod in there if pod is not None)
+
+
+def _selecting(pod: Pod, stores: Stores) -> Iterable[PodUnavailableBudget]:
+    metadata = pod.metadata
+    return stores.store(POD_UNAVAILABLE_BUDGETS).selecting(PODS_OF, metadata.labels, metadata.namespace)
+
+
+def _matching(budget: PodUnavailableBudget, pods: Iterable[Pod]) -> Iterable[Pod]:
+    try:
+        selector = from_label_selector(budget.spec.selector)
+    except SelectorError:
+        return ()
+    if selector.is_empty:
+        return ()
+    return (pod for pod in pods if selector.matches(pod.metadata.labels))
+
+
+def members_of(budget: PodUnavailableBudget, stores: Stores, selected: Selected) -> Members:
+    """Raises NotKnownYetError as long as that cannot be told."""
+    namespace, reference = budget.metadata.namespace, budget.spec.target_ref
+    is_missing = False
+    uncounted: tuple[str, ...] = ()
+    if reference is None:
+        found = selected.pods_of(budget, stores)
+        counted = workloads.counted_over(stores, (pod for pod in found if is_active(pod)))
+        total = sum(item.replicas for item in counted)
+        uncounted = tuple(item.name for item in counted if item.replicas < 0)
+    else:
+        try:
+            workload = workloads.find(stores, reference.api_version, reference.kind, namespace, reference.name)
+        except KeyError:
+            workload, found = None, ()
+            total, uncounted = workloads.UNKNOWN, (f"{reference.kind} {reference.name}",)
+        else:
+            is_missing = workload is None
+            total = 0 if workload is None else workloads.replicas_of(workload)
+            found = () if workload is None or total == 0 else workloads.pods_of(stores, workload, reference.kind)
+    own = total_replicas(budget)
+    store = stores.store(PODS)
+    active = [pod for pod in found if is_active(pod) and not store.is_terminating(pod)]
+    return Members(
+        pods=tuple(sorted(active, key=lambda pod: pod.metadata.name)),
+        gone=tuple(sorted(pod.metadata.uid for pod in found if not is_active(pod) or store.is_terminating(pod))),
+        total=own if own is not None and not is_missing else total,
+        is_target_missing=is_missing,
+        uncounted=uncounted if own is None else (),
+        version=store.watermark,
+    )

@@ -1,0 +1,142 @@
+"""What workloads ask budgets before they take a pod away themselves (IPU-160, PUB-100).
+
+A pass collects what it needs. For updates in place all of it is written into each budget at once, before the first pod
+is touched: an update makes its pod unready by a write that no webhook sees. Deletions are only looked at here: the
+webhook takes the unit when it comes, and refuses where others were faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from kruise.api.meta import Key, controller_of, key_of
+from kruise.api.native.pod import PODS, Pod
+from kruise.api.policy.podunavailablebudget import (
+    DELETE,
+    POD_UNAVAILABLE_BUDGETS,
+    UPDATE,
+    PodUnavailableBudget,
+    PodUnavailableBudgetStatus,
+)
+from kruise.api.resource import Resource, refers_to
+from kruise.feature import Settings
+from kruise.machinery.causes import Cause
+from kruise.machinery.codec import evolve
+from kruise.machinery.plan import OnError, Phase
+from kruise.machinery.spec import Source, Stores, View
+from kruise.protection.podunavailablebudget import causes, keys
+from kruise.protection.podunavailablebudget.booking import Refused, Taken, book, shortage, taken, write
+from kruise.protection.podunavailablebudget.indexes import GUARDED, SERVED_BUDGETS, guarded_value
+
+BUDGET_PHASE = "budget"
+
+
+class Permits:
+    """One pass's view of the budgets over its pods."""
+
+    def __init__(self, budgets: Iterable[PodUnavailableBudget], *, gates: Mapping[str, bool], now: datetime) -> None:
+        self._known = {budget.metadata.name: budget for budget in budgets}
+        self._left = dict(self._known)
+        """With what this pass has asked for so far."""
+        self._booked: dict[str, list[Pod]] = {}
+        self._gates = gates
+        self._now = now
+
+    def may_update(self, pod: Pod) -> Cause | None:
+        """None: a unit is taken for it, or none is needed. Otherwise why it has to wait."""
+        return self._ask(pod, UPDATE) if self._gates.get(keys.UPDATE_GATE, False) else None
+
+    def may_delete(self, pod: Pod) -> Cause | None:
+        return self._ask(pod, DELETE) if self._gates.get(keys.DELETE_GATE, False) else None
+
+    def _ask(self, pod: Pod, operation: str) -> Cause | None:
+        name = keys.budget_named_by(pod.metadata.annotations)
+        budget = self._left.get(name)
+        if budget is None:
+            return None
+        said = book(budget, pod, operation, gates=self._gates, now=self._now)
+        if isinstance(said, Refused):
+            return self._cause(name)
+        if isinstance(said, Taken):
+            self._left[name] = evolve(budget, status=said.status)
+            if operation == UPDATE:
+                self._booked.setdefault(name, []).append(pod)
+        return None
+
+    def _cause(self, name: str) -> Cause:
+        budget = self._known[name]
+        status = budget.status
+        is_whole = status.current_available >= status.total_replicas
+        if is_whole and status.unavailable_allowed <= 0 and status.current_available <= status.desired_available:
+            return causes.CLOSED_BUDGET.cause(
+                f"budget {name} lets no pod be unavailable ({shortage(budget)})",
+                details={"budget": name},
+                remedy=f"change maxUnavailable or minAvailable of podunavailablebudget/{name}, or add replicas",
+            )
+        return causes.BUDGET.cause(
+            f"budget {name} is used up ({shortage(self._left[name])})",
+            details={"budget": name},
+            remedy=f"it goes on when more pods are available; kruise why pub/{name} names those that are not",
+        )
+
+    @property
+    def phase(self) -> Phase:
+        """What has to be written before the first pod is touched. One write for each budget, however many pods."""
+        chains = tuple(
+            (write(self._known[name], self._status(name, pods), f"update of {len(pods)} pods"),)
+            for name, pods in sorted(self._booked.items())
+        )
+        return Phase(name=BUDGET_PHASE, chains=chains, on_error=OnError.STOP_PLAN)
+
+    def _status(self, name: str, pods: Iterable[Pod]) -> PodUnavailableBudgetStatus:
+        status = self._known[name].status
+        for pod in pods:
+            status = taken(status, pod, UPDATE, self._now)
+        return status
+
+
+def is_asked(gates: Mapping[str, bool]) -> bool:
+    return keys.is_guarding(gates)
+
+
+def budgets_of(view: View, pods: Iterable[Pod]) -> tuple[PodUnavailableBudget, ...]:
+    """Those that the pods name. A cluster that serves no budgets has none."""
+    named = {(pod.metadata.namespace, keys.budget_named_by(pod.metadata.annotations)) for pod in pods}
+    named = {(namespace, name) for namespace, name in named if name}
+    if not named or not is_asked(view.gates):
+        return ()
+    store = view.store(POD_UNAVAILABLE_BUDGETS)
+    found = (store.get(namespace, name) for namespace, name in sorted(named))
+    return tuple(budget for budget in found if budget is not None)
+
+
+def budget_sources(settings: Settings, workloads: Resource[Any]) -> tuple[Source[PodUnavailableBudget], ...]:
+    """For controllers that ask: a budget that has more to give lets those go on that it held."""
+    if not is_asked(settings.gates):
+        return ()
+
+    def keys_of(old: PodUnavailableBudget | None, new: PodUnavailableBudget | None, stores: Stores) -> Iterable[Key]:
+        if old is not None and new is not None and not _opens(old, new):
+            return ()
+        changed = new if new is not None else old
+        if changed is None:
+            return ()
+        value = guarded_value(*key_of(changed))
+        found: dict[Key, None] = {}
+        for pod in stores.store(PODS).by_index(GUARDED, value):
+            owner = controller_of(pod)
+            if owner is not None and refers_to(owner, workloads):
+                found[Key(pod.metadata.namespace, owner.name)] = None
+        return found
+
+    return (Source(SERVED_BUDGETS, keys_of),)
+
+
+def _opens(old: PodUnavailableBudget, new: PodUnavailableBudget) -> bool:
+    return (
+        new.status.unavailable_allowed > old.status.unavailable_allowed
+        or new.metadata.generation != old.metadata.generation
+        or new.status.desired_available < old.status.desired_available
+    )

@@ -1,0 +1,131 @@
+"""Workloads, as far as budgets ask them: how many pods there should be, and which pods are theirs (PUB-30, PUB-31)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.daemonset import DAEMON_SETS as KRUISE_DAEMON_SETS
+from kruise.api.apps.statefulset import STATEFUL_SETS as KRUISE_STATEFUL_SETS
+from kruise.api.meta import Object, OwnerReference, controller_of
+from kruise.api.native.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS
+from kruise.api.native.pod import PODS, Pod
+from kruise.api.policy.podunavailablebudget import TargetReference
+from kruise.api.resource import Resource, refers_to
+from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.spec import OWNER, Stores
+
+UNKNOWN = -1
+"""The workload is there, and nobody tells how many pods it should have."""
+
+NATIVE: tuple[Resource[Any], ...] = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS)
+OPTIONAL: tuple[Resource[Any], ...] = (DAEMON_SETS, CLONE_SETS, KRUISE_STATEFUL_SETS, KRUISE_DAEMON_SETS)
+"""They may be missing in a cluster, or not be readable."""
+KINDS: Mapping[tuple[str, str], Resource[Any]] = {
+    (resource.group, resource.kind): resource for resource in (*NATIVE, *OPTIONAL)
+}
+
+
+class NotKnownYetError(LookupError):
+    """A kind is served, but its objects have not been listed yet."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Counted:
+    """A workload, and how many pods it should have."""
+
+    uid: str
+    name: str
+    """`Deployment web`."""
+    replicas: int
+
+
+def group_of(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def find(stores: Stores, api_version: str, kind: str, namespace: str, name: str) -> Any:
+    """The workload; None: there is none, or it is on its way out. Raises KeyError for kinds that nobody watches."""
+    resource = KINDS[group_of(api_version), kind]
+    store = stores.store(resource)
+    if not store.synced:
+        raise NotKnownYetError(f"{resource} are not listed yet")
+    found: Object | None = store.get(namespace, name)
+    return None if found is None or found.metadata.deletion_timestamp is not None else found
+
+
+def replicas_of(workload: Any) -> int:
+    """What its spec says; of a DaemonSet, the nodes that should have a pod."""
+    wanted = getattr(workload.status, "desired_number_scheduled", None)
+    if wanted is not None:
+        return int(wanted)
+    return 1 if workload.spec.replicas is None else int(workload.spec.replicas)
+
+
+def pods_of(stores: Stores, workload: Any, kind: str) -> tuple[Pod, ...]:
+    """Those of its ReplicaSets, of a Deployment."""
+    pods = stores.store(PODS)
+    uid = workload.metadata.uid
+    if kind != "Deployment":
+        return pods.by_index(OWNER, uid)
+    try:
+        selector = from_label_selector(workload.spec.selector)
+    except SelectorError:
+        return ()
+    sets = [
+        item
+        for item in stores.store(REPLICA_SETS).by_index(OWNER, uid)
+        if item.metadata.deletion_timestamp is None and selector.matches(item.metadata.labels)
+    ]
+    if not sets:
+        return pods.by_index(OWNER, uid)
+    return tuple(pod for item in sets for pod in pods.by_index(OWNER, item.metadata.uid))
+
+
+def counted_by(stores: Stores, reference: OwnerReference, namespace: str) -> Counted | None:
+    """The workload behind a pod's controller: of a ReplicaSet its Deployment, if it has one. None: it is gone, or has
+    another uid than the pod remembers."""
+    try:
+        found = find(stores, reference.api_version, reference.kind, namespace, reference.name)
+    except KeyError:
+        return Counted(reference.uid, f"{reference.kind} {reference.name}", UNKNOWN)
+    if found is None or found.metadata.uid != reference.uid:
+        return None
+    kind = reference.kind
+    above = controller_of(found) if kind == "ReplicaSet" else None
+    # Others may have a kind of that name, too.
+    if above is not None and refers_to(above, DEPLOYMENTS):
+        deployment = find(stores, above.api_version, above.kind, namespace, above.name)
+        if deployment is None:
+            # PUB-34: while a Deployment is torn down, nobody tells.
+            return Counted(above.uid, f"{above.kind} {above.name}", UNKNOWN)
+        found, kind = deployment, above.kind
+    return Counted(found.metadata.uid, f"{kind} {found.metadata.name}", replicas_of(found))
+
+
+def counted_over(stores: Stores, pods: Iterable[Pod]) -> tuple[Counted, ...]:
+    """The distinct workloads of pods (PUB-31)."""
+    references: dict[str, tuple[OwnerReference, str]] = {}
+    for pod in pods:
+        reference = controller_of(pod)
+        if reference is not None:
+            references.setdefault(reference.uid, (reference, pod.metadata.namespace))
+    found = (counted_by(stores, reference, namespace) for reference, namespace in references.values())
+    return tuple({item.uid: item for item in found if item is not None}.values())
+
+
+def is_target(reference: TargetReference, api_version: str, kind: str, name: str) -> bool:
+    """Whatever the version (PUB-30)."""
+    return (group_of(reference.api_version), reference.kind, reference.name) == (group_of(api_version), kind, name)
+
+
+def top_of(stores: Stores, reference: OwnerReference, namespace: str) -> tuple[str, str, str]:
+    """Group, kind and name of the workload at the top, as far as it can be told (PUB-57)."""
+    if reference.kind == "ReplicaSet" and group_of(reference.api_version) == "apps":
+        found = stores.store(REPLICA_SETS).get(namespace, reference.name)
+        above = controller_of(found) if found is not None else None
+        if above is not None:
+            return group_of(above.api_version), above.kind, above.name
+    return group_of(reference.api_version), reference.kind, reference.name

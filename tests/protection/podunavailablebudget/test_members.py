@@ -1,0 +1,136 @@
+"""Which pods count for a budget, and how many there should be: over stores that change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.native.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS
+from kruise.api.native.pod import PODS
+from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
+from kruise.api.resource import Resource
+from kruise.machinery import codec
+from kruise.machinery.store import Store
+from kruise.machinery.watched import Watched
+from kruise.protection.podunavailablebudget.indexes import WATCHED_BUDGETS, WATCHED_PODS, WATCHED_REPLICA_SETS
+from kruise.protection.podunavailablebudget.members import Members, Selected, members_of
+from kruise.protection.podunavailablebudget.workloads import NATIVE, OPTIONAL, NotKnownYetError
+from tests.protection.podunavailablebudget.objects import budget, pod
+
+
+class Stores:
+    def __init__(self, *, unlisted: tuple[Resource[Any], ...] = ()) -> None:
+        watched = (WATCHED_BUDGETS, WATCHED_PODS, WATCHED_REPLICA_SETS)
+        kinds = {kind.resource: kind for kind in watched}
+        self._stores = {
+            resource: Store(kinds.get(resource, Watched(resource)))
+            for resource in (POD_UNAVAILABLE_BUDGETS, PODS, *NATIVE, *OPTIONAL)
+        }
+        for resource, store in self._stores.items():
+            if resource not in unlisted:
+                store.replace((), 1)
+        self._version = 1
+
+    def store(self, resource: Resource[Any]) -> Store[Any]:
+        return self._stores[resource]
+
+    def put(self, resource: Resource[Any], obj: Any) -> Any:
+        self._version += 1
+        changed = codec.evolve(obj, metadata=codec.evolve(obj.metadata, resource_version=str(self._version)))
+        self.store(resource).event("MODIFIED", changed)
+        return changed
+
+
+def workload(resource: Resource[Any], name: str, *, replicas: int | None = 3, owner: Any = None, **status: Any) -> Any:
+    metadata: dict[str, Any] = {"name": name, "namespace": "demo", "uid": f"uid-of-{name}", "labels": {"app": "web"}}
+    if owner is not None:
+        reference = {"apiVersion": "apps/v1", "kind": owner.kind, "name": owner.metadata.name}
+        metadata["ownerReferences"] = [{**reference, "uid": owner.metadata.uid, "controller": True}]
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": {}}
+    document = {"kind": resource.kind, "metadata": metadata, "spec": spec, "status": status}
+    return codec.convert(document, resource.type)
+
+
+def owned(name: str, owner: Any, kind: str, api_version: str = "apps/v1", **options: Any) -> Any:
+    reference = {"apiVersion": api_version, "kind": kind, "name": owner.metadata.name, "uid": owner.metadata.uid}
+    return pod(name, ownerReferences=[{**reference, "controller": True}], **options)
+
+
+def target(kind: str, api_version: str = "apps/v1") -> Any:
+    spec = {"targetRef": {"apiVersion": api_version, "kind": kind, "name": "web"}, "maxUnavailable": 1}
+    return budget(spec=spec)
+
+
+def names(members: Members) -> list[str]:
+    return [one.metadata.name for one in members.pods]
+
+
+def test_a_deployment_counts_the_pods_of_all_its_replica_sets() -> None:
+    """PUB-30: old ones without replicas, too."""
+    stores = Stores()
+    deployment = stores.put(DEPLOYMENTS, workload(DEPLOYMENTS, "web", replicas=5))
+    for name, replicas in (("web-1", 0), ("web-2", 5)):
+        replica_set = stores.put(REPLICA_SETS, workload(REPLICA_SETS, name, replicas=replicas, owner=deployment))
+        stores.put(PODS, owned(f"{name}-pod", replica_set, "ReplicaSet"))
+    found = members_of(target("Deployment", "apps/v1beta9"), stores, Selected())
+    assert (names(found), found.total) == (["web-1-pod", "web-2-pod"], 5)
+
+
+def test_a_missing_target_has_nothing() -> None:
+    """PUB-30, PUB-125."""
+    found = members_of(target("Deployment"), Stores(), Selected())
+    assert (found.is_target_missing, found.total, found.pods) == (True, 0, ())
+
+
+def test_a_daemon_set_counts_its_nodes() -> None:
+    stores = Stores()
+    agent = stores.put(DAEMON_SETS, workload(DAEMON_SETS, "web", replicas=None, desiredNumberScheduled=4))
+    stores.put(PODS, owned("web-a", agent, "DaemonSet"))
+    found = members_of(target("DaemonSet"), stores, Selected())
+    assert (found.total, names(found)) == (4, ["web-a"])
+
+
+def test_a_kind_that_nobody_knows_has_an_unknown_count() -> None:
+    """PUB-34."""
+    found = members_of(target("Game", "example.com/v1"), Stores(), Selected())
+    assert (found.total, found.uncounted) == (-1, ("Game web",))
+
+
+def test_a_kind_that_is_not_listed_yet_is_waited_for() -> None:
+    """An empty store would look like an empty cluster, and open the budget."""
+    with pytest.raises(NotKnownYetError):
+        members_of(target("Deployment"), Stores(unlisted=(DEPLOYMENTS,)), Selected())
+
+
+def test_a_selector_sums_over_the_workloads_behind_its_pods() -> None:
+    """PUB-31, PUB-32: a Deployment with two ReplicaSets once; pods of nobody, and those that end, not at all."""
+    stores = Stores()
+    deployment = stores.put(DEPLOYMENTS, workload(DEPLOYMENTS, "web", replicas=5))
+    clone_set = stores.put(CLONE_SETS, workload(CLONE_SETS, "other", replicas=2))
+    for name in ("web-1", "web-2"):
+        replica_set = stores.put(REPLICA_SETS, workload(REPLICA_SETS, name, replicas=3, owner=deployment))
+        stores.put(PODS, owned(f"{name}-pod", replica_set, "ReplicaSet"))
+    stores.put(PODS, owned("clone", clone_set, "CloneSet", "apps.kruise.io/v1beta1"))
+    stores.put(PODS, pod("bare"))
+    stores.put(PODS, pod("leaving", deletionTimestamp="2030-01-01T00:00:00Z"))
+    found = members_of(budget(), stores, Selected())
+    assert found.total == 7
+    assert names(found) == ["bare", "clone", "web-1-pod", "web-2-pod"]
+    assert found.gone == ("uid-of-leaving",)
+
+
+def test_the_pods_of_a_selector_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes, goes or is labelled anew is noted; the namespace is not listed again."""
+    stores, selected = Stores(), Selected()
+    asked = stores.put(POD_UNAVAILABLE_BUDGETS, budget())
+    stores.store(PODS).subscribe(lambda old, new: selected.note(old, new, stores))
+    stores.put(PODS, pod("web-a"))
+    assert names(members_of(asked, stores, selected)) == ["web-a"]
+    monkeypatch.setattr(Store, "list", lambda *_: pytest.fail("the whole namespace was listed"))
+    second = stores.put(PODS, pod("web-b"))
+    assert names(members_of(asked, stores, selected)) == ["web-a", "web-b"]
+    away = codec.evolve(second, metadata=codec.evolve(second.metadata, labels={"app": "api"}))
+    stores.put(PODS, away)
+    assert names(members_of(asked, stores, selected)) == ["web-a"]
