@@ -9,18 +9,20 @@ import platform
 import sys
 from collections.abc import Callable
 
-from bench import admission, events, foresight, local, processes, rollouts, steps, why, writes
+from bench import admission, events, foresight, jobs, local, processes, rollouts, sidecars, steps, why, writes
 from bench.report import Report, as_json, table
 
 BENCHMARKS: dict[str, Callable[[float], Report]] = {
     "writes": writes.measure,
     "events": events.measure,
     "admission": admission.measure,
+    "sidecars": sidecars.measure,
     "local": local.measure,
     "rollouts": rollouts.measure,
     "foresight": foresight.measure,
     "why": why.measure,
     "steps": steps.measure,
+    "jobs": jobs.measure,
 }
 
 

@@ -19,6 +19,8 @@ _LOCAL_CLUSTER = ("kube-system", "http:local-cluster:80", "proxy/")
 
 def is_unseen(document: Json) -> bool:
     """Whether its controller has not looked at the newest spec yet."""
+    if value_at(document, ("status", "phase")):
+        return False  # a job does not tell which spec it has seen
     generation = value_at(document, ("metadata", "generation"), 0)
     seen = value_at(document, ("status", "observedGeneration"), 0)
     return int(seen or 0) < int(generation or 0)

@@ -11,14 +11,14 @@ from itertools import islice
 from typing import Any
 
 from kruise import kinds
-from kruise.api.meta import Key, controller_of
+from kruise.api.meta import Key
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.events import EVENTS, Event
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
 from kruise.cli import attending
-from kruise.cli.session import Session, selector_text
+from kruise.cli.session import Session, revision_selector, selector_text
 from kruise.faces.face import Face, Pods
 from kruise.inplace.availability import is_available
 from kruise.machinery.causes import Act
@@ -70,12 +70,12 @@ class _Decided:
 async def explain(session: Session, target: Target, document: Json, asking: Asking) -> Answer:
     """Everything about a workload that waits."""
     kind = target.kind
-    if kind.progress is None:
+    if kind.progress is None and kind.standing is None:
         raise VerbError(f"{target} has no pods of its own that could wait; ask about a workload or a pod")
     decided = await _decide(session, kind, document, asking)
     pods = decided.pods if decided.pods is not None else await _pods(session, kind, document)
     new_pods, is_first = None, False
-    if decided.decision is None:
+    if decided.decision is None and kind.history is not None:
         from kruise.verbs import podstates
 
         revisions = await session.revisions(target, document)
@@ -84,8 +84,12 @@ async def explain(session: Session, target: Target, document: Json, asking: Aski
         pods = tuple(podstates.pods_of(kind, document, pods, revisions))
         is_first = len(revisions) < 2
     elif kind.pods is not Pods.SELECTED:
-        uid = uid_of(document)
-        pods = tuple(pod for pod in pods if (owner := controller_of(pod)) is not None and owner.uid == uid)
+        from kruise.verbs.podstates import is_member
+
+        pods = tuple(pod for pod in pods if is_member(kind, document, pod))
+    elif kind.contribution is not None:
+        revision_of, name = kind.contribution.revision_of, name_of(document)
+        pods = tuple(pod for pod in pods if revision_of(pod.metadata.annotations, name))
     now = session.clock.now()
     troubled = down(pods, kind, document, now)
     around = await surroundings(session, troubled, now)
@@ -145,6 +149,8 @@ async def _is_first(session: Session, target: Target, document: Json) -> bool:
 
 
 async def _pods(session: Session, kind: Face, document: Json) -> tuple[Pod, ...]:
+    if kind.pods is Pods.NONE:
+        return ()
     listed = await session.client.list(PODS, namespace_of(document), labels=selector_text(kind, document))
     return tuple(listed.items)
 
@@ -209,11 +215,17 @@ async def decide_anew(
     specs = feature.controllers(Options(gates=chosen)) if feature is not None else ()
     spec = next((one for one in specs if (one.subject.group, one.subject.kind) == kind.group_kind), None)
     if spec is None:
+        if feature is not None:
+            raise VerbError(
+                f"under these feature gates nobody decides about {kind}s: name the gates of the manager with "
+                "--feature-gates, or switch theirs on"
+            )
         raise VerbError(f"nobody here decides about {kind}s: this version of kruise does not know their controller")
     pods, (objects, unreadable) = await asyncio.gather(
         _pods(session, kind, document), _sources(session, spec, kind, document)
     )
-    objects[PODS] = pods
+    if kind.pods is not Pods.NONE:
+        objects[PODS] = pods
     objects[spec.subject] = (convert(document, spec.subject.type),)
     view = view_of(spec, objects, now=session.clock.now(), gates=chosen)
     snapshot = spec.snapshot(view, Key(namespace_of(document), name_of(document)))
@@ -221,7 +233,8 @@ async def decide_anew(
         decision = of_plan(spec.decide(snapshot)) if snapshot is not None else Decision()
     except Exception as error:  # noqa: BLE001 - whatever a kind's code raises is the answer: the manager fails likewise
         decision = Decision(fault=f"{type(error).__name__}: {error}")
-    return decision, pods, unreadable
+    seen: tuple[Pod, ...] = getattr(snapshot, "pods", pods)
+    return decision, seen if kind.pods is Pods.SELECTED else pods, unreadable
 
 
 async def _sources(
@@ -229,12 +242,12 @@ async def _sources(
 ) -> tuple[dict[Resource[Any], Sequence[Any]], tuple[str, ...]]:
     """The objects that a controller looks at: those of the namespace, and of these what the selector matches where it
     is known to reach all that count."""
-    namespace, selector = namespace_of(document), selector_text(kind, document)
+    namespace, selector = namespace_of(document), revision_selector(kind, document)
     objects: dict[Resource[Any], Sequence[Any]] = {}
     unreadable: list[str] = []
     # One after the other, while the pods are read, which takes longer: together each would need its own connection.
     for resource in (source.resource for source in spec.sources):
-        if resource in (spec.subject, PODS):
+        if resource == spec.subject or (resource == PODS and kind.pods is not Pods.NONE):
             continue
         where = namespace if resource.namespaced else ""
         labels = selector if resource == CONTROLLER_REVISIONS else ""

@@ -31,11 +31,12 @@ def rollout(words: tuple[str, ...], where: Where, output: str | None, connection
     from kruise.api.native.pod import PODS
     from kruise.cli.printing import yaml_text
     from kruise.cli.session import run, selector_text
+    from kruise.machinery.documents import namespace_of
     from kruise.verbs.overview import as_data, described, overview
 
     async def work(session: Session) -> None:
         target, document = await session.one(words, where, "describe rollout")
-        namespace = document["metadata"]["namespace"]
+        namespace = namespace_of(document)
         listed = await session.client.list(PODS, namespace, labels=selector_text(target.kind, document))
         revisions = await session.revisions(target, document) if target.kind.history is not None else []
         view = overview(target.kind, document, listed.items, revisions, causes=await _causes(session, target, document))

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from kruise.api.meta import ObjectMeta, controller_of
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
-from kruise.cli.session import NotFinishedError, Session, selector_text
+from kruise.cli.session import NotFinishedError, Session, revision_selector, selector_text
 from kruise.faces.face import Face, History, Pods
 from kruise.faces.progress import Phase, Progress, number
 from kruise.inplace.availability import is_available
@@ -93,7 +93,8 @@ class Follower:
         self._uid = uid_of(document)
         self._generation = number(document, "metadata", "generation")
         self._session = session
-        self._namespace = namespace_of(document) or session.namespace
+        is_namespaced = self._kind.resource.namespaced
+        self._namespace = (namespace_of(document) or session.namespace) if is_namespaced else ""
         self.changed = asyncio.Event()
         self._objects = self._store(_whole(target.kind.resource))
         self._scopes: dict[Store[Any], Scope] = {
@@ -105,7 +106,10 @@ class Follower:
         if with_pods and target.kind.history is not None:
             self._pods = self._store(PODS)
             self._revisions = self._store(_history(target.kind.history))
-            self._scopes |= {store: Scope(self._namespace, self._labels) for store in (self._pods, self._revisions)}
+            self._scopes |= {
+                self._pods: Scope(self._namespace, self._labels),
+                self._revisions: Scope(self._namespace, revision_selector(target.kind, document)),
+            }
         self._watchers = [
             Watcher(session.client, store, clock=session.clock, random=random.Random(), scope=scope)
             for store, scope in self._scopes.items()
@@ -400,7 +404,7 @@ def must_be_revision(kind: Face, wanted: int, revisions: list[Revision]) -> Call
         if kind.history is History.REPLICA_SETS:
             running = str(value_at(document, ("metadata", "annotations", REVISION_ANNOTATION), ""))
         else:
-            name = str(value_at(document, ("status", "updateRevision"), ""))
+            name = str(value_at(document, kind.revision_field, ""))
             # A DaemonSet does not name it. A name that was not there before belongs to a later revision.
             running = numbers.get(name, name) if name else max(numbers.values(), key=int, default="")
         if running and running != str(wanted):

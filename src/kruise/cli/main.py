@@ -13,6 +13,8 @@ from kruise.cli import flags, terminal
 
 _COMMANDS = {
     "completion": ("kruise.cli.completion", "completion", "Print what a shell needs to complete commands and names."),
+    "debug": ("kruise.cli.debug", "debug", "Add a container to running pods, and follow it."),
+    "daemon": ("kruise.cli.daemon", "daemon", "Run the node daemon."),
     "describe": ("kruise.cli.describe", "describe", "Show the state of a workload's rollout, pod by pod."),
     "down": ("kruise.cli.up", "down", "End the local cluster."),
     "expose": ("kruise.cli.expose", "expose", "Make a Service for the pods of a workload."),
@@ -24,6 +26,7 @@ _COMMANDS = {
     "nodes": ("kruise.cli.nodes", "nodes", "Bring simulated nodes to a cluster."),
     "plan": ("kruise.cli.plan", "plan", "Show what a change will do, before it is made."),
     "replay": ("kruise.cli.replay", "replay", "Decide over a dump again, and compare."),
+    "restart": ("kruise.cli.restart", "restart", "Restart containers of a running pod."),
     "rollout": (
         "kruise.cli.rollout",
         "rollout",

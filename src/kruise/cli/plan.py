@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kruise.verbs.targets import Target
 
 REFUSED, WOULD_NOT_FINISH, WOULD_GET_STUCK, WOULD_CHANGE = 1, 3, 4, 5
+_REMOVALS = ("delete", "drain")
 _BY_BADNESS = (REFUSED, WOULD_GET_STUCK, WOULD_NOT_FINISH, WOULD_CHANGE, 0)
 
 
@@ -65,6 +66,8 @@ def plan(
     The change is what a file (-f) says, or what --image, --replicas and --set say of an object that is there, or both.
     Without any change: how the rollout that is under way goes on. Nothing is changed in the cluster.
 
+    Of a BroadcastJob it shows the nodes in their order, of an AdvancedCronJob the next runs.
+
     Every workload of the files is planned, or with KIND/NAME the one of that name; other kinds are not looked at.
 
     \b
@@ -73,18 +76,36 @@ def plan(
     kruise plan cloneset/web -k overlays/production
     kruise plan cloneset/web --image main=nginx:1.27
     kruise plan cloneset/web --replicas 20 --set spec.updateStrategy.rollingUpdate.maxUnavailable=25%
+
+    What would go, what would refuse it and what stays, of a deletion and of the drain of a node:
+
+    \b
+    kruise plan delete cloneset/web
+    kruise plan drain node-1
     """
     from kruise.cli.session import run
 
     options = _options(feature_gates)
+    if words and words[0] in _REMOVALS:
+        _plan_removal(words, options, output, connection)
+        return
 
-    async def work(session: Session) -> tuple[Plans, bool]:
+    async def work(session: Session) -> tuple[Plans, bool] | None:
         from kruise.cli.plan_edits import parse_assignment
         from kruise.cli.plan_looking import Look
         from kruise.cli.plan_objects import choose
         from kruise.verbs import images as image_words
 
         chosen = await choose(session, words, where)
+        if chosen.is_one and chosen.planned[0][0].kind.outlook:
+            from kruise.cli import plan_outlook
+
+            [(target, manifest)] = chosen.planned
+            if images or replicas is not None or assignments:
+                plan_outlook.refuse_edits(target)
+            found = await plan_outlook.look(session, target, manifest)
+            plan_outlook.show(target, target.namespace or session.namespace, found, output)
+            return None
         parsed = image_words.parse(images) if images else {}
         wanted = [parse_assignment(text) for text in assignments]
 
@@ -94,9 +115,34 @@ def plan(
         look = Look(session, options, answer_hooks=not stop_at_hooks, thorough=thorough)
         return await look.at_all(chosen, edit_of), chosen.is_one
 
-    plans, is_one = run(connection, work)
+    done = run(connection, work)
+    if done is None:
+        return
+    plans, is_one = done
     _show(plans, output, is_one=is_one, everything=everything, plain=plain)
     sys.exit(_exit_code(plans, says_change=exit_code))
+
+
+def _plan_removal(words: tuple[str, ...], options: Options, output: str | None, connection: Connection) -> None:
+    from kruise.cli.plan_removal import Removal
+    from kruise.cli.session import run
+    from kruise.foresight.removal import telling
+    from kruise.foresight.removal.draining import Drain
+
+    found = run(connection, lambda session: Removal(session, options.gates).plan(words))
+    if output in ("json", "yaml"):
+        import json
+
+        from kruise.cli.printing import yaml_text
+
+        text = json.dumps(telling.as_data(found), indent=2)
+        click.echo(text if output == "json" else yaml_text(json.loads(text)).rstrip())
+    else:
+        lines = telling.drain_lines(found) if isinstance(found, Drain) else telling.deletion_lines(found)
+        click.echo("\n".join(lines))
+    if isinstance(found, Drain):
+        sys.exit(0 if found.ends else WOULD_GET_STUCK)
+    sys.exit(REFUSED if found.is_refused else 0)
 
 
 def _options(feature_gates: str) -> Options:

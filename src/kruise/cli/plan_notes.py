@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from kruise.api.meta import PartialObject
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS, PodUnavailableBudget
 from kruise.api.resource import Resource
 from kruise.cli.session import Session
 from kruise.faces.face import Face
 from kruise.foresight.forecast import Forecast, How
-from kruise.machinery.client.errors import ClientError, NotFoundError
+from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.documents import Json, name_of, value_at
+from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.protection.podunavailablebudget.keys import UPDATE_GATE
+from kruise.protection.podunavailablebudget.workloads import group_of
 from kruise.verbs.lookup import pod_spec
 
 _ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", True, PartialObject)
@@ -41,10 +45,12 @@ async def notes_of(
     session: Session, kind: Face, changed: Json, forecast: Forecast, *, namespace: str, brought: Collection[str]
 ) -> tuple[str, ...]:
     """What to say of a plan that makes pods. `brought` are the other objects of the files, as kubectl names them."""
-    if kind.template is None or not any(move.how in (How.CREATE, How.RECREATE) for move in forecast.moves):
+    if kind.template_of(changed) is None:
         return ()
-    spec = value_at(changed, pod_spec(kind), {}) or {}
-    found = list(unknown_rules(spec))
+    found = [note async for note in _of_budgets(session, kind, changed, forecast, namespace)]
+    if not any(move.how in (How.CREATE, How.RECREATE) for move in forecast.moves):
+        return tuple(found)
+    spec = value_at(changed, pod_spec(kind, changed), {}) or {}
     own = {name_of(claim) for claim in value_at(changed, ("spec", "volumeClaimTemplates"), ()) or ()}
     for reliance in reliances(spec, own):
         if _as_kubectl_says(reliance) not in brought and (note := await _note(session, reliance, namespace)):
@@ -52,13 +58,39 @@ async def notes_of(
     return tuple(found)
 
 
-def unknown_rules(spec: Json) -> Iterator[str]:
-    """Rules about nodes that the scheduler knows and a plan does not."""
-    together = value_at(spec, ("affinity", "podAffinity", "requiredDuringSchedulingIgnoredDuringExecution"), ())
-    spread = [one for one in spec.get("topologySpreadConstraints") or () if one.get("whenUnsatisfiable") != _PREFERRED]
-    for has, what in ((together, "required affinity to other pods"), (spread, "topology spread constraints")):
-        if has:
-            yield f"the template has {what}, which a plan does not look at: pods may find fewer nodes than it says"
+async def _of_budgets(
+    session: Session, kind: Face, changed: Json, forecast: Forecast, namespace: str
+) -> AsyncIterator[str]:
+    """A plan does not ask budgets: they may make a rollout slower than it says."""
+    if not any(move.how is not How.CREATE for move in forecast.moves):
+        return
+    try:
+        budgets = (await session.client.list(POD_UNAVAILABLE_BUDGETS, namespace)).items
+    except NotFoundError:
+        return
+    except ForbiddenError:
+        yield f"you may not list {POD_UNAVAILABLE_BUDGETS.group_resource}: whether one slows this down is not known"
+        return
+    labels = value_at(changed, (*(kind.template_of(changed) or ()), "metadata", "labels"), {}) or {}
+    for budget in budgets:
+        if _is_over(budget, kind, name_of(changed), labels):
+            limit = budget.spec.max_unavailable
+            said = f"maxUnavailable {limit}" if limit is not None else f"minAvailable {budget.spec.min_available}"
+            yield (
+                f"podunavailablebudget/{budget.metadata.name} ({said}) is over these pods: deletions wait for it, and"
+                f" updates in place where the gate {UPDATE_GATE} is on; that may take longer than told here"
+            )
+
+
+def _is_over(budget: PodUnavailableBudget, kind: Face, name: str, labels: Mapping[str, str]) -> bool:
+    reference = budget.spec.target_ref
+    if reference is not None:
+        return (group_of(reference.api_version), reference.kind, reference.name) == (*kind.group_kind, name)
+    try:
+        selector = from_label_selector(budget.spec.selector)
+    except SelectorError:
+        return False
+    return not selector.is_empty and selector.matches(labels)
 
 
 def reliances(spec: Json, own_claims: Collection[str]) -> Iterator[Reliance]:

@@ -82,12 +82,16 @@ def question_of(
     if not kind.forecast:
         why = f"nobody can foresee a {kind}" if kind.is_ours else f"Kubernetes itself decides about a {kind}"
         raise UsageError(f"{named} cannot be planned: {why}. Plans are for {plannable()}")
-    subject = facts_of(kind.resource).resource
+    facts = facts_of(kind.resource)
+    subject = facts.resource
+    if manifest is not None and (why := facts.refusal(manifest)):
+        raise UsageError(f"{named} cannot be planned: {why}")
     version = subject.version if manifest is None else str(manifest["apiVersion"]).rpartition("/")[2]
     fields = Fields(_definition(features, subject), version)
     if manifest is not None:
         fields.check(manifest)
-    target = dataclasses.replace(named, kind=_in_version(kind, version), namespace=named.namespace or session.namespace)
+    where = (named.namespace or session.namespace) if kind.resource.namespaced else ""
+    target = dataclasses.replace(named, kind=_in_version(kind, version), namespace=where)
     return Question(target=target, manifest=manifest, edit=edit, subject=subject, fields=fields)
 
 
@@ -108,16 +112,20 @@ async def read(session: Session, question: Question, *, features: Sequence[Featu
     live: Json | None
     if manifest is None:
         base = live = await session.get(target)
+        if why := facts_of(question.subject).refusal(base):
+            raise UsageError(f"{target} cannot be planned: {why}")
     else:
         live = await session.find(target)
-        if live is None:
+        if live is None and target.namespace:
             await _check_namespace(session, target.namespace)
         base = applied(live, manifest, namespace=target.namespace)
     changed = question.edit(question.fields, base)
     needs = needed(question.subject, live or changed, features=features, settings=settings)
     objects, notes = await _read_all(session, needs)
     if live is not None:
-        objects[question.subject] = (_stored(live, question.subject, features),)
+        own = _stored(live, question.subject, features)
+        others = [one for one in objects.get(question.subject, ()) if one.metadata.name != target.name]
+        objects[question.subject] = (own, *others)
     return Situation(
         question=question,
         key=Key(target.namespace, target.name),
@@ -166,7 +174,8 @@ async def _read_one(session: Session, need: Need) -> Sequence[Any] | str | Clien
         return None if need.optional else error
     except ForbiddenError as error:
         if need.resource.namespaced:
-            return error
+            # What may be missing altogether is done without; the notes tell of budgets that nobody could look at.
+            return None if need.optional else error
         plural = need.resource.plural
         room = "room on nodes was not looked at, and every new pod is taken to find a node"
         return f"no right to list {plural}: {room if need.resource == NODES else 'the plan does without them'}"

@@ -88,10 +88,9 @@ def history(words: tuple[str, ...], where: Where, revision: int, output: str | N
     """List the revisions of a workload, or show one."""
     from kruise.cli import printing
     from kruise.cli.session import run
-    from kruise.machinery.documents import name_of, with_value
+    from kruise.machinery.documents import name_of
     from kruise.verbs import history as histories
     from kruise.verbs import template_text
-    from kruise.verbs.lookup import template_path
 
     async def work(session: Session) -> None:
         target, document = await session.one(words, where, "rollout history")
@@ -103,13 +102,13 @@ def history(words: tuple[str, ...], where: Where, revision: int, output: str | N
             return
         if output:
             for index, one in enumerate(chosen):
-                shown = with_value(document, template_path(target.kind), one.template)
+                shown = histories.restored(target.kind, document, one)
                 writing = Writing(output=output)
                 printing.report(target.kind, shown, "", writing, follows=index > 0)
             return
         title = target.kind.named(name_of(document))
         click.echo(f"{title} with revision #{revision}" if revision else title)
-        lines = template_text.described(chosen[0].template) if revision else histories.table(known)
+        lines = template_text.described(chosen[0].pods) if revision else histories.table(known)
         click.echo("\n".join(lines))
 
     run(connection, work)
@@ -156,7 +155,7 @@ async def _go_back(
     if rollback.skipped:
         printing.report(target.kind, document, rollback.skipped, Writing(output=writing.output))
     elif writing.dry_run == "client" and not writing.output:
-        first, *lines = template_text.described(rollback.revision.template)
+        first, *lines = template_text.described(rollback.revision.pods)
         click.echo("\n".join([f"{target} {first}", *lines]))
     else:
         await changing.change(

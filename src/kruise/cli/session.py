@@ -62,6 +62,10 @@ class NotFinishedError(click.ClickException):
     exit_code = NOT_FINISHED
 
 
+EVERYWHERE = "*"
+"""All namespaces."""
+
+
 class Session:
     """One command's access to a cluster. The client is made by `connected`, or given by tests."""
 
@@ -96,7 +100,8 @@ class Session:
         query: Query = (("labelSelector", selector),) if selector else ()
         if limit:
             query += (("limit", str(limit)),)
-        found = await self._read(Request(Verb.LIST, resource, namespace or self.namespace, query=query))
+        where = "" if namespace == EVERYWHERE else namespace or self.namespace
+        found = await self._read(Request(Verb.LIST, resource, where, query=query))
         kind = {"apiVersion": resource.api_version, "kind": resource.kind}
         return [{**kind, **item} for item in found.get("items") or ()]
 
@@ -140,8 +145,7 @@ class Session:
         plural = kind.history.value
         name = "ReplicaSet" if kind.history is History.REPLICA_SETS else "ControllerRevision"
         resource = Resource("apps", "v1", plural, name, True, PartialObject)
-        selector = selector_text(kind, document)
-        held = await self.items(resource, namespace=self._namespace(target), selector=selector)
+        held = await self.items(resource, namespace=self._home(target), selector=revision_selector(kind, document))
         from kruise.verbs.history import revisions_of
 
         return revisions_of(kind, document, held)
@@ -218,6 +222,10 @@ class Session:
 
     def _namespace(self, target: Target) -> str:
         return target.namespace or self.namespace
+
+    def _home(self, target: Target) -> str:
+        """Where what belongs to an object is."""
+        return self._namespace(target) if target.kind.resource.namespaced else EVERYWHERE
 
     async def _read(self, request: Request) -> Json:
         return codec.decode((await self.client.send(request)).body, dict)
@@ -302,6 +310,13 @@ class Session:
         from kruise.verbs.history import CHANGE_CAUSE
 
         return with_value(changed, ("metadata", "annotations", CHANGE_CAUSE), command)
+
+
+def revision_selector(kind: Face, document: Json) -> str:
+    """What the revisions of an object are found by."""
+    if kind.contribution is not None:
+        return f"{kind.contribution.revision_label}={name_of(document)}"
+    return selector_text(kind, document)
 
 
 def selector_text(kind: Face, document: Json) -> str:

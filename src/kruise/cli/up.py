@@ -129,11 +129,12 @@ async def _manager(cluster: LocalCluster, feature_gates: str) -> AsyncIterator[N
     from kruise.cli.plugins import print_problems
     from kruise.embedded import install, managing
     from kruise.kinds import features
-    from kruise.manager.options import Options
+    from kruise.manager.options import FLAGS_FOR_TRYING_OUT, Options
 
     await install(cluster, features())
     print_problems()
-    options = Options(gates=gates.resolve(gates.parse(feature_gates)))
+    chosen = gates.resolve({**gates.FOR_TRYING_OUT, **gates.parse(feature_gates)})
+    options = Options(gates=chosen, flags=FLAGS_FOR_TRYING_OUT)
     async with managing(cluster, features(), options, random=random.SystemRandom()) as manager:
         await manager.serving.wait()
         yield

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kruise.api.meta import PartialObject
@@ -25,6 +25,7 @@ from kruise.machinery.documents import Json, Path
 if TYPE_CHECKING:
     from kruise.faces.forecast import ForecastFacts
     from kruise.faces.handover import Handover
+    from kruise.faces.outlook import OutlookFacts
 
 Reference = str
 """`module:attribute`."""
@@ -62,6 +63,23 @@ class Pods(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Contribution:
+    """How a kind that puts something into the pods of others is found in them. Each function gets the annotations of a
+    pod."""
+
+    owner_of: Callable[[Mapping[str, str], str], tuple[str, str] | None]
+    """The object that a container belongs to, and what the object calls it; None: it is the pod's own."""
+    revision_of: Callable[[Mapping[str, str], str], str]
+    """Name of the revision that the pod has of an object; empty: the object has put nothing into it."""
+    ran_before: Callable[[Mapping[str, str], str], str]
+    """The id of the image that a container ran before it was last changed; empty: it was not, or nobody knows."""
+    revision_label: str
+    """The label of a ControllerRevision that names the object, which is in no namespace."""
+    recorded: tuple[str, ...]
+    """The parts of the spec that a revision holds."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Face:
     """What is None, False or empty, the kind does not have."""
 
@@ -84,6 +102,16 @@ class Face:
     paused: Path | None = None
     partition: Path | None = None
     partition_may_be_percent: bool = False
+    partitions: Path | None = None
+    """A map of partitions, where it has several."""
+    template_in: Callable[[Json], Path | None] | None = None
+    """Where the pod template of an object is, where that depends on the object; `template` is None then."""
+    revised: Path | None = None
+    """What a revision holds, where that is more than the pod template."""
+    revision_label: str = "controller-revision-hash"
+    """The label of pods that names the revision of its template, in full or by the hash."""
+    revision_field: Path = ("status", "updateRevision")
+    """Which revision the present template is."""
     min_ready: Path = ("spec", "minReadySeconds")
     """How long a pod must be ready before it counts as available."""
 
@@ -94,17 +122,28 @@ class Face:
     writes_pod_ready: bool = False
     """It writes the condition `KruisePodReady` of its pods itself."""
 
+    placement: Reference = ""
+    """A `Callable[[Mapping[str, str], str], str]`: from the annotations of a pod and the flags of a command to the
+    object of this kind that says where the pod may run, and what to ask about it; empty where none does."""
+
     # Its rollout
     progress: Callable[[Json], Progress] | None = None
     """How far it has got. None: it does not roll out."""
+    standing: Callable[[Json], str] | None = None
+    """How an object stands that does not roll out, in one line: with it, `kruise why` can be asked about it."""
     settings: Reference = ""
     """A `Callable[[Json], list[Setting]]`: strategy and limits of an object."""
     forecast: Reference = ""
     """Its `kruise.faces.forecast.ForecastFacts`: with them, `kruise plan` can tell what a change will do."""
+    outlook: Reference = ""
+    """Its `kruise.faces.outlook.OutlookFacts`: what `kruise plan` tells of a kind that does not roll out."""
     history: History | None = None
     restart: Restart | None = None
     causes: tuple[Meaning, ...] = ()
     """Those that only its plans name: for whoever reads a journal."""
+
+    contribution: Contribution | None = None
+    """What it puts into pods of others."""
 
     # What else can be done with it
     is_exposable: bool = False
@@ -113,6 +152,10 @@ class Face:
     """Kubernetes' own kind that does the same. `kruise migrate` hands pods over, to and fro."""
     handover: Reference = ""
     """Its `kruise.faces.handover.Handover`: which fields are the same in both."""
+
+    def template_of(self, document: Json) -> Path | None:
+        """Where an object has its pod template."""
+        return self.template_in(document) if self.template_in is not None else self.template
 
     @property
     def word(self) -> str:
@@ -149,8 +192,17 @@ class Face:
         read: Callable[[Json], list[Setting]] | None = load(self.settings) if self.settings else None
         return read(document) if read is not None else []
 
+    def placement_of(self, annotations: Mapping[str, str], flags: str) -> str:
+        """Which object of this kind says where a pod may run, in words; empty: none."""
+        told: str = load(self.placement)(annotations, flags) if self.placement else ""
+        return told
+
     def forecast_facts(self) -> ForecastFacts | None:
         facts: ForecastFacts | None = load(self.forecast) if self.forecast else None
+        return facts
+
+    def outlook_facts(self) -> OutlookFacts | None:
+        facts: OutlookFacts | None = load(self.outlook) if self.outlook else None
         return facts
 
     def handover_facts(self) -> Handover | None:

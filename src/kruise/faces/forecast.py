@@ -7,7 +7,7 @@ many pods are wanted, what the limits promise, when a pod serves, which hooks ho
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,10 @@ from kruise.api.meta import controller_of
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
 from kruise.api.resource import Resource
+from kruise.inplace.keys import REVISION_LABEL
+from kruise.machinery.documents import Json
 from kruise.machinery.intorpercent import IntOrPercent
+from kruise.machinery.plan import Plan
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,8 @@ class Around:
     nodes: Sequence[Node] = ()
     pods: Sequence[Pod] = ()
     """Those that were read for the forecast, of whatever owner."""
+    namespaces: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
+    """The labels of those that were read."""
 
 
 def is_controlled(subject: Any, pod: Pod) -> bool:
@@ -76,6 +81,10 @@ class ForecastFacts:
     """Whether a pod is available, by the kind's own rule; the number is minReadySeconds."""
     owns: Callable[[Any, Pod], bool] = is_controlled
     """Whether a pod is one of those that the forecast is about."""
+    untouched: Callable[[Any, Around], str] = lambda subject, around: ""
+    """What does not happen although somebody may expect it, in a sentence; empty: there is nothing of the kind."""
+    contributed: Callable[[Any, Pod], str] | None = None
+    """Which revision of the subject a pod of somebody else has; None: the label tells."""
     limits: Callable[[Any], Limits] = lambda subject: Limits()
     min_ready_seconds: Callable[[Any], int] = lambda subject: 0
     policy: Callable[[Any], str] = lambda subject: ""
@@ -86,4 +95,18 @@ class ForecastFacts:
     update_revision: Callable[[Any], str] = lambda subject: ""
     """As the status has it; empty before the first look at the object."""
     history_limit: Callable[[Any], int | None] = _nothing
+    revision_label: str = REVISION_LABEL
+    """The label of pods that names the revision of its template."""
+    children: tuple[Resource[Any], ...] = ()
+    """Kinds of workloads that it makes: what they look at is read, too."""
+    parts: Callable[[Plan], tuple[str, ...]] = lambda plan: ()
+    """What its last plan gives to each of its parts, and why."""
+    refusal: Callable[[Json], str] = lambda document: ""
+    """Why nobody can foresee this object; empty: it can be."""
     claim_templates: Callable[[Any], tuple[Any, ...]] = lambda subject: ()
+
+    def revision_of(self, subject: Any, pod: Pod) -> str:
+        """Which revision of the subject a pod has; empty: none."""
+        if self.contributed is not None:
+            return self.contributed(subject, pod)
+        return pod.metadata.labels.get(self.revision_label, "")

@@ -43,6 +43,24 @@ REPLICATION_CONTROLLER = Face(
     short_names=("rc",),
     is_exposable=True,
 )
+JOB = Face(
+    resource=resource("batch", "v1", "jobs", "Job"),
+    replicas=None,
+    paused=("spec", "suspend"),
+    runs_to_end=True,
+    progress=progress.job,
+    settings=f"{_SETTINGS}:job",
+)
+CRON_JOB = Face(
+    resource=resource("batch", "v1", "cronjobs", "CronJob"),
+    short_names=("cj",),
+    template=None,
+    selector=None,
+    replicas=None,
+    paused=("spec", "suspend"),
+    pods=Pods.NONE,
+    progress=progress.cron_job,
+)
 POD = Face(
     resource=resource("", "v1", "pods", "Pod"),
     short_names=("po",),
@@ -61,4 +79,4 @@ SERVICE = Face(
     is_exposable=True,
 )
 
-FACES = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET, REPLICA_SET, REPLICATION_CONTROLLER, POD, SERVICE)
+FACES = (DEPLOYMENT, STATEFUL_SET, DAEMON_SET, REPLICA_SET, REPLICATION_CONTROLLER, JOB, CRON_JOB, POD, SERVICE)

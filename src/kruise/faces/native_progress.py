@@ -11,6 +11,7 @@ from kruise.faces.progress import (
     number,
     partition_complete,
     partitioned,
+    standing,
 )
 from kruise.machinery.documents import Json, name_of, value_at
 
@@ -98,3 +99,40 @@ def stateful_set(document: Json) -> Progress:
     current = number(document, "status", "currentReplicas")
     message = f"statefulset rolling update complete {current} pods at revision {update_revision}..."
     return seen.done(message)
+
+
+def job(document: Json) -> Progress:
+    """A Job, which kubectl tells nothing of here: in the words of its conditions."""
+    name = name_of(document)
+    wanted = number(document, "spec", "completions", default=1)
+    succeeded, failed = number(document, "status", "succeeded"), number(document, "status", "failed")
+    active = number(document, "status", "active")
+    is_paused = bool(value_at(document, ("spec", "suspend"), False))
+    seen = Progress(
+        wanted=wanted,
+        expected=wanted,
+        updated=succeeded,
+        ready=number(document, "status", "ready"),
+        available=succeeded,
+        total=active + succeeded + failed,
+        is_paused=is_paused,
+    )
+    counts = f"{succeeded} of {wanted} succeeded, {failed} failed, {active} active"
+    if standing(document, "Complete") is not None:
+        return seen.done(f'job "{name}" completed: {counts}')
+    if (said := standing(document, "Failed")) is not None:
+        return seen.failed(f'job "{name}" failed: {said}')
+    if is_paused:
+        return seen.waiting(f'job "{name}" is suspended: {counts}...')
+    return seen.waiting(f'Waiting for job "{name}" to complete: {counts}...')
+
+
+def cron_job(document: Json) -> Progress:
+    """A CronJob has nothing to complete: when it last ran, and what is active."""
+    name, status = name_of(document), value_at(document, ("status",), {})
+    active = len(status.get("active") or ())
+    last = status.get("lastScheduleTime")
+    is_paused = bool(value_at(document, ("spec", "suspend"), False))
+    ran = f"the last run is that of {last}" if last else "it has not run yet"
+    paused = "; it is suspended" if is_paused else ""
+    return Progress(is_paused=is_paused).done(f'cron job "{name}": {ran}, {active} active{paused}')

@@ -23,6 +23,15 @@ def deployment(document: Json) -> list[Setting]:
     ]
 
 
+def job(document: Json) -> list[Setting]:
+    spec = value_at(document, ("spec",), {})
+    return [
+        ("Completions", str(spec.get("completions", 1))),
+        ("Parallelism", str(spec.get("parallelism", 1))),
+        ("Backoff Limit", str(spec.get("backoffLimit", 6))),
+    ]
+
+
 def stateful_set(document: Json) -> list[Setting]:
     strategy = value_at(document, ("spec", "updateStrategy"), {})
     rolling = strategy.get("rollingUpdate") or {}

@@ -133,7 +133,8 @@ def is_observed(document: Json) -> bool:
 
 
 def is_rolling(document: Json) -> bool:
-    return value_at(document, ("spec", "updateStrategy", "type"), "RollingUpdate") in ("", "RollingUpdate")
+    """By itself; with OnDelete somebody has to delete pods."""
+    return bool(value_at(document, ("spec", "updateStrategy", "type"), "RollingUpdate") != "OnDelete")
 
 
 def partitioned(updated: int, expected: int) -> str:

@@ -128,6 +128,8 @@ class Forecast:
     """How long it takes until the last stop or the end; None: it never gets there within the time looked at."""
     is_complete: bool
     """Every pod is where the change wants it."""
+    parts: tuple[str, ...] = ()
+    """Of a workload that makes others: what each of its parts gets, and why."""
     is_cut: bool = False
     """There was more to come than the forecast looked at."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -76,9 +77,10 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
     after = playing.subject if playing.subject is not None else scene.wanted
     target = kind.update_revision(after)
     pods = scene.pods()
+    revision_of = functools.partial(kind.revision_of, after)
     words = telling.Words(kind, after, playing.revisions, gates)
     waves = waves_of(watcher, words.move_of)
-    behind = () if playing.is_cut else telling.staying(playing.plan, pods, frozenset(scene.down()), target)
+    behind = () if playing.is_cut else telling.staying(playing.plan, pods, frozenset(scene.down()), target, revision_of)
     last = () if playing.is_cut else telling.last_stops(playing.plan, pods, watcher.last_change, playing.failures)
     limits, replicas, replicas_before = kind.limits(scene.wanted), scene.replicas, scene.replicas_before
     unavailable, surge = limits.unavailable, limits.surge
@@ -101,11 +103,14 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
         most_pods=watcher.most_pods,
         most_allowed=max(replicas, replicas_before) + (surge.pods if surge is not None else 0),
         available_after=watcher.available,
-        by_revision=telling.by_revision(pods, playing.revisions),
-        seconds=_extrapolated(waves, pods, target) if playing.is_cut else round(watcher.last_change, 3),
+        by_revision=telling.by_revision(pods, playing.revisions, revision_of),
+        seconds=_extrapolated(waves, map(revision_of, pods), target)
+        if playing.is_cut
+        else round(watcher.last_change, 3),
         is_complete=not (playing.is_cut or behind or last)
         and len(pods) == replicas
-        and all(telling.revision_of(pod) == short_hash(target) for pod in pods),
+        and all(short_hash(revision_of(pod)) == short_hash(target) for pod in pods),
+        parts=() if playing.is_cut else kind.parts(playing.plan),
         is_cut=playing.is_cut,
     )
     return warnings.with_warnings(
@@ -119,6 +124,7 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
             refusals=frozenset(words.refusals),
             dropped=tuple(playing.dropped),
             admission=scene.admission_warnings,
+            untouched=scene.untouched,
         ),
     )
 
@@ -134,11 +140,11 @@ def _assumptions(scene: Stage) -> tuple[str, ...]:
     )
 
 
-def _extrapolated(waves: Sequence[Wave], pods: Sequence[Pod], target: str) -> float | None:
+def _extrapolated(waves: Sequence[Wave], revisions: Iterable[str], target: str) -> float | None:
     """How long the whole takes if it goes on as it did so far; None where nobody can tell."""
     if len(waves) < 3:
         return None
-    rest = sum(telling.revision_of(pod) != short_hash(target) for pod in pods)
+    rest = sum(short_hash(one) != short_hash(target) for one in revisions)
     latest = waves[-_PACE_WAVES:-1]
     pace = (waves[-1].begins - latest[0].begins) / sum(len(wave.moves) for wave in latest)
     return round(waves[-1].begins + math.ceil(pace * (rest + len(waves[-1].moves))), 3)

@@ -12,6 +12,7 @@ from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.resource import Resource
+from kruise.faces.face import Face
 from kruise.feature import Feature, Settings
 from kruise.foresight.errors import RefusedError, UnknownKindError
 from kruise.kinds import face_of
@@ -42,7 +43,7 @@ def needed(
     features: Sequence[Feature],
     settings: Settings,
 ) -> tuple[Need, ...]:
-    """The lists that a forecast about this object needs, in any served version; the object itself is not among them."""
+    """The lists that a forecast about this object needs, in any served version; the object itself is read apart."""
     face = face_of(subject.group, subject.kind)
     if face is None or not face.forecast:
         raise UnknownKindError(subject)
@@ -55,20 +56,31 @@ def needed(
     except (codec.DecodeError, SelectorError) as error:
         raise RefusedError(f"spec.selector: {error}", code=422) from error
     found: dict[Resource[Any], Need] = {}
+    facts = face.forecast_facts()
+    children = facts.children if facts is not None else ()
     for feature in features:
         for spec in feature.controllers(settings):
-            if spec.subject != subject:
+            if spec.subject != subject and spec.subject not in children:
                 continue
             for source in spec.sources:
-                if source.resource != subject:
+                if source.resource != subject and source.resource not in found:
                     found[source.resource] = Need(
                         resource=source.resource,
                         namespace=namespace if source.resource.namespaced else "",
-                        selector=_selector(source.resource, whole, exact),
+                        selector=_revisions(face, document)
+                        if source.resource == CONTROLLER_REVISIONS and face.contribution is not None
+                        else _selector(source.resource, whole, exact),
                         optional=source.optional,
                     )
     found.setdefault(NODES, Need(resource=NODES))
+    if face.contribution is not None:
+        found[subject] = Need(resource=subject)  # others may put something into the same pods
     return tuple(found.values())
+
+
+def _revisions(face: Face, document: Mapping[str, Any]) -> str:
+    assert face.contribution is not None
+    return f"{face.contribution.revision_label}={value_at(document, ('metadata', 'name'), '')}"
 
 
 def _selector(resource: Resource[Any], whole: str, exact: str) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from kruise.api.meta import Key, ObjectMeta
-from kruise.api.native.nodes import NODES
+from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
 from kruise.faces.forecast import Around, ForecastFacts
@@ -65,6 +65,8 @@ class Stage:
     """False: every pod is taken to find a node."""
     admission_warnings: tuple[str, ...]
     """What the API server would show with its answer."""
+    untouched: str = ""
+    """What does not happen although somebody may expect it."""
 
     def pods(self) -> list[Pod]:
         """The subject's pods that are there now."""
@@ -97,10 +99,10 @@ def stage(
     gatekeeper.enter(world)
     world.admit = lambda action: gatekeeper.new_object(action, world)
     for resource, items in objects.items():
-        if resource != subject:
-            world.add(resource, items)
+        world.add(resource, [item for item in items if resource != subject or _key(item) != key])
     wanted = _wanted(kind, key, changed, live, gatekeeper, world)
-    around = Around(nodes=world.store(NODES).list(), pods=world.store(PODS).list())
+    labels = {item.metadata.name: item.metadata.labels for item in objects.get(NAMESPACES, ())}
+    around = Around(nodes=world.store(NODES).list(), pods=world.store(PODS).list(), namespaces=labels)
     pods = [pod for pod in around.pods if kind.owns(wanted, pod)]
     replicas = kind.wanted(wanted, around)
     watcher = Watcher(kind, wanted, replicas, now)
@@ -142,6 +144,7 @@ def stage(
         available_before=watcher.available,
         has_looked_for_room=NODES in objects,
         admission_warnings=tuple(gatekeeper.warnings),
+        untouched=kind.untouched(wanted, around),
     )
 
 

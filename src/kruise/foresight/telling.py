@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from kruise.api.native.apps import ControllerRevision
@@ -13,7 +13,6 @@ from kruise.foresight.causes import IMAGE_NAME, NOT_AVAILABLE, OLD_REVISION, REF
 from kruise.foresight.forecast import How, Move, Staying, Stop
 from kruise.foresight.playing import AnsweredHook
 from kruise.foresight.watching import Moved
-from kruise.inplace import keys
 from kruise.inplace.difference import InPlaceOptions, Refusal, compare
 from kruise.inplace.state import UpdateSpec
 from kruise.machinery.causes import Meaning
@@ -27,6 +26,7 @@ _MAKE_ROOM = (
     "make room on the nodes, or change what the template asks of them: requests, nodeSelector, affinity, tolerations"
 )
 
+RevisionOf = Callable[[Pod], str]
 _CORRECT_IMAGE = "correct the image in the template"
 
 
@@ -39,6 +39,8 @@ class Words:
         self._policy = kind.policy(subject)
         self._may_be_in_place = self._policy in kind.in_place_policies
         self._revisions = revisions
+        self._has_templates = kind.contributed is None
+        """Its revisions hold templates of whole pods."""
         self._options = InPlaceOptions.of(gates)
         self._known: dict[tuple[str, str], UpdateSpec | Refusal] = {}
         self.refusals: set[str] = set()
@@ -47,8 +49,8 @@ class Words:
     def move_of(self, moved: Moved) -> Move:
         move = moved.move
         before, after = short_hash(moved.before), short_hash(move.revision)
-        if not self._revisions:
-            why = moved.reason  # the kind keeps none, so there is nothing to compare
+        if not self._revisions or not self._has_templates:
+            why = moved.reason  # there is nothing to compare
         elif move.how is How.IN_PLACE:
             why = in_words(self.difference(before, after))
         elif move.how is How.RECREATE and before != after:
@@ -174,7 +176,9 @@ def _of_down(down: Mapping[str, _Down], at: float) -> Iterator[Stop]:
         yield Stop(meaning=why.meaning, at=at, message=why.of(len(names)), remedy=why.remedy, pods=tuple(names))
 
 
-def staying(plan: Plan, pods: Iterable[Pod], unavailable: frozenset[str], target: str) -> tuple[Staying, ...]:
+def staying(
+    plan: Plan, pods: Iterable[Pod], unavailable: frozenset[str], target: str, revision_of: RevisionOf
+) -> tuple[Staying, ...]:
     """Pods that are not where they should be in the end: held by something, or not serving.
 
     `unavailable` are the names of pods that do not serve; `target` is the revision that all pods are to have.
@@ -184,7 +188,7 @@ def staying(plan: Plan, pods: Iterable[Pod], unavailable: frozenset[str], target
     causes = {held.target.name: held.causes[0] for held in plan.held if held.target.resource == PODS}
     found = []
     for pod in pods:
-        name, revision = pod.metadata.name, pod.metadata.labels.get(keys.REVISION_LABEL, "")
+        name, revision = pod.metadata.name, revision_of(pod)
         cause = causes.get(name)
         if why := down.get(name):
             found.append(
@@ -210,17 +214,14 @@ def staying(plan: Plan, pods: Iterable[Pod], unavailable: frozenset[str], target
     return tuple(found)
 
 
-def by_revision(pods: Iterable[Pod], revisions: Mapping[str, ControllerRevision]) -> dict[str, int]:
+def by_revision(
+    pods: Iterable[Pod], revisions: Mapping[str, ControllerRevision], revision_of: RevisionOf
+) -> dict[str, int]:
     """Pods at each revision, by the revision's full name where it is known."""
     counts: dict[str, int] = {}
     for pod in pods:
-        label = pod.metadata.labels.get(keys.REVISION_LABEL, "")
+        label = revision_of(pod)
         revision = revisions.get(short_hash(label))
         name = revision.metadata.name if revision is not None else label
         counts[name] = counts.get(name, 0) + 1
     return dict(sorted(counts.items()))
-
-
-def revision_of(pod: Pod) -> str:
-    """The hash of the revision that a pod has."""
-    return short_hash(pod.metadata.labels.get(keys.REVISION_LABEL, ""))

@@ -42,6 +42,8 @@ class Facts:
     """Revisions that leave the history."""
     admission: tuple[str, ...] = ()
     """What the API server would show with its answer."""
+    untouched: str = ""
+    """What does not happen although somebody may expect it."""
 
     @property
     def limits(self) -> Limits:
@@ -59,6 +61,11 @@ def with_warnings(forecast: Forecast, facts: Facts) -> Forecast:
 def _admission(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
     for text in facts.admission:
         yield Warning(code="admission", message=text)
+
+
+def _untouched(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
+    if facts.untouched:
+        yield Warning(code="untouched", message=facts.untouched)
 
 
 def _in_place_only(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
@@ -229,6 +236,7 @@ def _name(amount: Amount) -> str:
 
 CHECKS: tuple[Check, ...] = (
     _admission,
+    _untouched,
     _in_place_only,
     _deadlock,
     _standing_still,

@@ -22,7 +22,6 @@ from kruise.api.native.pod import Pod, is_active
 from kruise.faces.forecast import ForecastFacts
 from kruise.faces.waves import PeriodCount
 from kruise.foresight.forecast import How, Move
-from kruise.inplace import keys
 from kruise.machinery.revision_names import short_hash
 
 
@@ -123,8 +122,8 @@ class Watcher:
             self._happened(How.DELETE, found, now, reason, was_available=available)
         elif was_there and ours is not None:
             self._judge(found, now)
-            if short_hash(_revision(before)) != short_hash(_revision(ours)):
-                self._happened(How.IN_PLACE, found, now, reason, before=_revision(before))
+            if short_hash(self._revision(before)) != short_hash(self._revision(ours)):
+                self._happened(How.IN_PLACE, found, now, reason, before=self._revision(before))
         if new is None:
             self._waiting.pop(found.pod.metadata.uid, None)
 
@@ -147,6 +146,9 @@ class Watcher:
 
     def _is_ours(self, pod: Pod) -> bool:
         return self._kind.owns(self._subject, pod)
+
+    def _revision(self, pod: Pod) -> str:
+        return self._kind.revision_of(self._subject, pod)
 
     def _seconds(self, now: datetime) -> float:
         return (now - self._began).total_seconds()
@@ -189,8 +191,8 @@ class Watcher:
             at=at,
             uid=uid,
             pod=found.pod.metadata.name,
-            revision=_revision(found.pod),
-            before=before or _revision(found.pod),
+            revision=self._revision(found.pod),
+            before=before or self._revision(found.pod),
             reason=reason,
             period=self._periods.count,
             was_available=found.is_available if was_available is None else was_available,
@@ -236,7 +238,7 @@ class Watcher:
         how, served_by, revision = item.how, item.uid, item.revision
         if how is How.DELETE and item.partner:
             how, served_by = How.RECREATE, item.partner
-            revision = _revision(self._seen[item.partner].pod)
+            revision = self._revision(self._seen[item.partner].pod)
         move = Move(
             pod=item.pod,
             how=how,
@@ -258,7 +260,3 @@ class Watcher:
         begin = self._places[period - 1]
         end = self._places[period] if period < len(self._places) else len(self._counts)
         return min(self._counts[begin : max(end, begin + 1)], default=self._available)
-
-
-def _revision(pod: Pod) -> str:
-    return pod.metadata.labels.get(keys.REVISION_LABEL, "")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from kruise.api.native.pod import Pod, is_active
-from kruise.faces.face import Face
+from kruise.faces.face import Face, Pods
 from kruise.faces.progress import DEADLINE_EXCEEDED
 from kruise.inplace import keys
 from kruise.inplace.availability import is_available
@@ -93,7 +93,7 @@ class _Assembling:
         self._counted = {name: pod for name, pod in self._pods.items() if is_active(pod)}
         self._available = {name for name, pod in self._counted.items() if is_available(pod, self._min_ready, facts.now)}
         planned = facts.decision.revision if facts.decision is not None else ""
-        self._revision = planned or str(value_at(self._document, ("status", "updateRevision"), ""))
+        self._revision = planned or str(value_at(self._document, facts.kind.revision_field, ""))
         self._new = frozenset(name for name, pod in self._pods.items() if self._is_new(pod))
         self._links: dict[str, list[Link]] = {}
         self._shared: dict[int, Link] = {}
@@ -103,6 +103,8 @@ class _Assembling:
         facts = self._facts
         progress = facts.kind.progress(self._document) if facts.kind.progress is not None else None
         wanted = progress.wanted if progress is not None else self._number(("spec", "replicas"), 1)
+        if facts.kind.pods is Pods.NONE:
+            wanted = 0  # what it counts are no pods
         self._add(OBJECT, self._of_the_manager())
         if facts.decision is not None:
             self._add_held(facts.decision)
@@ -134,9 +136,21 @@ class _Assembling:
             },
             source=facts.source,
             remarks=tuple(self._remarks()),
+            standing=self._standing(progress.message if progress is not None else ""),
             hidden_manager=self._hidden_manager(),
             now=facts.now,
         )
+
+    def _standing(self, message: str) -> str:
+        if self._facts.kind.standing is not None:
+            return self._facts.kind.standing(self._document)
+        return message if self._is_told_in_words() else ""
+
+    def _is_told_in_words(self) -> bool:
+        """Jobs, and kinds that only look at pods of others, have no revisions to count."""
+        kind = self._facts.kind
+        is_looking_on = kind.pods is Pods.SELECTED and kind.is_ours and kind.history is None
+        return kind.runs_to_end or kind.pods is Pods.NONE or is_looking_on
 
     def _add(self, name: str, links: Iterable[Link]) -> None:
         found = list(links)  # first: what is found may change what is known
@@ -152,12 +166,15 @@ class _Assembling:
         return len(self._new & self._counted.keys())
 
     def _is_new(self, pod: Pod) -> bool:
-        return is_revision(pod.metadata.labels.get(keys.REVISION_LABEL, ""), self._revision)
+        contribution = self._facts.kind.contribution
+        if contribution is not None:
+            return contribution.revision_of(pod.metadata.annotations, name_of(self._document)) == self._revision
+        return is_revision(pod.metadata.labels.get(self._facts.kind.revision_label, ""), self._revision)
 
     def _place_of(self, name: str) -> PodPlace:
         pod = self._counted[name]
         labels = pod.metadata.labels
-        revision = labels.get(keys.REVISION_LABEL, "") or labels.get(keys.TEMPLATE_HASH_LABEL, "")
+        revision = labels.get(self._facts.kind.revision_label, "") or labels.get(keys.TEMPLATE_HASH_LABEL, "")
         return PodPlace(revision=revision, is_available=name in self._available, node=pod.spec.node_name)
 
     # The plan
@@ -167,6 +184,9 @@ class _Assembling:
             if about.is_pod and about.name in self._pods:
                 self._add(about.name, tuple(self._link(cause, about.name) for cause in held))
             elif about.name == name_of(self._document) and about.plural == self._facts.kind.resource.plural:
+                self._add(OBJECT, tuple(self._link(cause, OBJECT) for cause in held))
+            elif self._facts.kind.pods is Pods.NONE:
+                # It has no pods: whatever it looks after is told of as itself.
                 self._add(OBJECT, tuple(self._link(cause, OBJECT) for cause in held))
 
     def _link(self, cause: Cause, name: str) -> Link:
@@ -192,6 +212,8 @@ class _Assembling:
 
     def _add_steps(self, decision: Decision) -> None:
         """What the plan is about to do to pods. Writes of a journalled plan that arrived are told by the pods."""
+        if self._facts.kind.pods is Pods.NONE:
+            return
         creates = [step for step in decision.steps if step.verb == Verb.CREATE.value]
         to_come = [step for step in creates if step.about.name not in self._pods]
         if to_come and not self._facts.manager.is_down:
@@ -245,8 +267,10 @@ class _Assembling:
             target = self._place.target
             remedy = f"it is a fault of its code: kruise journal {target} --dump FILE keeps what it saw, for a report"
             yield self._own(causes.MANAGER_FAILS, f"the manager fails: {facts.decision.fault}", remedy=remedy)
-        generation = self._number(("metadata", "generation"))
+        generation = self._number(("metadata", "generation")) if self._tells_what_it_saw() else 0
         seen = max(self._number(("status", "observedGeneration")), facts.generation_seen)
+        if facts.kind.runs_to_end and value_at(self._document, ("status",), {}):
+            seen = generation  # jobs do not tell which spec they have seen
         if seen < generation and facts.missing_controller:
             yield lacks_controller(facts.missing_controller)
         elif seen < generation and not manager.is_down:
@@ -260,6 +284,11 @@ class _Assembling:
             remedy = "whoever put the finalizers there must take them away when their work is done" if held else ""
             act = Act.SOMEBODY if held else Act.NOBODY
             yield self._own(causes.DELETING, f"{self._place.target} is being deleted{held}", remedy=remedy, act=act)
+
+    def _tells_what_it_saw(self) -> bool:
+        """A job without pods does not say for which spec its status is."""
+        status = value_at(self._document, ("status",), {})
+        return self._facts.kind.pods is not Pods.NONE or not status or "observedGeneration" in status
 
     def _of_conditions(self) -> Iterator[Link]:
         decision = self._facts.decision
@@ -276,6 +305,10 @@ class _Assembling:
 
     def _missing(self, wanted: int) -> Iterator[Link]:
         missing = wanted - len(self._counted)
+        if self._facts.kind.pods is Pods.SELECTED:
+            return  # whoever owns them makes them
+        if self._facts.kind.runs_to_end:
+            return  # pods that have finished are not missing
         if missing <= 0 or value_at(self._document, ("metadata", "deletionTimestamp")):
             return
         if any(link.meaning != causes.NOT_OBSERVED for link in self._links.get(OBJECT, ())):

@@ -11,6 +11,19 @@ IMAGE_PULL = Meaning(
 )
 CRASH_LOOP = Meaning(code="crash-loop", says="a container ends again and again", act=Act.SOMEBODY)
 CONTAINER_ERROR = Meaning(code="container-error", says="a container cannot be made or started", act=Act.SOMEBODY)
+LAUNCH_ORDER = Meaning(
+    code="launch-order",
+    says="a container waits for those that start before it",
+    act=Act.NOBODY,
+    field=f"{_POD}.containers[].env[KRUISE_CONTAINER_PRIORITY]",
+)
+SIDECAR_RUNS = Meaning(
+    code="sidecar-runs",
+    says="its main containers are done, and a sidecar still runs",
+    act=Act.NOBODY,
+    field=f"{_POD}.containers[].env[KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT]",
+    patience=MINUTE,
+)
 NOT_STARTING = Meaning(
     code="not-starting", says="the node cannot start the pod: a volume, its sandbox, ...", act=Act.SOMEBODY
 )
@@ -48,6 +61,8 @@ OF_PODS = (
     IMAGE_PULL,
     CRASH_LOOP,
     CONTAINER_ERROR,
+    LAUNCH_ORDER,
+    SIDECAR_RUNS,
     NOT_STARTING,
     STARTING,
     PROBE,

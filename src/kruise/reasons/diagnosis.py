@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
+from kruise import kinds
 from kruise.api.native.container_reasons import CRASH_LOOP, GOING_WELL, NO_IMAGE
 from kruise.api.native.events import Event
 from kruise.api.native.nodes import Node
@@ -23,6 +24,8 @@ from kruise.machinery.codec import Struct
 from kruise.machinery.wording import shortened
 from kruise.reasons import causes
 from kruise.reasons.links import Link
+from kruise.sidecars.launch_priority.barrier import CONFIG_ERROR, config_name, priority_of
+from kruise.sidecars.terminator.containers import is_due, request_name, sidecars_of
 from kruise.workloads.shared import causes as shared
 
 _START_TROUBLES = frozenset({"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedMapVolume"})
@@ -94,6 +97,7 @@ class _Look:
             self._terminating,
             self._placing,
             self._node,
+            self._sidecars,
             self._containers,
             self._gates,
             self._waiting_for_time,
@@ -129,6 +133,9 @@ class _Look:
         status = self._pod.status
         if status.phase not in ("Succeeded", "Failed") or self._pod.metadata.deletion_timestamp is not None:
             return
+        if status.phase == "Succeeded" and self._pod.spec.restart_policy in ("Never", "OnFailure"):
+            yield self._link(causes.FINISHED, "it has done what it was made for (Succeeded)", "", act=Act.NOBODY)
+            return
         told = " ".join(text for text in (status.reason, status.message) if text)
         message = f"it has ended ({status.phase}{': ' if told else ''}{_short(told)})"
         yield self._link(
@@ -151,6 +158,9 @@ class _Look:
             return
         message = f"no node takes it: {_short(_PREEMPTION.sub('', scheduled.message))}"
         remedy = "make room, add a node that fits, or correct what the pod asks for (resources, node selector, ...)"
+        annotations = self._pod.metadata.annotations
+        for policy in [face.placement_of(annotations, self._flags) for face in kinds.faces()] if annotations else ():
+            message += f"; {policy}" if policy else ""
         yield self._link(shared.UNSCHEDULED, message, remedy + self._undo())
 
     def _node(self) -> Iterator[Link]:
@@ -200,6 +210,8 @@ class _Look:
                 yield from self._not_replaced(name, what, images.get(name, ""), starting)
             else:
                 yield self._crash(status, what)
+        elif waiting is not None and waiting.reason == CONFIG_ERROR and self._barrier(name) in waiting.message:
+            yield self._behind(name, what)
         elif waiting is not None and waiting.reason not in GOING_WELL:
             message = f"{what} cannot be started: {waiting.reason}: {_short(waiting.message)}"
             yield self._link(causes.CONTAINER_ERROR, message, self._correct("what the message names"))
@@ -209,6 +221,40 @@ class _Look:
             starting.append(what)
         else:
             yield self._not_passing(status, what)
+
+    def _barrier(self, container: str) -> str:
+        """The ConfigMap that lets the container start; a text that occurs nowhere where it waits for none."""
+        found = next((one for one in self._pod.spec.containers if one.name == container), None)
+        return config_name(self._name) if found is not None and priority_of(found) is not None else "\0"
+
+    def _behind(self, container: str, what: str) -> Link:
+        priorities = {one.name: priority_of(one) for one in self._pod.spec.containers}
+        own = priorities[container]
+        ready = {status.name for status in self._pod.status.container_statuses if status.ready}
+        before = [
+            f"{name} (priority {priority})"
+            for name, priority in priorities.items()
+            if priority is not None and own is not None and priority > own and name not in ready
+        ]
+        if before:
+            message = f"{what} (priority {own}) starts when {', '.join(before)} is ready"
+            return self._link(causes.LAUNCH_ORDER, message, "wait for that; nothing ends it but readiness")
+        remedy = "wait for its kubelet to look again; if this lasts, see whether the manager runs"
+        return self._link(causes.LAUNCH_ORDER, f"{what} (priority {own}) may start", remedy)
+
+    def _sidecars(self) -> Iterator[Link]:
+        """A pod that is done, but for sidecars."""
+        if not is_due(self._pod):
+            return
+        ended = {one.name for one in self._pod.status.container_statuses if one.state.terminated is not None}
+        names = [sidecar.name for sidecar in sidecars_of(self._pod) if sidecar.name not in ended]
+        request = f"kubectl get containerrecreaterequest {request_name(self._pod)}{self._flags}"
+        remedy = (
+            f"wait for them to be stopped; if this lasts, see the request ({request}), whether gate SidecarTerminator "
+            f"is on, and whether node {self._pod.spec.node_name} has a daemon"
+        )
+        message = f"its main containers are done, and sidecars still run: {', '.join(names)}"
+        yield self._link(causes.SIDECAR_RUNS, message, remedy)
 
     def _no_image(self, container: str, what: str, image: str, told: str) -> Link:
         message = f"{what} cannot get its image {image}: {_without_wrapping(told)}"
@@ -221,7 +267,8 @@ class _Look:
         except BrokenAnnotation:
             state = None
         last = ((state.last_container_statuses if state is not None else None) or {}).get(status.name)
-        return status.restart_count > 0 and (last is None or last.image_id != status.image_id)
+        before = (last.image_id if last is not None else "", *_images_before(self._pod, status.name))
+        return status.restart_count > 0 and status.image_id not in filter(None, before)
 
     def _not_replaced(self, container: str, what: str, image: str, starting: list[str]) -> Iterator[Link]:
         failure = f'Failed to pull image "{image}": '
@@ -246,10 +293,12 @@ class _Look:
             if last.message:
                 how += f": {_short(last.message)}"
         logs = f"kubectl logs {self._name}{self._flags} -c {status.name} --previous"
+        owner, _ = contributor_of(self._pod, status.name)
+        correct = f"correct it in {owner}, to which it belongs" if owner else self._correct("the template")
         return self._link(
             causes.CRASH_LOOP,
             f"{what} crashes: {how}; {times} so far",
-            f"see what it said: {logs}; then {self._correct('the template')}",
+            f"see what it said: {logs}; then {correct}",
             alike=f"{what} {how}",
         )
 
@@ -349,6 +398,13 @@ class _Look:
 
     def _correct_image(self, container: str) -> str:
         place = self._place
+        owner, name = contributor_of(self._pod, container)
+        if owner:
+            command = f"kruise set image {owner} {name}=IMAGE"
+            return (
+                f"the container belongs to {owner}: correct the image there, or the access to its registry "
+                f"({command}), or go back: kruise rollout undo {owner}"
+            )
         if not place.target:
             return f"correct the image, or the access to its registry: kubectl edit pod {self._name}{place.flags}"
         command = f"kruise set image {place.target}{place.flags} {container}=IMAGE"
@@ -356,6 +412,23 @@ class _Look:
 
     def _link(self, why: Meaning, message: str, remedy: str, *, act: Act | None = None, alike: str = "") -> Link:
         return Link(meaning=why, message=message, act=act or why.act, remedy=remedy, alike=alike)
+
+
+def contributor_of(pod: Pod, container: str) -> tuple[str, str]:
+    """Who has put a container into a pod of somebody else, as commands name it, and what it is called there; empty: it
+    is the pod's own."""
+    for face in kinds.REGISTRY.built_in:
+        if face.contribution is not None:
+            found = face.contribution.owner_of(pod.metadata.annotations, container)
+            if found is not None:
+                return f"{face.word}/{found[0]}", found[1]
+    return "", ""
+
+
+def _images_before(pod: Pod, container: str) -> Iterator[str]:
+    for face in kinds.REGISTRY.built_in:
+        if face.contribution is not None:
+            yield face.contribution.ran_before(pod.metadata.annotations, container)
 
 
 def _without_wrapping(text: str) -> str:

@@ -94,6 +94,8 @@ class Answer:
     """By name; the workload itself is `OBJECT`."""
     source: Source
     remarks: tuple[Remark, ...] = ()
+    standing: str = ""
+    """How far a job has got, in words. Of a workload the numbers tell it."""
     hidden_manager: str = ""
     """That nobody can say whether it goes on by itself, in words: whoever asks cannot see the manager."""
     now: datetime

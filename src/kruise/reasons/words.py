@@ -85,7 +85,7 @@ def answer_lines(answer: Answer) -> list[str]:
     shown = groups(answer)
     above: set[str] = set()
     if not shown:
-        lines += ["", f"nothing waits: {_all_well(answer)}"]
+        lines += ["", "nothing waits" if answer.standing else f"nothing waits: {_all_well(answer)}"]
     for group in shown[:GROUPS]:
         lines += ["", *_paragraph(answer, group, above)]
         above |= {OBJECT} & set(group.pods)
@@ -101,15 +101,19 @@ def answer_lines(answer: Answer) -> list[str]:
 
 
 def _head(answer: Answer) -> str:
+    if answer.standing:
+        return f"{_named(answer)}: {answer.standing}"
     at = f" at revision {answer.revision}" if answer.revision else " at the newest template"
     expected = f" ({answer.expected} should be)" if answer.expected != answer.wanted else ""
     return (
-        f"{answer.kind}/{answer.name} in namespace {answer.namespace}: {answer.updated} of {len(answer.pods)} pods{at}"
+        f"{_named(answer)}: {answer.updated} of {len(answer.pods)} pods{at}"
         f"{expected}, {answer.available} of {answer.wanted} available"
     )
 
 
 def _all_well(answer: Answer) -> str:
+    if answer.standing and not answer.pods:
+        return answer.standing
     at = f"at revision {answer.revision}, " if answer.revision else ""
     return f"{len(answer.pods)} of {answer.wanted} pods {at}available"
 
@@ -179,7 +183,7 @@ def _advice(link: Link, hidden_manager: str = "") -> str:
 def pod_lines(answer: Answer, pod: str) -> list[str]:
     """The lines of `kruise why pod/NAME` for a pod of a workload."""
     place = answer.pods.get(pod)
-    lines = [f"pod {pod} of {answer.kind}/{answer.name} in namespace {answer.namespace}: {_where(answer, place)}"]
+    lines = [f"pod {pod} of {_named(answer)}: {_where(answer, place)}"]
     lines += _source(answer.source, answer)
     if pod not in answer.waiting:
         return [*lines, "", f"pod {pod} is where it should be"]
@@ -221,3 +225,8 @@ def in_short(answer: Answer) -> list[tuple[str, str]]:
         texts = [link.message for link in waiting.links] + ends[:1]
         shown.append((name or answer.target, " ← ".join(dict.fromkeys(texts))))
     return shown
+
+
+def _named(answer: Answer) -> str:
+    where = f" in namespace {answer.namespace}" if answer.namespace else ""
+    return f"{answer.kind}/{answer.name}{where}"

@@ -21,7 +21,7 @@ def listed(spec: Json) -> list[Json]:
 
 
 def names(kind: Face, document: Json) -> list[str]:
-    spec: dict[str, Any] = value_at(document, pod_spec(kind), {})
+    spec: dict[str, Any] = value_at(document, pod_spec(kind, document), {})
     return [str(container.get("name")) for container in listed(spec)]
 
 
@@ -46,4 +46,4 @@ def edited(kind: Face, document: Json, pattern: str, edit: Callable[[Json], None
             if container.get("name") in wanted:
                 edit(container)
 
-    return documents.edited(document, pod_spec(kind), each)
+    return documents.edited(document, pod_spec(kind, document), each)

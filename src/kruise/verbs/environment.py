@@ -121,7 +121,7 @@ def listing(kind: Face, document: Json, pattern: str, resolved: Mapping[tuple[st
     """The variables as text. `resolved` holds values by kind, name and key of their source, where they were read."""
     wanted = set(containers.chosen(kind, document, pattern))
     lines = []
-    for container in containers.listed(value_at(document, pod_spec(kind), {})):
+    for container in containers.listed(value_at(document, pod_spec(kind, document), {})):
         if container.get("name") not in wanted:
             continue
         lines.append(f"# {kind} {name_of(document)}, container {container['name']}")
@@ -135,7 +135,7 @@ def listing(kind: Face, document: Json, pattern: str, resolved: Mapping[tuple[st
 
 def sources(kind: Face, document: Json) -> set[tuple[str, str, str]]:
     """Kind, name and key of every ConfigMap and Secret entry that variables are taken from."""
-    spec = value_at(document, pod_spec(kind), {})
+    spec = value_at(document, pod_spec(kind, document), {})
     found = (source_of(entry) for container in containers.listed(spec) for entry in container.get("env") or ())
     return {source for source in found if source is not None}
 

@@ -124,7 +124,7 @@ def _declared(kind: Face, document: Json) -> list[tuple[int, str]]:
     if kind is SERVICE:
         listed: Iterable[Any] = value_at(document, ("spec", "ports"), ())
         return _pairs(listed, "port")
-    containers = value_at(document, (*pod_spec(kind), "containers"), ())
+    containers = value_at(document, (*pod_spec(kind, document), "containers"), ())
     return _pairs((port for one in containers for port in one.get("ports") or ()), "containerPort")
 
 

@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from kruise.api.core.field_errors import TemplateTypeError
-from kruise.api.core.values import equal_templates
-from kruise.faces.face import Face, History
-from kruise.machinery.documents import Json, is_controlled_by, name_of, uid_of, value_at
+from kruise.faces.face import Contribution, Face, History
+from kruise.machinery.codec import encode
+from kruise.machinery.documents import Json, is_controlled_by, name_of, uid_of, value_at, with_value
+from kruise.machinery.patches.values import same
 from kruise.verbs.errors import VerbError
+from kruise.verbs.lookup import revised_path
 
 CHANGE_CAUSE = "kubernetes.io/change-cause"
 REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
@@ -22,9 +23,16 @@ class Revision:
     number: int
     name: str
     template: Json
+    part: Json | None = None
+    """The pod template, where the whole is more than that."""
     cause: str = ""
     source: Json
     """The object that holds it."""
+
+    @property
+    def pods(self) -> Json:
+        """The pod template."""
+        return self.template if self.part is None else self.part
 
     @property
     def object_name(self) -> str:
@@ -49,17 +57,58 @@ def _revision(kind: Face, source: Json) -> Revision | None:
         template = value_at(source, ("spec", "template"))
         if not number.isdecimal():
             return None
+    elif kind.contribution is not None:
+        number, template = source.get("revision"), _parts(kind.contribution, value_at(source, ("data", "spec"), {}))
     else:
         number, template = source.get("revision"), value_at(source, ("data", "spec", "template"))
     if not isinstance(template, dict):
         return None
+    whole = _plain(template, strip_hash=kind.history is History.REPLICA_SETS)
     return Revision(
         number=int(number),
         name=name_of(source),
-        template=_plain(template, strip_hash=kind.history is History.REPLICA_SETS),
+        template=whole,
+        part=_pod_template(kind, whole),
         cause=annotations.get(CHANGE_CAUSE, ""),
         source=source,
     )
+
+
+def _pod_template(kind: Face, whole: Json) -> Json | None:
+    if kind.revised is None:
+        return None
+    holder = with_value({}, kind.revised, whole)
+    found: Json = value_at(holder, kind.template_of(holder) or (), {})
+    return found
+
+
+def _parts(contribution: Contribution, spec: Json) -> Json:
+    """What a revision holds of a spec, in the shape of a pod."""
+    return {"spec": {name: spec[name] for name in contribution.recorded if spec.get(name)}}
+
+
+def present(kind: Face, document: Json) -> Json:
+    """What a revision would hold of the object as it is now."""
+    if kind.contribution is not None:
+        return _parts(kind.contribution, value_at(document, ("spec",), {}))
+    template: Json = value_at(document, revised_path(kind, document), {})
+    return template
+
+
+def restored(kind: Face, document: Json, revision: Revision) -> Json:
+    """The object with what a revision holds."""
+    if kind.contribution is None:
+        return with_value(document, revised_path(kind, document), revision.template)
+    kept = {name: value for name, value in document["spec"].items() if name not in kind.contribution.recorded}
+    return {**document, "spec": {**kept, **revision.template["spec"]}}
+
+
+def is_present(kind: Face, document: Json, revision: Revision) -> bool:
+    """Whether the object is what a revision holds."""
+    now = present(kind, document)
+    if kind.contribution is not None:
+        return same(now, revision.template)
+    return same_template(now, revision.template)
 
 
 def _plain(template: Json, *, strip_hash: bool) -> Json:
@@ -90,7 +139,7 @@ def table(revisions: Sequence[Revision]) -> list[str]:
 
 def same_template(left: Any, right: Any) -> bool:
     """Whether two templates mean the same: null and empty fields count as absent."""
-    try:
-        return equal_templates(left, right)
-    except TemplateTypeError:
-        return bool(left == right)
+    from kruise.machinery.revisions import same_data
+
+    one, other = ({"spec": {"template": side}} for side in (left, right))
+    return same_data(encode(one), encode(other))

@@ -17,7 +17,7 @@ def change_service_account(kind: Face, document: Json, name: str) -> Json:
         if "serviceAccount" in spec:
             spec["serviceAccount"] = name
 
-    return edited(document, pod_spec(kind), edit)
+    return edited(document, pod_spec(kind, document), edit)
 
 
 def parse_selector(text: str) -> dict[str, str]:

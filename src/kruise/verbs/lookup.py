@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kruise import kinds
-from kruise.faces.face import Face
-from kruise.machinery.documents import Path
+from kruise.faces.face import Face, Pods
+from kruise.machinery.documents import Json, Path
 from kruise.verbs.errors import UsageError
 
 
@@ -50,7 +50,13 @@ def find_manifest(document: Mapping[str, Any], origin: str = "") -> Face:
 
 def workloads() -> tuple[Face, ...]:
     """The kinds that roll out: what the word `all` means."""
-    return tuple(face for face in kinds.faces() if face.progress is not None)
+    return tuple(face for face in kinds.faces() if face.progress is not None and not _only_waits(face))
+
+
+def _only_waits(face: Face) -> bool:
+    """Kubernetes' own Jobs come in thousands, and what runs by the clock always waits for it: both are told of where
+    they are named."""
+    return (face.runs_to_end and not face.is_ours) or (face.pods is Pods.NONE and not face.runs_to_end)
 
 
 def namesakes(face: Face) -> tuple[Face, ...]:
@@ -58,15 +64,21 @@ def namesakes(face: Face) -> tuple[Face, ...]:
     return tuple(one for one in kinds.REGISTRY.built_in if one.singular == face.singular and one is not face)
 
 
-def template_path(kind: Face) -> Path:
-    if kind.template is None:
+def template_path(kind: Face, document: Json) -> Path:
+    found = kind.template_of(document)
+    if found is None:
         raise UsageError(f"a {kind} has no pod template")
-    return kind.template
+    return found
 
 
-def pod_spec(kind: Face) -> Path:
+def revised_path(kind: Face, document: Json) -> Path:
+    """Where an object has what its revisions hold."""
+    return kind.revised or template_path(kind, document)
+
+
+def pod_spec(kind: Face, document: Json) -> Path:
     """Where the spec of the pods is. Only for kinds that have a template."""
-    return (*template_path(kind), "spec")
+    return (*template_path(kind, document), "spec")
 
 
 def _words(face: Face) -> tuple[str, ...]:

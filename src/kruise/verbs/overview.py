@@ -63,7 +63,9 @@ def overview(
         namespace=namespace_of(document),
         progress=kind.progress(document),
         settings=_settings(kind, document),
-        images=_images(value_at(document, pod_spec(kind), {})) if kind.template is not None else (),
+        images=_images(value_at(document, pod_spec(kind, document), {}))
+        if kind.template_of(document) is not None
+        else (),
         revisions=tuple(_revision_states(kind, document, states, revisions)),
         pods=tuple(states),
         causes=tuple(causes),
@@ -87,7 +89,7 @@ def _revision_states(
                 role=role,
                 pods=len(own),
                 ready=sum(pod.is_ready for pod in own),
-                images=_images(revision.template.get("spec") or {}),
+                images=_images(revision.pods.get("spec") or {}),
             )
 
 

@@ -40,6 +40,11 @@ def set_partition(kind: Face, document: Json, partition: Partition) -> Json:
 def _path(kind: Face, document: Json) -> Path:
     named = kind.named(name_of(document))
     if kind.partition is None:
+        if kind.partitions is not None:
+            where = ".".join(kind.partitions)
+            raise VerbError(
+                f"{named} has several partitions: set them in {where}, or take all away: kruise rollout promote"
+            )
         raise VerbError(f"{named} has no partition: a {kind} always goes on to all its pods")
     _must_roll(kind, document)
     return kind.partition
@@ -54,7 +59,7 @@ def _must_roll(kind: Face, document: Json) -> None:
 
 def promote(kind: Face, document: Json) -> Json:
     """To the end: no pod is kept behind, and nothing is paused."""
-    if kind.partition is None and kind.paused is None:
+    if kind.partition is None and kind.paused is None and kind.partitions is None:
         named = kind.named(name_of(document))
         raise VerbError(f"{named} has neither a partition nor a pause: its rollout goes on to the end anyway")
     _must_roll(kind, document)
@@ -64,6 +69,8 @@ def promote(kind: Face, document: Json) -> Json:
 def _set_free(kind: Face, document: Json) -> Json:
     if kind.partition is not None and value_at(document, kind.partition, 0) != 0:
         document = with_value(document, kind.partition, 0)
+    if kind.partitions is not None and any(value_at(document, kind.partitions, {}).values()):
+        document = with_value(document, kind.partitions, dict.fromkeys(value_at(document, kind.partitions, {}), 0))
     if kind.paused is not None and value_at(document, kind.paused, False):
         document = with_value(document, kind.paused, False)
     return document
@@ -77,7 +84,7 @@ def abort(kind: Face, document: Json, revisions: Sequence[Revision]) -> Rollback
         raise VerbError(f"{named} keeps no history to go back to")
     _must_roll(kind, document)
     current, update = (
-        str(value_at(document, ("status", field), "")) for field in ("currentRevision", "updateRevision")
+        str(value_at(document, path, "")) for path in (("status", "currentRevision"), kind.revision_field)
     )
     before = next((revision for revision in revisions if current and revision.name == current), None)
     if not is_observed(document):

@@ -11,9 +11,9 @@ from typing import Any
 from kruise.api.meta import controller_of
 from kruise.api.native.container_reasons import GOING_WELL, NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStatus, Pod, condition, is_ready, ready_since
-from kruise.faces.face import Face, History
+from kruise.faces.face import Face, History, Pods
 from kruise.inplace import keys
-from kruise.machinery.documents import Json, uid_of, value_at
+from kruise.machinery.documents import Json, name_of, uid_of, value_at
 from kruise.machinery.revision_names import is_revision
 from kruise.verbs.history import TEMPLATE_HASH, Revision
 
@@ -68,9 +68,12 @@ _STUCK = NO_IMAGE | NO_START | {"Failed", "Error", "Pending"}
 
 def pods_of(kind: Face, document: Json, pods: Iterable[Pod], revisions: Sequence[Revision]) -> list[Pod]:
     """The pods that belong to a workload: its own, or those of its ReplicaSets."""
-    owners = {uid_of(document)}
-    if kind.history is History.REPLICA_SETS:
-        owners = {uid_of(revision.source) for revision in revisions}
+    if kind.contribution is not None:
+        revision_of, name = kind.contribution.revision_of, name_of(document)
+        return [pod for pod in pods if revision_of(pod.metadata.annotations, name)]
+    if kind.history is not History.REPLICA_SETS:
+        return [pod for pod in pods if is_member(kind, document, pod)]
+    owners = {uid_of(revision.source) for revision in revisions}
     found = []
     for pod in pods:
         owner = controller_of(pod)
@@ -84,9 +87,9 @@ def states(kind: Face, document: Json, pods: Iterable[Pod], revisions: Sequence[
     newest = newest_revision(kind, document, revisions)
     found = []
     for pod in pods_of(kind, document, pods, revisions):
-        revision = _revision(kind, pod, revisions)
+        revision = _revision(kind, document, pod, revisions)
         if kind.history is None:
-            is_new = is_revision(_label(pod), value_at(document, ("status", "updateRevision"), ""))
+            is_new = is_revision(_label(kind, pod), value_at(document, kind.revision_field, ""))
         else:
             is_new = revision is not None and newest is not None and revision.number == newest.number
         found.append(_state(pod, revision.number if revision else 0, is_new))
@@ -95,19 +98,30 @@ def states(kind: Face, document: Json, pods: Iterable[Pod], revisions: Sequence[
 
 def newest_revision(kind: Face, document: Json, revisions: Sequence[Revision]) -> Revision | None:
     """The revision of the present template: the one that the status names, or the last."""
-    name = value_at(document, ("status", "updateRevision"), "")
+    name = value_at(document, kind.revision_field, "")
     return next((one for one in revisions if name and one.name == name), revisions[-1] if revisions else None)
 
 
-def _revision(kind: Face, pod: Pod, revisions: Sequence[Revision]) -> Revision | None:
+def _revision(kind: Face, document: Json, pod: Pod, revisions: Sequence[Revision]) -> Revision | None:
+    if kind.contribution is not None:
+        named = kind.contribution.revision_of(pod.metadata.annotations, name_of(document))
+        return next((one for one in revisions if one.name == named), None)
     if kind.history is History.REPLICA_SETS:
         owner = controller_of(pod)
         return next((one for one in revisions if owner is not None and uid_of(one.source) == owner.uid), None)
-    return next((one for one in revisions if is_revision(_label(pod), one.name)), None)
+    return next((one for one in revisions if is_revision(_label(kind, pod), one.name)), None)
 
 
-def _label(pod: Pod) -> str:
-    return pod.metadata.labels.get(keys.REVISION_LABEL, "") or pod.metadata.labels.get(TEMPLATE_HASH, "")
+def _label(kind: Face, pod: Pod) -> str:
+    return pod.metadata.labels.get(kind.revision_label, "") or pod.metadata.labels.get(TEMPLATE_HASH, "")
+
+
+def is_member(kind: Face, document: Json, pod: Pod) -> bool:
+    """Whether a pod is one of a workload's own, or of the workloads that it makes: these name its revision."""
+    if kind.is_ours and kind.pods is Pods.CHILDREN:
+        return pod.metadata.labels.get(kind.revision_label, "").startswith(f"{name_of(document)}-")
+    owner = controller_of(pod)
+    return owner is not None and owner.uid == uid_of(document)
 
 
 def _state(pod: Pod, revision: int, is_new: bool) -> PodState:

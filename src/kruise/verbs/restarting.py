@@ -22,7 +22,7 @@ def change(kind: Face, document: Json, now: datetime) -> Json:
     if kind.restart is Restart.ANNOTATION:
         if kind.paused is not None and value_at(document, kind.paused, False):
             raise VerbError(f"can't restart paused {kind.singular} (run rollout resume first): {named}")
-        return with_value(document, (*template_path(kind), "metadata", "annotations", ANNOTATION), time)
+        return with_value(document, (*template_path(kind, document), "metadata", "annotations", ANNOTATION), time)
     if _policy(document) == "InPlaceOnly":
         raise VerbError(
             f"{named} updates its pods in place only, and a restart needs new pods: set "
@@ -35,7 +35,7 @@ def change(kind: Face, document: Json, now: datetime) -> Json:
         for container in spec.get("containers") or ():
             container["env"] = environment.updated(container.get("env") or [], edits)
 
-    return edited(document, pod_spec(kind), edit)
+    return edited(document, pod_spec(kind, document), edit)
 
 
 def _policy(document: Json) -> str:

@@ -52,7 +52,7 @@ def target(kind: Face, document: Json, revisions: Sequence[Revision], to_revisio
 
 
 def roll_back(kind: Face, document: Json, revisions: Sequence[Revision], to_revision: int) -> Rollback:
-    if kind.history is None or kind.template is None:
+    if kind.history is None or (kind.revised or kind.template) is None:
         raise VerbError(f"{kind.named(name_of(document))} keeps no history to roll back to")
     revision = target(kind, document, revisions, to_revision)
     if kind.history is History.REPLICA_SETS and kind.paused and value_at(document, kind.paused, False):
@@ -60,10 +60,10 @@ def roll_back(kind: Face, document: Json, revisions: Sequence[Revision], to_revi
             f"you cannot rollback a paused {kind.singular}; resume it first with "
             f"'kruise rollout resume {kind.word}/{name_of(document)}' and try again"
         )
-    if history.same_template(value_at(document, kind.template, {}), revision.template):
+    if history.is_present(kind, document, revision):
         said = f"skipped rollback (current template already matches revision {revision.number})"
         return Rollback(revision=revision, skipped=said, changed=document)
-    changed = with_value(document, kind.template, revision.template)
+    changed = history.restored(kind, document, revision)
     if kind.history is History.REPLICA_SETS:
         changed = with_value(changed, _ANNOTATIONS, _annotations(document, revision.source))
     return Rollback(revision=revision, changed=changed)

@@ -65,6 +65,7 @@ def as_data(report: Report) -> dict[str, Any]:
             {"code": warning.code, "message": warning.message, "remedy": warning.remedy}
             for warning in forecast.warnings
         ],
+        **({"parts": list(forecast.parts)} if forecast.parts else {}),
         "assumptions": list(forecast.assumptions),
         "notes": list(report.notes),
         "changedMeanwhile": [{"object": one.object, "how": one.how.value} for one in report.drifted],

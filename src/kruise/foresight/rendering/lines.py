@@ -14,7 +14,7 @@ def lines(report: Report, *, everything: bool = False) -> list[str]:
     """`everything`: all waves and pods, however many."""
     forecast = report.forecast
     head = [
-        ("Plan", f"{report.subject} in namespace {forecast.namespace}" + (" (to be created)" if report.is_new else "")),
+        ("Plan", _named(report, forecast.namespace)),
         ("Result", RESULTS[verdict_of(forecast)]),
         ("Summary", headline(report)),
         *(("Change", text) for text in tables.change_texts(report, everything=everything)),
@@ -30,6 +30,11 @@ def lines(report: Report, *, everything: bool = False) -> list[str]:
         *tables.drift(report),
     ]
     return [*found, "", *map(str, said)] if said else found
+
+
+def _named(report: Report, namespace: str) -> str:
+    where = f" in namespace {namespace}" if namespace else ""
+    return f"{report.subject}{where}{' (to be created)' if report.is_new else ''}"
 
 
 def _parts(report: Report, everything: bool) -> list[str]:

@@ -1,0 +1,226 @@
+"""How a drain of a node gets through: who goes when, who stays, and what stops it. Pure.
+
+The drain is played as `kubectl drain` does it: the node takes no new pods, every pod is evicted at once, and those that
+a budget refuses are tried again every five seconds. A pod that goes is replaced elsewhere, where there is room; when
+the new one is ready, its budgets have one more to give.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from kruise.api.meta import controller_of
+from kruise.api.native.nodes import Node
+from kruise.api.native.pod import Pod, is_active
+from kruise.foresight.removal.guards import Guard, Guards
+from kruise.machinery.codec import evolve
+from kruise.model.times import Times
+from kruise.scheduling.placing import Cluster, Placement
+
+RETRY = 5.0
+"""Seconds between two tries of `kubectl drain`."""
+_MIRROR = "kubernetes.io/config.mirror"
+_DAEMON = "DaemonSet"
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Gone:
+    """A pod that leaves the node."""
+
+    pod: str
+    namespace: str
+    owner: str
+    at: float
+    to: str
+    """The node of its successor; empty: it has none."""
+    budgets: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Staying:
+    """A pod that stays on the node."""
+
+    pod: str
+    namespace: str
+    why: str
+    budgets: tuple[str, ...] = ()
+    remedy: str = ""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    node: str
+    waves: tuple[tuple[Gone, ...], ...] = ()
+    untouched: tuple[Staying, ...] = ()
+    """Pods that a drain leaves alone."""
+    stuck: tuple[Staying, ...] = ()
+    """Pods that it tries again and again to evict."""
+    seconds: float = 0.0
+    """Until the last pod is gone that goes."""
+    flags: tuple[str, ...] = ()
+    """Of kubectl, that it takes."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ends(self) -> bool:
+        return not self.stuck
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What is known about the cluster."""
+
+    node: str
+    nodes: Sequence[Node]
+    pods: Sequence[Pod]
+    """All that run anywhere."""
+    guards: Guards
+    times: Times = dataclasses.field(default_factory=Times)
+    local_data: frozenset[str] = frozenset()
+    """Uids of pods with an emptyDir."""
+
+
+def drain(scene: Scene) -> Drain:
+    return _Playing(scene).result()
+
+
+class _Playing:
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        here = [pod for pod in scene.pods if pod.spec.node_name == scene.node and is_active(pod)]
+        self._untouched = [stay for pod in here if (stay := _left_alone(pod)) is not None]
+        alone = {(stay.namespace, stay.pod) for stay in self._untouched}
+        self._left = sorted(
+            (pod for pod in here if (pod.metadata.namespace, pod.metadata.name) not in alone),
+            key=lambda pod: (pod.metadata.namespace, pod.metadata.name),
+        )
+        self._flags = tuple(_flags(here, self._untouched, scene.local_data))
+        self._space = Cluster(
+            [node for node in scene.nodes if node.metadata.name != scene.node and not node.spec.unschedulable],
+            _by_node(scene.pods),
+        )
+        self._waves: list[tuple[Gone, ...]] = []
+        self._coming: list[tuple[float, int, tuple[Guard, ...]]] = []
+        self._unplaced: dict[str, str] = {}
+        """Why successors found no node, by budget."""
+        self._count = 0
+        self._end = 0.0
+
+    def result(self) -> Drain:
+        scene, moment = self._scene, 0.0
+        while self._left:
+            wave = [gone for pod in list(self._left) if (gone := self._evict(pod, moment)) is not None]
+            if wave:
+                self._waves.append(tuple(wave))
+            if not self._left or not self._coming:
+                break
+            ready, _, guards = heapq.heappop(self._coming)
+            for guard in guards:
+                guard.allowed += 1
+            while self._coming and self._coming[0][0] <= _next_try(ready):
+                for guard in heapq.heappop(self._coming)[2]:
+                    guard.allowed += 1
+            moment = max(moment, _next_try(ready))
+        notes = [f"{name}: no node takes its successor ({why})" for name, why in sorted(self._unplaced.items())]
+        return Drain(
+            node=scene.node,
+            waves=tuple(self._waves),
+            untouched=tuple(self._untouched),
+            stuck=tuple(self._stuck(pod) for pod in self._left),
+            seconds=self._end,
+            flags=self._flags,
+            notes=tuple(notes),
+        )
+
+    def _evict(self, pod: Pod, moment: float) -> Gone | None:
+        guards = tuple(self._scene.guards.against(pod))
+        if any(guard.allowed <= 0 for guard in guards) or _too_many(guards):
+            return None
+        for guard in guards:
+            guard.allowed -= 1
+        self._left.remove(pod)
+        times, metadata = self._scene.times, pod.metadata
+        grace = pod.spec.termination_grace_period_seconds
+        stop = min(times.stop, float(grace)) if grace is not None else times.stop
+        self._end = max(self._end, moment + stop)
+        to = self._successor(pod, guards)
+        if to:
+            self._count += 1
+            ready = moment + times.schedule + times.start + times.ready
+            heapq.heappush(self._coming, (ready, self._count, guards))
+        owner = controller_of(pod)
+        return Gone(
+            pod=metadata.name,
+            namespace=metadata.namespace,
+            owner=f"{owner.kind}/{owner.name}" if owner is not None else "",
+            at=moment,
+            to=to,
+            budgets=tuple(guard.name for guard in guards),
+        )
+
+    def _successor(self, pod: Pod, guards: Sequence[Guard]) -> str:
+        if controller_of(pod) is None:
+            return ""
+        uid = f"successor of {pod.metadata.uid}"
+        fresh = evolve(pod, metadata=evolve(pod.metadata, uid=uid), spec=evolve(pod.spec, node_name=""))
+        found = self._space.place(fresh)
+        if not isinstance(found, Placement):
+            self._unplaced[f"pod {pod.metadata.name}"] = found.problem or ", ".join(found.reasons) or "no other node"
+            return ""
+        self._space.assume(fresh, found.node)
+        return found.node
+
+    def _stuck(self, pod: Pod) -> Staying:
+        guards = self._scene.guards.against(pod)
+        closed = [guard for guard in guards if guard.allowed <= 0]
+        if _too_many(guards):
+            why = "more than one PodDisruptionBudget is over it, and evictions support only one"
+            remedy = "let only one of them select the pod"
+        else:
+            why = "; ".join(f"{guard.name} has nothing left: {guard.needs}" for guard in closed)
+            remedy = "make more pods available first (add replicas, repair those that are down), or raise the budget"
+        return Staying(
+            pod=pod.metadata.name,
+            namespace=pod.metadata.namespace,
+            why=why,
+            budgets=tuple(guard.name for guard in closed),
+            remedy=remedy,
+        )
+
+
+def _too_many(guards: Iterable[Guard]) -> bool:
+    return sum(guard.name.startswith("poddisruptionbudget/") for guard in guards) > 1
+
+
+def _next_try(moment: float) -> float:
+    return math.ceil(moment / RETRY) * RETRY
+
+
+def _by_node(pods: Iterable[Pod]) -> Mapping[str, list[Pod]]:
+    found: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.spec.node_name and is_active(pod):
+            found.setdefault(pod.spec.node_name, []).append(pod)
+    return found
+
+
+def _left_alone(pod: Pod) -> Staying | None:
+    owner = controller_of(pod)
+    why = ""
+    if _MIRROR in pod.metadata.annotations:
+        why = "a static pod of the node"
+    elif owner is not None and owner.kind == _DAEMON:
+        why = f"of DaemonSet {owner.name}: it would come back at once"
+    return Staying(pod=pod.metadata.name, namespace=pod.metadata.namespace, why=why) if why else None
+
+
+def _flags(here: Iterable[Pod], untouched: Sequence[Staying], local_data: frozenset[str]) -> Iterable[str]:
+    if any(stay.why.startswith("of DaemonSet") for stay in untouched):
+        yield "--ignore-daemonsets"
+    if any(pod.metadata.uid in local_data for pod in here):
+        yield "--delete-emptydir-data"
+    if any(controller_of(pod) is None and _left_alone(pod) is None for pod in here):
+        yield "--force"

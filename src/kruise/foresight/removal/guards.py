@@ -1,0 +1,108 @@
+"""What stands between a pod and its removal: budgets of both kinds, as one value each. Pure.
+
+Ours decide with the code that decides in admission; the rule of Kubernetes' own is that of its eviction.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from kruise.api.native.pod import Pod, is_ready
+from kruise.api.native.policy import PodDisruptionBudget
+from kruise.api.policy.podunavailablebudget import EVICT, PodUnavailableBudget
+from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.protection.podunavailablebudget import keys
+from kruise.protection.podunavailablebudget.booking import Freedom, freedom
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+@dataclasses.dataclass(slots=True)
+class Guard:
+    """A budget, and how many of its pods may still go. It changes while a drain is played."""
+
+    name: str
+    """`podunavailablebudget/web`."""
+    namespace: str
+    allowed: int
+    needs: str
+    """What it insists on, in words."""
+
+
+class Guards:
+    """All budgets that were read."""
+
+    def __init__(
+        self,
+        unavailable: Iterable[PodUnavailableBudget],
+        disruption: Iterable[PodDisruptionBudget],
+        *,
+        gates: Mapping[str, bool],
+        now: datetime,
+    ) -> None:
+        self._gates = {keys.DELETE_GATE: True, **gates}
+        self._now = now
+        self._ours = {(one.metadata.namespace, one.metadata.name): (one, _ours(one)) for one in unavailable}
+        self._natives = [(one, _native(one)) for one in disruption]
+
+    def against(self, pod: Pod, operation: str = EVICT) -> list[Guard]:
+        """Those that have to give something for this. None: nobody minds."""
+        found: list[Guard] = []
+        name = keys.budget_named_by(pod.metadata.annotations)
+        known = self._ours.get((pod.metadata.namespace, name))
+        if known is not None and self._gates.get(keys.DELETE_GATE, False):
+            budget, guard = known
+            if freedom(budget, pod, operation, gates=self._gates, now=self._now) is None:
+                found.append(guard)
+        if operation == EVICT:
+            found += self._natives_over(pod)
+        return found
+
+    def why_free(self, pod: Pod, operation: str) -> Freedom | None:
+        known = self._ours.get((pod.metadata.namespace, keys.budget_named_by(pod.metadata.annotations)))
+        return freedom(known[0], pod, operation, gates=self._gates, now=self._now) if known is not None else None
+
+    def _natives_over(self, pod: Pod) -> list[Guard]:
+        metadata = pod.metadata
+        if pod.status.phase in ("Pending", *_FINISHED) or metadata.deletion_timestamp is not None:
+            return []
+        found = []
+        for budget, guard in self._natives:
+            if budget.metadata.namespace != metadata.namespace or not _matches(budget, metadata.labels):
+                continue
+            status = budget.status
+            if not is_ready(pod):
+                is_free = budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
+                if is_free or status.current_healthy >= status.desired_healthy > 0:
+                    continue
+            found.append(guard)
+        return found
+
+
+def _matches(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
+    try:
+        return from_label_selector(budget.spec.selector).matches(labels)
+    except SelectorError:
+        return False
+
+
+def _ours(budget: PodUnavailableBudget) -> Guard:
+    status = budget.status
+    needs = f"{status.current_available} of {status.total_replicas} pods available, {status.desired_available} must be"
+    return Guard(_named("podunavailablebudget", budget), budget.metadata.namespace, status.unavailable_allowed, needs)
+
+
+def _native(budget: PodDisruptionBudget) -> Guard:
+    status = budget.status
+    needs = f"{status.current_healthy} of {status.expected_pods} pods healthy, {status.desired_healthy} must be"
+    return Guard(_named("poddisruptionbudget", budget), budget.metadata.namespace, status.disruptions_allowed, needs)
+
+
+def _named(kind: str, budget: PodUnavailableBudget | PodDisruptionBudget) -> str:
+    return f"{kind}/{budget.metadata.name}"
+
+
+def names(guards: Sequence[Guard]) -> str:
+    return " and ".join(guard.name for guard in guards)
