@@ -26,7 +26,8 @@ def opened(source: str) -> Iterator[str]:
 def test_only_the_client_opens_connections() -> None:
     assert list(opened("async def f():\n    await asyncio.open_connection('host', 1)"))
     found = {str(path.relative_to(SOURCES)) for path in SOURCES.rglob("*.py") if any(opened(path.read_text()))}
-    assert {path for path in found if not path.startswith("machinery/client/")} == set()
+    # Probes and hooks of pods are carried out by the node daemon.
+    assert {path for path in found if not path.startswith("machinery/client/")} == {"daemon/network.py"}
 
 
 def test_kinds_are_kept_apart_in_every_room_that_has_some() -> None:

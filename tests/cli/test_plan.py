@@ -409,7 +409,7 @@ def test_unknown_objects(kruise: Kruise, tmp_path: Path) -> None:
     )
     assert kruise.refused("plan", "deploy/web", code=2) == (
         "deployment.apps/web cannot be planned: Kubernetes itself decides about a Deployment. "
-        "Plans are for CloneSet, DaemonSet, StatefulSet"
+        "Plans are for CloneSet, DaemonSet, SidecarSet, StatefulSet, UnitedDeployment"
     )
     assert kruise.refused("plan", "-f", file_of(tmp_path, cloneset("fresh")), "-n", "nowhere") == (
         'namespace "nowhere" not found; make it first: kubectl create namespace nowhere'

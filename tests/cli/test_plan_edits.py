@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kruise.api.apps.definitions import CLONE_SET_DEFINITION
+from kruise.api.apps.definitions.cloneset import DEFINITION as CLONE_SET_DEFINITION
 from kruise.cli.plan_edits import LAST_APPLIED, Assignment, applied, parse_assignment, path_text, with_assignment
 from kruise.cli.plan_fields import Fields
 from kruise.verbs.errors import UsageError, VerbError

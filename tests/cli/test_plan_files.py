@@ -314,20 +314,23 @@ def test_objects_that_the_template_names_are_looked_for(kruise: Kruise, tmp_path
     assert notes(kruise.ok("plan", "-f", file_of(tmp_path / "x.yaml", good))) == []
 
 
-def test_rules_that_a_plan_does_not_know_are_told(kruise: Kruise, tmp_path: Path) -> None:
-    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "db"}}}
-    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
-    together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    lines = kruise.ok(
-        "plan", "-f", file_of(tmp_path / "x.yaml", cloneset("a", affinity=together, topologySpreadConstraints=[spread]))
-    )
-    rest = "which a plan does not look at: pods may find fewer nodes than it says"
-    assert notes(lines) == [
-        f"the template has required affinity to other pods, {rest}",
-        f"the template has topology spread constraints, {rest}",
-    ]
+def test_rules_about_other_pods_are_kept(kruise: Kruise, tmp_path: Path) -> None:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "no-such-label",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+    hard = kruise("plan", "-f", file_of(tmp_path / "x.yaml", cloneset("a", topologySpreadConstraints=[spread])))
+    assert hard.code == 4
+    assert "didn't match pod topology spread constraints (missing required label)" in hard.out
     soft = cloneset("a", topologySpreadConstraints=[{**spread, "whenUnsatisfiable": "ScheduleAnyway"}])
     assert notes(kruise.ok("plan", "-f", file_of(tmp_path / "x.yaml", soft))) == []
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "nobody"}}}
+    together = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    alone = kruise("plan", "-f", file_of(tmp_path / "x.yaml", cloneset("a", affinity=together)))
+    assert alone.code == 4
+    assert "didn't match pod affinity rules" in alone.out
 
 
 def test_an_image_that_no_node_can_read(kruise: Kruise, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from tests.support.manifests import cloneset_manifest
 from tests.support.world import LocalWorld, run_local
 
 CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", False, PartialObject)
-CRON_JOBS = resource("batch", "v1", "cronjobs", "CronJob")
+QUOTAS = resource("", "v1", "resourcequotas", "ResourceQuota")
 
 
 @pytest.fixture(scope="module")
@@ -61,26 +61,23 @@ def until(kruise: Kruise, name: str, code: int, *words: str, flags: tuple[str, .
 def test_a_kind_that_nobody_acts_on(kruise: Kruise) -> None:
     assert "look at all with --all" in kruise.refused("why", code=2)
     assert 'there is no kind "moon" here' in kruise.refused("why", "moon/x", code=2)
-    pods = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "nginx"}]}
-    spec = {"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": {"spec": pods}}}}
-    kruise.create(CRON_JOBS, {"metadata": {"name": "nightly"}, "spec": spec})
-    done = kruise("why", "cronjob/nightly")
+    kruise.create(QUOTAS, {"metadata": {"name": "nightly"}, "spec": {"hard": {"pods": "10"}}})
+    done = kruise("why", "resourcequota/nightly")
     assert (done.code, done.lines) == (
         3,
         [
-            "cronjob/nightly in namespace default: it is stored, and nobody acts on it",
+            "resourcequota/nightly in namespace default: it is stored, and nobody acts on it",
             "",
-            "cronjob/nightly is stuck",
-            "  the local cluster has no controller for CronJobs [no-controller]",
+            "resourcequota/nightly is stuck",
+            "  the local cluster has no controller for ResourceQuotas [no-controller]",
             "  → use a kind that it runs (docs/local-cluster.md lists them), or another cluster",
         ],
     )
-    for words in (("cj", "nightly"), ("cronjobs.batch", "nightly"), ("CronJob/nightly",)):
+    for words in (("quota", "nightly"), ("resourcequotas", "nightly"), ("ResourceQuota/nightly",)):
         assert kruise("why", *words).lines == done.lines
-    assert 'cronjobs.batch "nightyl" not found' in kruise.refused("why", "cronjob/nightyl")
-    assert 'there is no kind "job" here' in kruise.refused("why", "job/nightly", code=2), "Jobs have a controller"
-    data = json.loads(kruise("why", "cronjob/nightly", "-o", "json").out)
-    assert (data["kind"], data["name"], data["causes"][0]["code"]) == ("cronjob", "nightly", "no-controller")
+    assert 'resourcequotas "nightyl" not found' in kruise.refused("why", "resourcequota/nightyl")
+    data = json.loads(kruise("why", "resourcequota/nightly", "-o", "json").out)
+    assert (data["kind"], data["name"], data["causes"][0]["code"]) == ("resourcequota", "nightly", "no-controller")
     kruise.create(SERVICES, {"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}})
     assert "  the local cluster has no network [no-controller]" in kruise("why", "svc/web").lines
     kruise.talk(lambda client: client.create(CLUSTER_ROLES, {"metadata": {"name": "reader"}, "rules": []}))

@@ -17,6 +17,7 @@ from kruise.api.native.config import CONFIG_MAPS, ConfigMap
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
 from kruise.feature import Feature, PodMutation
 from kruise.foresight import RefusedError, UnknownKindError, foresee, needed
 from kruise.foresight.admitting import Gatekeeper
@@ -95,7 +96,8 @@ def test_what_has_to_be_read() -> None:
     document = manifest(2)
     document["spec"]["selector"]["matchExpressions"] = [{"key": "tier", "operator": "Exists"}]
     needs = {need.resource: need for need in needed(CLONE_SETS, document, features=features(), settings=options())}
-    assert set(needs) == {PODS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, NODES}
+    budgets = POD_UNAVAILABLE_BUDGETS
+    assert set(needs) == {PODS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, NODES, budgets}
     assert needs[PODS].namespace == KEY.namespace
     assert needs[PODS].selector == "app=web,tier"
     assert needs[PERSISTENT_VOLUME_CLAIMS].selector == "app=web"
@@ -105,7 +107,7 @@ def test_what_has_to_be_read() -> None:
 def test_kinds_that_may_be_missing_are_optional() -> None:
     gate = "PreDownloadImageForInPlaceUpdate=true"
     needs = needed(CLONE_SETS, manifest(2), features=features(), settings=options(gate))
-    assert [need.resource.kind for need in needs if need.optional] == ["ImagePullJob"]
+    assert [need.resource.kind for need in needs if need.optional] == ["ImagePullJob", "PodUnavailableBudget"]
 
 
 def test_new_pods_go_through_the_pod_chain() -> None:

@@ -21,6 +21,7 @@ from kruise.machinery.causes import ENDLESS, MINUTE, WAITED_FOR, Act, Catalogue,
 from kruise.machinery.codec import encode
 from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Held, Plan, Target
+from kruise.protection.podunavailablebudget import causes as podunavailablebudget
 from kruise.reasons import causes, dump
 from kruise.workloads.cloneset import causes as cloneset
 from kruise.workloads.daemonset import causes as daemonset
@@ -35,7 +36,7 @@ from tests.support.clonesets import NOW, make_pod
 SOURCES = Path(kruise.__file__).parent
 DOCUMENTS = SOURCES.parents[1] / "docs"
 MODULES = sorted(path for path in SOURCES.rglob("causes.py") if path.parent.name != "machinery")
-OF_KINDS = (cloneset.CAUSES, statefulset.CAUSES, daemonset.CAUSES)
+OF_KINDS = (cloneset.CAUSES, statefulset.CAUSES, daemonset.CAUSES, podunavailablebudget.HOLDING)
 WORDS = {Act.SOMEBODY: "somebody", Act.NOBODY: "nobody", Act.INTENDED: "asked for"}
 
 
@@ -126,7 +127,9 @@ def table(meanings: tuple[Meaning, ...]) -> str:
     return "\n".join(("| code | meaning | who acts | normal for | set by |", "|---|---|---|---|---|", *rows))
 
 
-@pytest.mark.parametrize("meanings", [SHARED, *OF_KINDS, causes.OF_PODS, causes.OF_WORKLOADS])
+@pytest.mark.parametrize(
+    "meanings", [SHARED, *OF_KINDS, podunavailablebudget.OF_BUDGETS, causes.OF_PODS, causes.OF_WORKLOADS]
+)
 def test_the_document_is_the_catalogue(meanings: tuple[Meaning, ...]) -> None:
     expected = table(meanings)
     assert expected in (DOCUMENTS / "why.md").read_text(), f"docs/why.md should have:\n{expected}"

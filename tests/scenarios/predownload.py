@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping
-from typing import Any
-
 from kruise.api.apps import shared
-from kruise.api.apps.images import IMAGE_PULL_JOBS
-from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
+from kruise.api.apps.images import IMAGE_PULL_JOBS, NODE_IMAGES
+from kruise.api.native.nodes import NODES
 from kruise.inplace import keys
-from kruise.machinery.client.errors import AlreadyExistsError, NotFoundError
 from tests.scenarios.stage import ALPHA, Stage, hash_in, names, scenario
 from tests.support.world import Json
 
@@ -18,40 +13,15 @@ NEW = "nginx:1.26"
 ON = {"PreDownloadImageForInPlaceUpdate": True}
 OFF = {"PreDownloadImageForInPlaceUpdate": False}
 
-ANYTHING: Mapping[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-DEFINITION: Mapping[str, Any] = {
-    "apiVersion": CUSTOM_RESOURCE_DEFINITIONS.api_version,
-    "kind": CUSTOM_RESOURCE_DEFINITIONS.kind,
-    "metadata": {"name": f"{IMAGE_PULL_JOBS.plural}.{IMAGE_PULL_JOBS.group}"},
-    "spec": {
-        "group": IMAGE_PULL_JOBS.group,
-        "scope": "Namespaced",
-        "names": {"plural": IMAGE_PULL_JOBS.plural, "kind": IMAGE_PULL_JOBS.kind, "listKind": "ImagePullJobList"},
-        "versions": [
-            {
-                "name": IMAGE_PULL_JOBS.version,
-                "served": True,
-                "storage": True,
-                "schema": {"openAPIV3Schema": dict(ANYTHING)},
-            }
-        ],
-    },
-}
-
 
 async def serve_pull_jobs(stage: Stage) -> None:
-    """Let the API server know ImagePullJobs of any content, and wait until it does."""
-    # Another scenario on the same cluster may have been first.
-    with contextlib.suppress(AlreadyExistsError):
-        await stage.client.create(CUSTOM_RESOURCE_DEFINITIONS, dict(DEFINITION))
+    """Wait until nodes can be told to pull: a job for nodes without a NodeImage has nothing to do."""
 
-    async def is_served() -> None:
-        try:
-            await stage.world.list(IMAGE_PULL_JOBS)
-        except NotFoundError as error:
-            raise AssertionError("ImagePullJobs are not served yet") from error
+    async def are_there() -> None:
+        nodes = {node.metadata.name for node in (await stage.client.list(NODES)).items}
+        assert {one.metadata.name for one in (await stage.client.list(NODE_IMAGES)).items} >= nodes
 
-    await stage.until(is_served)
+    await stage.until(are_there)
 
 
 async def jobs_of(stage: Stage, name: str = "web") -> list[Json]:
@@ -105,6 +75,7 @@ async def new_images_are_pulled_ahead(stage: Stage) -> None:
         "pullPolicy": {"backoffLimit": 1, "timeoutSeconds": 60},
         "completionPolicy": {"type": "Always", "ttlSecondsAfterFinished": 600},
         "sandboxConfig": {"annotations": {"note": "x"}, "labels": job["metadata"]["labels"]},
+        "imagePullPolicy": "IfNotPresent",
     }
     text = f"created ImagePullJob {revision}-main for image: {NEW}"
     await stage.has_event("CreatedImagePullJob", text)
@@ -113,6 +84,15 @@ async def new_images_are_pulled_ahead(stage: Stage) -> None:
         assert (await labels_of_newest(stage)).get(keys.PREDOWNLOAD_CREATED_LABEL) == "true"
 
     await stage.until(is_marked)
+
+    async def is_pulled() -> None:
+        """On the nodes of all pods, before any pod has changed."""
+        status = (await jobs_of(stage))[0].get("status", {})
+        nodes = {pod["spec"]["nodeName"] for pod in await stage.world.pods()}
+        assert (status.get("succeeded"), status.get("message")) == (len(nodes), "job has completed")
+
+    await stage.until(is_pulled)
+    assert (await stage.world.cloneset())["status"].get("updatedReplicas", 0) == 0
     await stage.roll({"paused": False})
     await stage.complete()
     await until_jobs(stage, 0)

@@ -16,9 +16,8 @@ import pytest
 
 from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.storage import PERSISTENT_VOLUMES, STORAGE_CLASSES
-from tests.scenarios.predownload import serve_pull_jobs
 from tests.scenarios.settings import PRODUCT, Setting, gates_text, settings_for
-from tests.scenarios.stage import Pace, Scenario, Stage
+from tests.scenarios.stage import Pace, Scenario
 from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.world import World
 
@@ -48,7 +47,6 @@ class Theatre:
     async def _prepare(self, setting: Setting) -> None:
         """What the scenarios find in the cluster before the manager starts."""
         async with self._cluster.world("default") as world:
-            await serve_pull_jobs(Stage(world, gates=setting.gates, pace=PACE))
             await _make_volumes(world, setting)
 
     async def _play_all(self, setting: Setting) -> dict[str, str]:
@@ -111,7 +109,7 @@ async def _make_volumes(world: World, setting: Setting) -> None:
 
 async def _remains(world: World) -> str:
     """What there was when it went wrong."""
-    events = [f"{event['reason']}: {event['message']}" for event in await world.events()]
+    events = [f"{event['reason']}: {event.get('message', '')}" for event in await world.events()]
     return "\n".join(events[-20:])
 
 

@@ -1,6 +1,6 @@
 """What was recorded of a kind's admission, and where ours differs on purpose, for tests with and without a server.
 
-A kind brings a folder of data, `tests/workloads/<kind>/data`, and no code: the recorded cases, and `differences.yaml`:
+A kind brings a folder of data, `tests/<room>/<kind>/data`, and no code: the recorded cases, and `differences.yaml`:
 
 | key | what |
 |---|---|
@@ -30,14 +30,14 @@ from typing import Any
 import yaml
 
 from kruise import kinds
-from kruise.api.apps.definitions import DEFINITIONS
 from kruise.api.meta import PartialObject
 from kruise.api.resource import Resource
 from kruise.feature import Feature
 from kruise.workloads.shared.admission import Admission
 from tests.support.admission import Json
+from tests.support.installed import DEFINITIONS
 
-ROOT = Path(__file__).parents[1] / "workloads"
+ROOT = Path(__file__).parents[1]
 _REASONS = {
     "Required value": "FieldValueRequired",
     "Invalid value": "FieldValueInvalid",
@@ -64,24 +64,25 @@ class Recorded:
 
     name: str
     """Of its folder."""
+    room: str = "workloads"
 
     def __str__(self) -> str:
         return self.name
 
     def _load(self, name: str) -> Any:
-        path = ROOT / self.name / "data" / f"{name}.yaml"
+        path = ROOT / self.room / self.name / "data" / f"{name}.yaml"
         return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None
 
     @functools.cached_property
     def admission(self) -> Admission[Any]:
-        found: Admission[Any] = importlib.import_module(f"kruise.workloads.{self.name}.admission").ADMISSION
+        found: Admission[Any] = importlib.import_module(f"kruise.{self.room}.{self.name}.admission").ADMISSION
         return found
 
     @functools.cached_property
     def feature(self) -> Feature:
         """What the kind brings to the manager; before it has a controller, its admission and conversion."""
         group, kind = self.admission.convert.group, self.admission.convert.kind
-        known = {(one["spec"]["group"], one["spec"]["names"]["kind"]): one for one in DEFINITIONS}
+        known = {(one["spec"]["group"], one["spec"]["names"]["kind"]): one for one in DEFINITIONS.values()}
         return kinds.feature_of(group, kind) or Feature(
             name=self.name,
             definitions=(known[group, kind],),
@@ -183,7 +184,9 @@ class Recorded:
         )
 
 
-KINDS = [Recorded(path.parents[1].name) for path in sorted(ROOT.glob("*/data/differences.yaml"))]
+KINDS = [
+    Recorded(path.parents[1].name, path.parents[2].name) for path in sorted(ROOT.glob("*/*/data/differences.yaml"))
+]
 
 
 def case_id(case: Json) -> str:

@@ -25,12 +25,13 @@ class Pass:
 def recorded_passes() -> Iterator[list[Pass]]:
     """Whatever a journal notes within the block is in the list, too, but for the cluster's own controllers."""
     passes: list[Pass] = []
-    ours = {spec.name for spec in specs()}
+    # By their types as well: the cluster has controllers of the same names.
+    ours = {(spec.name, spec.snapshot_type) for spec in specs()}
     record = Journal.record
 
     def record_and_dump(self: Journal, *, controller: str, key: Key, **more: Any) -> None:
         record(self, controller=controller, key=key, **more)
-        if controller in ours and (controller, key) in self.dumps():
+        if (controller, type(more.get("snapshot"))) in ours and (controller, key) in self.dumps():
             passes.append(Pass(controller, key, self.dump(controller, key)))
 
     with pytest.MonkeyPatch.context() as patched:

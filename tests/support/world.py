@@ -39,13 +39,15 @@ from kruise.manager.options import Options
 T = TypeVar("T")
 Json = dict[str, Any]
 
+EVERY_KIND = Options(gates=gates.resolve(dict.fromkeys(gates.GATES, True)))
+"""With every gate on, so that each kind has its controller."""
 NATIVE: Sequence[Resource[Any]] = (PODS, PERSISTENT_VOLUME_CLAIMS, CONTROLLER_REVISIONS, EVENTS)
 
 
 def resource_of(manifest: Mapping[str, Any]) -> Resource[Any]:
     """The resource of a manifest, in the very version that it names."""
     group, _, version = str(manifest["apiVersion"]).rpartition("/")
-    ours = (spec.subject for feature in kinds.features() for spec in feature.controllers(Options()))
+    ours = (spec.subject for feature in kinds.features() for spec in feature.controllers(EVERY_KIND))
     known = {(one.group, one.kind): one for one in (*ours, *NATIVE)}
     return dataclasses.replace(known[group, str(manifest["kind"])], version=version)
 
@@ -76,10 +78,14 @@ class World:
 
     # Writing
 
+    def place_of(self, resource: Resource[Any]) -> str:
+        """The namespace in which this world's objects of a kind are."""
+        return self.namespace if resource.namespaced else ""
+
     async def create(self, manifest: Mapping[str, Any]) -> Json:
         resource = resource_of(manifest)
         answer = await self.client.send(
-            Request(Verb.CREATE, resource, self.namespace, body=json.dumps(manifest).encode())
+            Request(Verb.CREATE, resource, self.place_of(resource), body=json.dumps(manifest).encode())
         )
         created: Json = json.loads(answer.body)
         return created
@@ -93,22 +99,24 @@ class World:
         subresource: str = "",
         patch_type: PatchType = PatchType.MERGE,
     ) -> None:
-        await self.client.patch(resource, name, body, self.namespace, patch_type=patch_type, subresource=subresource)
+        await self.client.patch(
+            resource, name, body, self.place_of(resource), patch_type=patch_type, subresource=subresource
+        )
 
     async def delete(self, resource: Resource[Any], name: str, **options: Any) -> None:
-        await self.client.delete(resource, name, self.namespace, **options)
+        await self.client.delete(resource, name, self.place_of(resource), **options)
 
     # Reading
 
     async def get(self, resource: Resource[Any], name: str) -> Json:
-        answer = await self.client.send(Request(Verb.GET, resource, self.namespace, name))
+        answer = await self.client.send(Request(Verb.GET, resource, self.place_of(resource), name))
         found: Json = json.loads(answer.body)
         return found
 
     async def list(self, resource: Resource[Any], labels: str = "") -> builtins.list[Json]:
         """Whole objects, by name."""
         query = (("labelSelector", labels),) if labels else ()
-        answer = await self.client.send(Request(Verb.LIST, resource, self.namespace, query=query))
+        answer = await self.client.send(Request(Verb.LIST, resource, self.place_of(resource), query=query))
         items: builtins.list[Json] = json.loads(answer.body)["items"]
         return sorted(items, key=lambda item: str(item["metadata"]["name"]))
 

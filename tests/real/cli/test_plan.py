@@ -49,6 +49,11 @@ def test_read_only_rights_suffice(cluster: KruiseCluster) -> None:
     assert data["notes"][0].startswith("no right to list nodes")
     cluster.plane.kubectl("create", "clusterrole", "node-reader", "--verb=list", "--resource=nodes")
     cluster.plane.kubectl("create", "clusterrolebinding", "node-reader", "--clusterrole=node-reader", "--user=reader")
+    [note] = json.loads("\n".join(kruise.ok(*plan, "-o", "json")))["notes"]
+    assert note.startswith("you may not list podunavailablebudgets")
+    budgets = "--resource=podunavailablebudgets.policy.kruise.io"
+    cluster.plane.kubectl("create", "role", "budget-reader", "--verb=list", budgets)
+    cluster.plane.kubectl("create", "rolebinding", "budget-reader", "--role=budget-reader", "--user=reader")
     assert json.loads("\n".join(kruise.ok(*plan, "-o", "json")))["notes"] == []
 
 

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from kruise.admission.conversion import Converters
 from kruise.api.apps.conversion.cloneset import convert
-from kruise.api.apps.definitions import CLONE_SET_DEFINITION
+from kruise.api.apps.definitions.cloneset import DEFINITION as CLONE_SET_DEFINITION
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.http import HttpTransport

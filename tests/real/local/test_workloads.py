@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -255,6 +256,60 @@ def test_pods_that_fit_nowhere(plane: ControlPlane) -> None:
         await side.until(told)
 
     real, local = both(plane, scenario, quick)
+    assert local == real
+
+
+def _company(kind: str, app: str, key: str = "kubernetes.io/hostname") -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"of": app}}, "topologyKey": key}
+    return {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def _spread(key: str, **more: Any) -> dict[str, Any]:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": key,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"of": "spread"}},
+        **more,
+    }
+    return {"topologySpreadConstraints": [constraint]}
+
+
+def test_pods_that_ask_for_company(plane: ControlPlane) -> None:
+    """Spread constraints and affinity: the words where no node will do, and how many pods each node has
+    where some do."""
+    host = "kubernetes.io/hostname"
+    first: dict[str, dict[str, Any]] = {
+        **{f"spread-{number}": _spread(host) for number in range(2 * NODE_COUNT)},
+        **{f"alone-{number}": _company("podAntiAffinity", "alone") for number in range(NODE_COUNT)},
+        "together-0": _company("podAffinity", "together"),
+    }
+    second: dict[str, dict[str, Any]] = {
+        "spread-label": _spread("example.com/nowhere"),
+        "spread-one-node": {**_spread(host, nodeAffinityPolicy="Ignore"), "nodeSelector": {host: "n1"}},
+        "spread-domains": _spread(host, minDomains=NODE_COUNT + 1),
+        "alone-more": _company("podAntiAffinity", "alone"),
+        "together-1": _company("podAffinity", "together"),
+        "friendless": _company("podAffinity", "nobody"),
+        "together-nowhere": _company("podAffinity", "together", "example.com/nowhere"),
+    }
+    placed: list[list[int]] = []
+
+    async def scenario(side: Side) -> None:
+        async def settle() -> bool:
+            return all(scheduled(pod)[0] for pod in await side.list(PODS))
+
+        for wanted in (first, second):
+            for name, spec in wanted.items():
+                body = bodies.pod(name, node="", **spec)
+                body["metadata"]["labels"] = {"of": name.partition("-")[0]}
+                await side.create(PODS, body)
+                await side.until(settle)
+        on = Counter((pod.metadata.labels["of"], pod.spec.node_name) for pod in await side.list(PODS))
+        placed.append(sorted(on[of, node] for of, node in on if node))
+
+    real, local = both(plane, scenario, quick)
+    assert placed[0] == placed[1]
     assert local == real
 
 

@@ -13,14 +13,14 @@ import pytest
 
 from kruise.kinds import features
 from tests.support import kubebuild
-from tests.support.applied_twice import applied_twice, cases, lost, served, write_manifests
+from tests.support.applied_twice import GATES, applied_twice, cases, lost, served, write_manifests
 from tests.support.commandline import local_cluster
 from tests.support.kruisecluster import ALONE, KruiseCluster
 
 
 @pytest.fixture(scope="module")
 def kruise() -> Iterator[KruiseCluster]:
-    with KruiseCluster(nodes=0, flags=ALONE) as cluster:
+    with KruiseCluster(nodes=0, flags=(*ALONE, f"--feature-gates={GATES}")) as cluster:
         yield cluster
 
 

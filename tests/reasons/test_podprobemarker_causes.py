@@ -1,0 +1,87 @@
+"""What `kruise why` says of a PodProbeMarker: every cause that only it knows, reached on the local cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from kruise.api.apps.probes import NODE_POD_PROBES
+from kruise.operations.probes.marker.causes import CAUSES
+from kruise.reasons.words import answer_lines
+from tests.reasons.asking import ask, ask_journal, codes, is_helped
+from tests.scenarios.probing import ProbeStage, exec_probe
+from tests.support.world import LocalWorld, run_local
+
+Play = Callable[[ProbeStage], Awaitable[None]]
+SCENES: dict[str, Play] = {}
+BY_DECISION = {"node-not-told", "no-node-probe"}
+"""They last a moment on a cluster that works: the rules of decisions show them."""
+
+
+def reaches(code: str) -> Callable[[Play], Play]:
+    def enlist(play: Play) -> Play:
+        SCENES[code] = play
+        return play
+
+    return enlist
+
+
+@reaches("nothing-to-probe")
+async def no_pod_matches(stage: ProbeStage) -> None:
+    await stage.mark()
+    await stage.told()
+
+
+@reaches("not-initialized")
+async def an_init_container_takes_its_time(stage: ProbeStage) -> None:
+    init = [{"name": "setup", "image": "busybox:1.36", "command": ["sleep", "1000"]}]
+    await stage.create(replicas=1, pod={"initContainers": init})
+    await stage.mark()
+    await stage.told()
+    await stage.world.sleep(5)
+
+
+@reaches("no-such-container")
+async def a_container_that_nobody_has(stage: ProbeStage) -> None:
+    await stage.start(replicas=1)
+    await stage.mark(
+        probes=[{"name": "p", "containerName": "nobody", "probe": exec_probe(), "podConditionType": "a/b"}]
+    )
+    await stage.told()
+
+
+@reaches("no-such-port")
+async def a_port_that_nobody_has(stage: ProbeStage) -> None:
+    await stage.start(replicas=1)
+    await stage.mark(probe={"tcpSocket": {"port": "nobody"}})
+    await stage.told()
+
+
+@reaches("no-probe-result")
+async def no_daemon_answers(stage: ProbeStage) -> None:
+    [pod] = await stage.start(replicas=1)
+    assert isinstance(stage.world, LocalWorld)
+    stage.world.cluster.nodes.stop_daemon(pod["spec"]["nodeName"])
+    await stage.mark()
+    await stage.told()
+    await stage.world.sleep(90)
+
+
+@pytest.mark.parametrize("code", list(SCENES))
+def test_cause(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(world: LocalWorld) -> None:
+        stage = ProbeStage(world, gates=world.options.gates)
+        await SCENES[code](stage)
+        kind = f"podprobemarkers.{NODE_POD_PROBES.group}"
+        answer = await ask_journal(stage, monkeypatch, "m", kind=kind)
+        assert code in codes(answer)
+        is_helped(answer)
+        assert codes(await ask(stage, "m", kind=kind)) == codes(answer)
+        assert "at the newest template" not in "\n".join(answer_lines(answer))
+
+    run_local(play)
+
+
+def test_no_cause_is_left_out() -> None:
+    assert {cause.code for cause in CAUSES} == set(SCENES) | BY_DECISION
