@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -100,8 +101,16 @@ def resource_of(manifest: Json) -> Resource[Any]:
 
 
 async def create(world: World, *manifests: Json) -> None:
+    """One after the other. Pods are spread from their creation on once the manager has seen the WorkloadSpread."""
     for manifest in manifests:
         await world.client.create(resource_of(manifest), manifest, world.namespace)
+        if manifest["kind"] == "WorkloadSpread":
+            await world.until(functools.partial(is_observed, world, manifest["metadata"]["name"]))
+
+
+async def is_observed(world: World, name: str) -> None:
+    status = (await world.get(WORKLOAD_SPREADS, name)).get("status", {})
+    assert status.get("observedGeneration") == 1, f"{name}: {status}"
 
 
 async def scale(world: World, replicas: int, target: tuple[str, str] = CLONE_SET) -> None:
@@ -154,7 +163,8 @@ async def settled(
     """Until pods, status and costs are so, and the ledger is empty."""
 
     async def check() -> None:
-        assert await placed(world) == pods
+        found = await placed(world)
+        assert found == pods, found
         if ready:
             assert all(is_ready(pod) for pod in await world.pods("app=web"))
         if counts is not None:

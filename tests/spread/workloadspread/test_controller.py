@@ -48,6 +48,19 @@ def test_pods(old: Pod | None, new: Pod | None, wanted: bool) -> None:
     assert keys(PODS, old, new) == (["ws"] if wanted else [])
 
 
+def test_a_pod_that_came_before_its_spread_was_known_is_looked_at_when_it_has_a_node() -> None:  # WS-43
+    assert keys(PODS, pod_of("p", node=""), pod_of("p")) == ["ws"]
+    others = spread_of(subset("b"), targetFilter={"selector": {"matchLabels": {"app": "other"}}})
+    assert keys(PODS, pod_of("p", node=""), pod_of("p"), others) == []
+
+
+def test_a_pod_that_was_let_in_because_all_is_full_makes_nobody_look() -> None:  # WS-34a, WS-60
+    spread = spread_of(subset("a", size=1))
+    counted = SubsetStatus(name="a", replicas=1, missing_replicas=0)
+    full = evolve(spread, status=evolve(spread.status, subset_statuses=(counted,)))
+    assert keys(PODS, pod_of("p", node=""), pod_of("p"), full) == []
+
+
 def test_readiness_counts_where_there_is_surplus() -> None:  # WS-45
     surplus = evolve(SPREAD, status=evolve(SPREAD.status, subset_statuses=(SubsetStatus(name="a", replicas=2),)))
     assert keys(PODS, pod_of("p", "a", ready=False), pod_of("p", "a"), surplus) == ["ws"]

@@ -11,7 +11,7 @@ from kruise.api.apps import statefulset as advanced
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.definitions.workloadspread import DEFINITION
 from kruise.api.apps.shared import GROUP
-from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpread
+from kruise.api.apps.workloadspread import UNLIMITED, WORKLOAD_SPREADS, WorkloadSpread
 from kruise.api.meta import Key, Object, controller_of, key_of
 from kruise.api.native.apps import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS
 from kruise.api.native.nodes import NODES
@@ -102,9 +102,16 @@ class _Reader:
         )
 
     def pod_keys(self, old: Pod | None, new: Pod | None, stores: Stores) -> Iterator[Key]:
-        """WS-34: pods that are marked, and what about them counts. Others make nobody look (WS-34a)."""
+        """WS-34: pods that are marked, and what about them counts. Others make nobody look (WS-34a), but for those
+        that came before anybody here had heard of their WorkloadSpread: they are taken over once they have a node."""
         marks = [matched(pod.metadata.annotations) if pod is not None else None for pod in (old, new)]
         if marks == [None, None]:
+            if old is not None and new is not None and new.spec.node_name and not old.spec.node_name:
+                yield from (
+                    key_of(spread)
+                    for spread in _spreads_about(new, stores)
+                    if _has_place(spread) and _filtered(spread, (new,))
+                )
             return
         if old is not None and new is not None and marks[0] == marks[1] and not self._matters(old, new, stores):
             return
@@ -131,6 +138,28 @@ def _unscheduled(pod: Pod) -> tuple[str, str]:
 def _spread_of(pod: Pod, stores: Stores) -> WorkloadSpread | None:
     mark = matched(pod.metadata.annotations)
     return stores.store(WORKLOAD_SPREADS).get(pod.metadata.namespace, mark.name) if mark is not None else None
+
+
+def _spreads_about(pod: Pod, stores: Stores) -> Iterator[WorkloadSpread]:
+    """Of the pod's workload, whether it bears their mark or not."""
+    owner = controller_of(pod)
+    if owner is None:
+        return
+    namespace, store = pod.metadata.namespace, stores.store(WORKLOAD_SPREADS)
+    workload = owner_of(owner, namespace)
+    yield from store.by_index(TARGET, index_value(workload))
+    if (workload.group, workload.kind) != ("apps", REPLICA_SET):
+        return
+    replica_set = stores.store(REPLICA_SETS).get(namespace, workload.name)
+    parent = controller_of(replica_set) if replica_set is not None else None
+    if parent is not None:
+        yield from store.by_index(TARGET, index_value(owner_of(parent, namespace)))
+
+
+def _has_place(spread: WorkloadSpread) -> bool:
+    """Whether some subset takes another pod, by what was counted last."""
+    missing = {element.name: element.missing_replicas for element in spread.status.subset_statuses}
+    return any(missing.get(subset.name, UNLIMITED) != 0 for subset in spread.spec.subsets)
 
 
 def _reschedules(pod: Pod, stores: Stores) -> bool:
