@@ -214,7 +214,8 @@ async def namespaces_come_and_go(stage: DistributionStage) -> None:
 
 @_scenario("RD-31", "RD-33", "RD-44", "RD-51")
 async def what_belongs_to_others_is_left_alone(stage: DistributionStage) -> None:
-    """An object of the same name is a conflict until it goes; a copy whose owner reference goes becomes one."""
+    """An object of the same name is a conflict until it goes. A copy that only lost its owner reference is taken back;
+    without our marks, too, it is somebody else's."""
     await stage.make_namespaces({1: {}, 2: {}})
     await stage.client.create(CONFIG_MAPS, {**CONFIG, "data": {"mine": "1"}}, stage.team(1))
     await stage.distribute(CONFIG, {"includedNamespaces": stage.listed(1, 2)})
@@ -223,6 +224,17 @@ async def what_belongs_to_others_is_left_alone(stage: DistributionStage) -> None
     await stage.client.delete(CONFIG_MAPS, "cfg", stage.team(1))
     await stage.counts(2, 2)
     await stage.client.patch(CONFIG_MAPS, "cfg", {"metadata": {"ownerReferences": None}}, stage.team(2))
+    uid = (await stage.client.get(RESOURCE_DISTRIBUTIONS, stage.name)).metadata.uid
+
+    async def taken_back() -> None:
+        copy = await stage.copy(2)
+        assert copy is not None
+        assert [owner["uid"] for owner in copy["metadata"].get("ownerReferences", ())] == [uid]
+
+    await stage.until(taken_back)
+    await stage.counts(2, 2)
+    away = {"ownerReferences": None, "annotations": {FROM: None, HASH: None}}
+    await stage.client.patch(CONFIG_MAPS, "cfg", {"metadata": away}, stage.team(2))
     await stage.counts(2, 1, **{CONFLICT: [2]})
     await stage.change_spec({"resource": {"data": {"k": "v2"}}})
     await stage.has_copies([1], [1], {"k": "v2"})
@@ -276,8 +288,8 @@ async def nonsense_is_refused(stage: DistributionStage) -> None:
             targets,
             "belong to the distribution alone",
         ),
-        ({**CONFIG, "data": {"a b": "c"}}, targets, "failed to dry-run to validate spec.resource, error: .*a b"),
-        ({**CONFIG, "data": {"k": 5}}, targets, "failed to dry-run to validate spec.resource"),
+        ({**CONFIG, "data": {"a b": "c"}}, targets, "spec.resource: Invalid value: spec.resource is invalid: .*a b"),
+        ({**CONFIG, "data": {"k": 5}}, targets, "spec.resource is invalid: "),
         (CONFIG, {"includedNamespaces": {"list": [{"name": "Bad_Name"}]}}, "spec.targets.includedNamespaces"),
         (CONFIG, {**targets, "excludedNamespaces": stage.listed(1)}, "ambiguous targets because namespace"),
         (CONFIG, {"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Of"}]}}, "namespaceSelector"),

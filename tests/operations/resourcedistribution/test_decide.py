@@ -20,7 +20,7 @@ from kruise.operations.resourcedistribution import content
 from kruise.operations.resourcedistribution.causes import CONFLICT, COPY_REFUSED, NO_NAMESPACE, UNFIT
 from kruise.operations.resourcedistribution.conclude import TYPES, conclude
 from kruise.operations.resourcedistribution.decide import decide
-from kruise.operations.resourcedistribution.snapshot import Copy, Place, Snapshot, conceal
+from kruise.operations.resourcedistribution.snapshot import FROM, HASH, Copy, Place, Snapshot, conceal
 from kruise.operations.resourcedistribution.targets import wanted
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -92,6 +92,23 @@ def test_what_belongs_to_others_is_not_touched(owner: str, text: str) -> None:  
     assert text in cause.message
 
 
+def test_a_copy_that_lost_its_owner_reference_is_taken_back() -> None:  # RD-33
+    one = distribution(listing("a"))
+    marks = {FROM: "rd", HASH: "old"}
+    lost = Copy(namespace="a", uid="u", annotations=marks, fields=("data",))
+    (action,) = decide(seen(one, lost)).actions()
+    steps = {step["path"]: step.get("value") for step in action.body}
+    assert [owner["uid"] for owner in steps["/metadata/ownerReferences"]] == ["rd-uid"]
+    # Elsewhere it is nobody's, and never deleted.
+    assert actions(decide(seen(one, codec.evolve(lost, namespace="b"), mine("a")))) == []
+
+
+@pytest.mark.parametrize("marks", [{}, {FROM: "rd"}, {HASH: "old"}, {FROM: "other", HASH: "old"}])
+def test_without_its_marks_it_is_a_conflict(marks: dict[str, str]) -> None:  # RD-33
+    plan = decide(seen(distribution(listing("a")), Copy(namespace="a", uid="u", annotations=marks)))
+    assert (actions(plan), [cause.meaning for cause in causes(plan)]) == ([], [CONFLICT])
+
+
 def test_nothing_comes_back_while_it_goes() -> None:  # RD-75
     one = distribution(listing("a"), metadata={"deletionTimestamp": "2030-01-01T00:00:00Z"})
     assert decide(seen(one)) == Plan()
@@ -140,7 +157,9 @@ def test_targets(
         selected = selects and existing.get(name) == {"g": "1"}
         is_target = name in existing if everywhere else name in included or selected
         assert (name in found) == (is_target and name not in excluded)
-    assert not {"kube-system", "kube-public"} & set(found)
+    for name in ("kube-system", "kube-public"):
+        is_target = name in included and (name in existing or not everywhere)
+        assert (name in found) == (is_target and name not in excluded)
 
 
 # Status

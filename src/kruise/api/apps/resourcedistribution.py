@@ -40,14 +40,18 @@ class TargetsBase(Struct):
     """Which namespaces get a copy, as far as both versions say it alike."""
 
     all_namespaces: Annotated[
-        bool, About("Every namespace but kube-system and kube-public. The list and the selector do not count then.")
+        bool,
+        About(
+            "Every namespace, but kube-system and kube-public only if they are listed. The selector does not count then."
+        ),
     ] = False
     excluded_namespaces: Annotated[NamespaceList, About("Namespaces that get none, whatever else is said.")] = (
         NamespaceList()
     )
-    included_namespaces: Annotated[NamespaceList, About("Namespaces that get one, whether they exist yet or not.")] = (
-        NamespaceList()
-    )
+    included_namespaces: Annotated[
+        NamespaceList,
+        About("Namespaces that get one, existing yet or not; kube-system and kube-public only so."),
+    ] = NamespaceList()
 
 
 class Targets(TargetsBase):

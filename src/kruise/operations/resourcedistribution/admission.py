@@ -14,13 +14,12 @@ from kruise.admission.review import AdmissionRequest
 from kruise.api.apps.conversion.resourcedistribution import convert
 from kruise.api.apps.resourcedistribution import ResourceDistributionSpec
 from kruise.api.core import formats
-from kruise.api.core.field_errors import FieldError, Path, forbidden, invalid, required
+from kruise.api.core.field_errors import FORBIDDEN, INVALID, FieldError, Path, forbidden, invalid, required
 from kruise.api.versions import NEWER
 from kruise.machinery.client.errors import StatusCause
 from kruise.machinery.codec import DecodeError, Struct, decode, encode
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.operations.resourcedistribution import content
-from kruise.operations.resourcedistribution.targets import NEVER
 
 GATE = "ResourceDistributionGate"
 _RESOURCE = Path("spec").child("resource")
@@ -55,7 +54,7 @@ class Admission:
             if not view.was_read(trial):
                 return NeedsReads(targets=(trial,), may_fail=True)
             causes += _tried(view.live(trial))
-        return verdict_of(causes, warnings=tuple(_warnings(spec, template)))
+        return verdict_of(causes, warnings=tuple(_warnings(template)))
 
     def _trial(self, template: Mapping[str, Any]) -> Trial:
         """RD-16."""
@@ -117,14 +116,18 @@ def _targets(spec: ResourceDistributionSpec) -> Iterator[FieldError]:
 
 
 def _tried(failed: Failure | None) -> Iterator[StatusCause]:
-    if failed is not None and failed.reason != "AlreadyExists":
-        text = f"Internal error: failed to dry-run to validate spec.resource, error: {failed.message}"
-        yield StatusCause(reason="InternalError", message=text, field=str(_RESOURCE))
+    """What the API server says of a copy, and whose fault that is."""
+    if failed is None or failed.reason == "AlreadyExists":
+        return
+    if failed.reason in ("Invalid", "BadRequest"):
+        reason, text = INVALID, "Invalid value: spec.resource is invalid"
+    elif failed.reason == "Forbidden":
+        reason, text = FORBIDDEN, "Forbidden: spec.resource is forbidden"
+    else:
+        reason, text = "InternalError", "Internal error: failed to dry-run validate spec.resource"
+    yield StatusCause(reason=reason, message=f"{text}: {failed.message}", field=str(_RESOURCE))
 
 
-def _warnings(spec: ResourceDistributionSpec, template: Mapping[str, Any]) -> Iterator[str]:
+def _warnings(template: Mapping[str, Any]) -> Iterator[str]:
     for name in content.unknown_fields(template):
         yield f'unknown field "{_RESOURCE.child(name)}"'
-    for name in spec.targets.included_namespaces.names:
-        if name in NEVER:
-            yield f"{_TARGETS.child('includedNamespaces')}: {name} is never a target"

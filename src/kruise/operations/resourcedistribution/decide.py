@@ -77,10 +77,10 @@ class _Distributing:
             elif copy is None:
                 creations.append(self._creation(namespace))
                 held += self._refused(namespace, refused)
-            elif not self._owns(copy):
+            elif not self._owns(copy) and not self._is_lost(copy):
                 conflicts.append(namespace)
                 held.append(self._held(Target(self._kind, namespace, self._name), self._conflict(copy)))
-            elif copy.differs:
+            elif copy.differs or not self._owns(copy):
                 updates.append(self._update(copy))
                 held += self._refused(namespace, refused)
             else:
@@ -95,6 +95,10 @@ class _Distributing:
 
     def _owns(self, copy: Copy) -> bool:
         return copy.owner_uid == self._distribution.metadata.uid
+
+    def _is_lost(self, copy: Copy) -> bool:
+        """Somebody took the owner reference off, and our marks are still there: in a target it is taken back."""
+        return not copy.owner_uid and copy.annotations.get(FROM) == self._marks[FROM] and HASH in copy.annotations
 
     def _held(self, target: Target, cause: Cause) -> Held:
         return Held(target=target, causes=(cause,))
@@ -154,7 +158,7 @@ class _Distributing:
             # Labels and finalizers are written whole: what somebody adds meanwhile must not be lost.
             resource_version=copy.resource_version,
             patch_type=PatchType.JSON,
-            reason="the copy differs",
+            reason="the copy differs" if self._owns(copy) else "the copy lost its owner reference",
         )
 
     def _metadata_of(self, labels: Mapping[str, str], annotations: Mapping[str, str]) -> dict[str, Any]:
