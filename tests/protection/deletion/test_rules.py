@@ -6,7 +6,7 @@ import types
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, generate_latest
 
 from kruise.admission.decisions import Allow, Deny, Failure, HandlerView, Listing, NeedsReads, Protected, Verdict
 from kruise.admission.review import AdmissionRequest
@@ -75,14 +75,15 @@ def test_a_refusal_is_kept() -> None:  # DP-20, DP-30
     )
 
 
-def test_what_is_kept_is_counted_and_written(caplog: pytest.LogCaptureFixture) -> None:  # DP-30
+def test_what_is_kept_is_counted_and_written(caplog: pytest.LogCaptureFixture) -> None:  # DP-30, PUB-92
     registry = CollectorRegistry()
     said = judge_namespace(deletion("Always", kind="Namespace"), view())
     assert isinstance(said, Deny)
     assert said.record is not None
-    recorder(registry)(said.record, "alice")
-    labels = {"name": "web", "username": "alice"}
-    assert registry.get_sample_value("namespace_deletion_protection_total", labels) == 1
+    record = recorder(registry)
+    record(said.record, "alice")
+    shown = [line for line in generate_latest(registry).decode().splitlines() if not line.startswith("#")]
+    assert shown == ['namespace_deletion_protection{name="web",username="alice"} 1.0']
     expected = {
         "Event": "DeletionProtection",
         "Kind": "Namespace",
@@ -92,6 +93,17 @@ def test_what_is_kept_is_counted_and_written(caplog: pytest.LogCaptureFixture) -
     }
     (line,) = caplog.messages
     assert codec.decode(line.encode(), dict) == expected
+
+
+@pytest.mark.parametrize("judge", [judge_workload, judge_always])
+def test_one_of_a_collection_is_called_by_its_name(judge: Any) -> None:  # DP-18, DP-30
+    """A request to delete a collection names nobody: each object is judged by itself."""
+    old = {"metadata": {"name": "web", "namespace": "shop", "labels": {LABEL: "Always"}}}
+    said = judge(request_of(None, old=old, operation="DELETE", kind="Deployment", group="apps", name=""), ON)
+    assert isinstance(said, Deny)
+    assert "kubectl label deployment.apps web -n shop" in said.message
+    if said.record is not None:
+        assert (said.record.name, said.record.labels) == ("web", {"kind_namespace_name": "Deployment_shop_web"})
 
 
 def _namespace(pods: Any, claims: Any) -> Verdict:

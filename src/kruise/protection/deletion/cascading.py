@@ -14,7 +14,7 @@ from kruise.api.meta import PartialObject
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.resource import Resource
-from kruise.protection.deletion.rules import ALWAYS, CASCADING, CASCADING_GATE, label_of, named, refusal
+from kruise.protection.deletion.rules import ALWAYS, CASCADING, CASCADING_GATE, label_of, name_of, named, refusal
 
 _NAMESPACES = "namespace_deletion_protection"
 _DEFINITIONS = "crd_deletion_protection"
@@ -28,7 +28,7 @@ def judge_namespace(request: AdmissionRequest, view: HandlerView) -> Verdict:
         return refusal(request, ALWAYS, counter=_NAMESPACES)
     if protection != CASCADING:
         return Allow()
-    pods, claims = (Listing(kind, request.name or "") for kind in (PODS, PERSISTENT_VOLUME_CLAIMS))
+    pods, claims = (Listing(kind, name_of(request)) for kind in (PODS, PERSISTENT_VOLUME_CLAIMS))
     if not view.was_read(pods):
         return NeedsReads(targets=(pods, claims), may_fail=True)
     for listing in (pods, claims):
@@ -70,7 +70,7 @@ def judge_definition(request: AdmissionRequest, view: HandlerView) -> Verdict:
         return NeedsReads(targets=(objects,), may_fail=True)
     found = view.live(objects)
     if isinstance(found, Failure):
-        message = f"failed to list CRs of {request.name}: {found.message}"
+        message = f"failed to list CRs of {name_of(request)}: {found.message}"
         return Deny(message=message, code=500, reason="InternalError")
     living = [one for one in found if one.metadata.deletion_timestamp is None]
     if living:

@@ -74,7 +74,7 @@ def refusal(request: AdmissionRequest, value: str, inside: str = "", remedy: str
     if inside:
         said += f" and {inside}"
     where = f" -n {request.namespace}" if request.namespace and request.kind.kind != "Namespace" else ""
-    unlabel = f"kubectl label {_word(request)} {request.name}{where} {PROTECTION_LABEL}-"
+    unlabel = f"kubectl label {_word(request)} {name_of(request)}{where} {PROTECTION_LABEL}-"
     advice = (
         f"{remedy}, or take the label away: {unlabel}" if remedy else f"to delete it, take the label away: {unlabel}"
     )
@@ -86,9 +86,14 @@ def _word(request: AdmissionRequest) -> str:
     return f"{kind}.{request.kind.group}" if request.kind.group else kind
 
 
+def name_of(request: AdmissionRequest) -> str:
+    """A request to delete a collection names nobody: its objects come one by one."""
+    return request.name or str(mapping(request.old_body().get("metadata")).get("name", ""))
+
+
 def _record(request: AdmissionRequest, counter: str) -> Protected:
     """DP-30."""
-    kind, namespace, name = request.kind.kind, request.namespace or "", request.name or ""
+    kind, namespace, name = request.kind.kind, request.namespace or "", name_of(request)
     if counter == WORKLOADS:
         labels = {"kind_namespace_name": f"{kind}_{namespace}_{name}"}
     else:
