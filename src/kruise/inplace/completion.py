@@ -124,7 +124,7 @@ def _images(pod: Pod, state: UpdateState, statuses: Mapping[str, ContainerStatus
         if status is None:
             return f"container {name} has not started"
         # Two names may belong to one image: then only the name tells that the container was replaced.
-        if status.image_id != last.image_id or _full_name(status.image) == _full_name(wanted.get(name, "")):
+        if status.image_id != last.image_id or full_name(status.image) == full_name(wanted.get(name, "")):
             continue
         if node_reports or not _was_replaced(pod, status, state):
             return _not_arrived(status, wanted.get(name, ""))
@@ -157,7 +157,7 @@ def _was_replaced(pod: Pod, status: ContainerStatus, state: UpdateState) -> bool
     return ended.finished_at >= changed and running.started_at >= changed
 
 
-def _full_name(image: str) -> str:
+def full_name(image: str) -> str:
     """The name with the parts that may be left out. Runtimes report the full name, whatever the pod says."""
     first, slash, rest = image.partition("/")
     is_registry = bool(slash) and ("." in first or ":" in first or first == "localhost")

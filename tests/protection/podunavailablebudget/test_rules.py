@@ -325,6 +325,21 @@ OTHER = "sha256:" + "b" * 64
             },
             False,
         ),
+        (  # the same image under another tag: runtimes report its full name
+            {
+                "containers": [
+                    {"name": "log", "image": "log:2", "env": [{"name": "IS_INJECTED", "value": "true"}]},
+                ],
+                "statuses": [{"name": "log", "image": "docker.io/library/log:2", "imageID": "one"}],
+                "annotations": {
+                    "kruise.io/sidecarset-injected-list": "logs",
+                    "kruise.io/sidecarset-inplace-update-state": (
+                        '{"logs":{"lastContainerStatuses":{"log":{"imageID":"one"}}}}'
+                    ),
+                },
+            },
+            True,
+        ),
     ],
 )
 def test_when_a_pod_is_available(options: Json, expected: bool) -> None:

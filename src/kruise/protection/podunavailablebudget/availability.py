@@ -6,7 +6,7 @@ from typing import Any
 
 from kruise.api.core.images import repository_and_digest
 from kruise.api.native.pod import ContainerStatus, Pod, is_active, is_ready
-from kruise.inplace.completion import is_complete
+from kruise.inplace.completion import full_name, is_complete
 from kruise.machinery import codec
 from kruise.protection.podunavailablebudget import keys
 
@@ -71,7 +71,7 @@ def _sidecars_arrived(pod: Pod, statuses: dict[str, ContainerStatus]) -> bool:
             if name not in images:
                 continue
             old = last.get("imageID") if isinstance(last, dict) else None
-            if status is None or (status.image_id == old and status.image != images[name]):
+            if status is None or (status.image_id == old and full_name(status.image) != full_name(images[name])):
                 return False
     return True
 
