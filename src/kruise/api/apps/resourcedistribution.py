@@ -40,10 +40,7 @@ class TargetsBase(Struct):
     """Which namespaces get a copy, as far as both versions say it alike."""
 
     all_namespaces: Annotated[
-        bool,
-        About(
-            "Every namespace, but kube-system and kube-public only if they are listed. The selector does not count then."
-        ),
+        bool, About("Every namespace, whatever the selector says; kube-system and kube-public only if listed.")
     ] = False
     excluded_namespaces: Annotated[NamespaceList, About("Namespaces that get none, whatever else is said.")] = (
         NamespaceList()
