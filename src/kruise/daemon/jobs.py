@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kruise.api.meta import Key
@@ -53,14 +53,16 @@ class Jobs:
         return {name: running.state for name, running in self._jobs.get(key, {}).items() if running.wanted}
 
     def carry_out(self, key: Key, plan: Plan, /) -> None:
-        for name in plan.drops:
-            self._drop(key, name)
+        self.drop(key, plan.drops)
         for job in plan.jobs:
             self._begin(key, job)
 
-    def forget(self, key: Key, /) -> None:
-        for name in tuple(self._jobs.get(key, ())):
+    def drop(self, key: Key, names: Iterable[str], /) -> None:
+        for name in names:
             self._drop(key, name)
+
+    def forget(self, key: Key, /) -> None:
+        self.drop(key, tuple(self._jobs.get(key, ())))
 
     def _begin(self, key: Key, job: Job) -> None:
         jobs = self._jobs.setdefault(key, {})

@@ -83,6 +83,9 @@ class Outside(Protocol):
     def carry_out(self, key: Key, plan: Plan, /) -> None:
         """Drop and begin the jobs of a plan whose writes are done."""
 
+    def drop(self, key: Key, names: Iterable[str], /) -> None:
+        """Drop these jobs, whatever became of the writes."""
+
     def forget(self, key: Key, /) -> None:
         """There is nothing more to do about the key."""
 
@@ -347,6 +350,8 @@ class Controller(Generic[S]):
         if self._outside is not None and all(outcome.result is Result.DONE for outcome in outcomes):
             self._outside.carry_out(key, plan)
         conclusion = progress.conclusion = spec.concluded(snapshot, plan, outcomes)
+        if self._outside is not None:
+            self._outside.drop(key, conclusion.drops)
         self._record_events(conclusion.events, run.subject)
         if conclusion.status is not None:
             progress.status = await self._statuses.write(key, conclusion.status, conclusion.effect, outcomes)

@@ -416,6 +416,8 @@ class Conclusion:
     """Why to try again with back-off; empty where the plan worked out."""
     effect: StatusEffect = StatusEffect.REQUEUES
     """Of the status."""
+    drops: tuple[str, ...] = ()
+    """Jobs that nobody asks about any more, however the writes went. The plan's own go only when all are done."""
 
 
 def single(phase: str, *actions: Action, on_error: OnError = OnError.STOP_PLAN, slow_start: bool = False) -> Phase:

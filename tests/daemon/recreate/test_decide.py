@@ -25,7 +25,8 @@ from kruise.daemon.recreate.part import look
 from kruise.daemon.recreate.situation import Seen, Snapshot, Stop, StopContainer, in_turn, runtime_of
 from kruise.daemon.runtime import CONTAINER_NAME, RESTART_COUNT, ContainerState, ContainerStatus
 from kruise.machinery.codec import evolve
-from kruise.machinery.plan import Outcomes, Plan
+from kruise.machinery.plan import Conclusion, Outcome, Plan, Result
+from tests.support.outcomes import carried_out
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -258,9 +259,13 @@ def test_a_kill_that_has_ended_is_written_down() -> None:
             [{"name": "app", "phase": "Recreating", "isKilled": True}, {"name": "b", "phase": "Pending"}],
         )
     ]
-    assert plan.drops == ("j",)
-    [note] = conclude(ended, plan, Outcomes()).events
-    assert (note.reason, note.message) == ("FailedPreStopHook", "preStop hook of container app failed: no")
+    for result in (Result.DONE, Result.GONE, Result.MOVED):
+        concluded = conclude(ended, plan, carried_out(plan, lambda action, r=result: Outcome(action=action, result=r)))
+        assert concluded.drops == ("j",)
+        [note] = concluded.events
+        assert (note.reason, note.message) == ("FailedPreStopHook", "preStop hook of container app failed: no")
+    later = carried_out(plan, lambda action: Outcome(action=action, result=Result.UNKNOWN))
+    assert conclude(ended, plan, later) == Conclusion()
     failed = decide(snapshot(stops=(Stop(name="j", call=call, ended=True, error="boom"),)))
     assert written(failed)[0][2][0]["message"] == "kill container error: boom"
 

@@ -381,3 +381,23 @@ def test_applied_again_nothing_changes() -> None:
         assert restarts(await scene.pod()) == {"app": 1, "b": 1}
 
     play(scenario)
+
+
+def test_a_request_deleted_during_its_kill_holds_nobody_up() -> None:
+    """CRR-40, CRR-58: the kill comes to its end, and nobody is left to be told; the next request has its turn."""
+
+    async def scenario(scene: Scene, *, same_name: bool) -> None:
+        hook = {"preStop": {"exec": {"command": ["sleep", "4"]}}}
+        await scene.ready(pod(container("app", lifecycle=hook), container("side"), terminationGracePeriodSeconds=10))
+        await scene.world.create(request("app"))
+        await scene.request_is(lambda found: states(found) == [("app", "Pending", False)])
+        await asyncio.sleep(1)  # the hook runs
+        await scene.world.delete(REQUESTS, "r")
+        await scene.gone()
+        name = "r" if same_name else "next"
+        await scene.world.create(request("side", name=name))
+        assert states(await scene.completed(name, within=30)) == [("side", "Succeeded", True)]
+        assert restarts(await scene.pod()) == {"app": 1, "side": 1}
+
+    play(lambda scene: scenario(scene, same_name=False))
+    play(lambda scene: scenario(scene, same_name=True))

@@ -36,7 +36,10 @@ NOT_FOUND = "not found container on Node"
 STOPPING = "stopping "
 """Begins the message of a container that is stopped by force: if the daemon dies meanwhile, the next one knows which
 container was meant."""
+STATES = "states"
 _FINAL = (SUCCEEDED, FAILED)
+_TOLD = (plans.Result.DONE, plans.Result.GONE, plans.Result.MOVED)
+"""Ends of a write that names nothing but the uid: nobody is left who could be told more."""
 _NANO = 1_000_000_000
 _MOMENT = timedelta(milliseconds=10)
 
@@ -62,17 +65,28 @@ def decide(seen: Snapshot) -> Plan:
 
 
 def conclude(seen: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
-    notes: list[EventNote] = []
+    if plan.memo is not None:
+        return _after_writing_down(seen, plan.memo_as(Memo).stopped, outcomes)
     if any(outcome.result is not plans.Result.DONE for outcome in outcomes):
         return Conclusion()
+    notes: list[EventNote] = []
     for job in plan.jobs:
         if isinstance(job.call, StopContainer):
             text = f"Stopping container {job.call.container} by ContainerRecreateRequest {job.call.request}"
             notes.append(killing_note(PODS, *_pod(seen, job.call), job.call.container, text))
-    for stop in plan.memo_as(Memo).stopped if plan.memo is not None else ():
-        if stop.hook_error:
-            notes.append(failed_hook_note(PODS, *_pod(seen, stop.call), stop.call.container, stop.hook_error))
     return Conclusion(events=tuple(notes))
+
+
+def _after_writing_down(seen: Snapshot, stopped: Sequence[Stop], outcomes: Outcomes) -> Conclusion:
+    """A request that was deleted meanwhile, or whose name another one has now, is not told: its kill is over all the
+    same, and must not keep the next request of the pod waiting."""
+    told = [stop for stop, (outcome,) in zip(stopped, outcomes.phase(STATES), strict=True) if outcome.result in _TOLD]
+    notes = (
+        failed_hook_note(PODS, *_pod(seen, stop.call), stop.call.container, stop.hook_error)
+        for stop in told
+        if stop.hook_error
+    )
+    return Conclusion(events=tuple(notes), drops=tuple(stop.name for stop in told))
 
 
 def _pod(seen: Snapshot, call: StopContainer) -> tuple[str, str, str]:
@@ -100,8 +114,8 @@ def _written_down(seen: Snapshot, ended: Sequence[Stop]) -> Plan:
         states = request.status.container_recreate_states if request is not None else stop.call.states
         states = tuple(_stopped(state, stop) if state.name == stop.call.container else state for state in states)
         chains.append((_states(seen.namespace, stop.call.request, stop.call.request_uid, states, "it was stopped"),))
-    phase = Phase(name="states", chains=tuple(chains), on_error=plans.OnError.CONTINUE)
-    return Plan(phases=(phase,), drops=tuple(stop.name for stop in ended), memo=Memo(stopped=tuple(ended)))
+    phase = Phase(name=STATES, chains=tuple(chains), on_error=plans.OnError.CONTINUE)
+    return Plan(phases=(phase,), memo=Memo(stopped=tuple(ended)))
 
 
 def _stopped(state: RecreateState, stop: Stop) -> RecreateState:
@@ -271,7 +285,7 @@ def _completed(seen: Snapshot, request: ContainerRecreateRequest, message: str) 
 
 def _new_states(request: ContainerRecreateRequest, states: States) -> Phase:
     metadata = request.metadata
-    return plans.single("states", _states(metadata.namespace, metadata.name, metadata.uid, states, "containers moved"))
+    return plans.single(STATES, _states(metadata.namespace, metadata.name, metadata.uid, states, "containers moved"))
 
 
 def _status(request: ContainerRecreateRequest, parts: dict[str, str], reason: str) -> Action:
