@@ -222,9 +222,17 @@ def test_never_more_pulls_at_a_time_than_allowed(limit: int, running: int, waiti
     plan = decide(seen(*(task(tag) for tag in tags), attempts=attempts, limit=limit, now=5))
     assert len(plan.jobs) == (min(waiting, limit - running) if limit else waiting)
     status = told(plan)
-    if tags:
+    if running or waiting > len(plan.jobs):
         assert status is not None
         assert status["waiting"] == waiting - len(plan.jobs)
+
+
+@pytest.mark.parametrize("now", [0.0, 0.4, 5.0])
+def test_a_task_that_must_wait_is_told_at_once(now: float) -> None:  # DMN-35, DMN-10a
+    """No pass comes before the one whose turn it is has ended: nobody would say it later."""
+    plan = decide(seen(task("a"), task("b"), limit=1, now=now))
+    assert len(plan.jobs) == 1
+    assert phase_of(plan, "b") == "Waiting"
 
 
 def outcomes(plan: Plan) -> Outcomes:

@@ -199,11 +199,14 @@ class _Look:
 
     @property
     def is_quiet(self) -> bool:
-        """It began so lately that its end may be told together with its beginning."""
-        since = self.task.attempts[0].began if self.task.attempts else self.task.spec.created_at or self.now
+        """It began so lately that its end may be told together with its beginning. One that waits for its turn is told
+        at once: nobody knows how long it will (DMN-35)."""
+        if self.status.phase != PULLING:
+            return False
+        since = self.task.attempts[0].began if self.task.attempts else self.now
         told = self.task.told
         is_new = told is None or told.phase != self.status.phase
-        return is_new and not self.is_final and (self.now - since).total_seconds() < REPORT_AFTER
+        return is_new and (self.now - since).total_seconds() < REPORT_AFTER
 
     def begin(self) -> None:
         self._pulling(self.now)
