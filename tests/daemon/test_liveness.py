@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from kruise.api.apps.containerrecreaterequest import ExecAction, Hook, Port
-from kruise.api.apps.probes import NodePodProbe
+from kruise.api.apps.probes import NodePodProbe, Probe
 from kruise.api.meta import Key
 from kruise.daemon.kills import Ending, Kill, ending_of
 from kruise.daemon.parts import Place, Settings
 from kruise.daemon.pods import Pod
 from kruise.daemon.probes import liveness, liveness_part, part
-from kruise.daemon.probes.calls import Found
+from kruise.daemon.probes.calls import Ask, Found
 from kruise.daemon.probes.decide import Ended, Memo, Worker
 from kruise.machinery.codec import convert, evolve
 from kruise.machinery.plan import JobState, Outcome, Outcomes, PhaseOutcomes, Plan, Result
@@ -214,3 +214,16 @@ def test_an_answer_counts_once_however_often_its_write_fails() -> None:
         assert (worker.run, worker.state) == (1, "Unknown")
     assert pass_(Result.DONE).run == 1
     assert pass_(Result.DONE).run == 2
+
+
+@pytest.mark.parametrize(("probe", "host"), [
+    ({"httpGet": {"port": 80}}, "10.0.0.1"),
+    ({"httpGet": {"port": 80, "host": "10.9.9.9"}}, "10.9.9.9"),
+    ({"tcpSocket": {"port": 80, "host": "10.9.9.9"}}, "10.9.9.9"),
+])  # fmt: skip
+def test_a_host_of_its_own_is_asked(probe: dict[str, Any], host: str) -> None:
+    """As by the kubelet, from which the probe was taken."""
+    watch = liveness.Watch(name="main", probe=convert(probe, Probe))
+    [job] = liveness.decide(evolve(live(), ip="10.0.0.1", watches=(watch,))).jobs
+    assert isinstance(job.call, Ask)
+    assert job.call.ip == host

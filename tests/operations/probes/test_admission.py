@@ -217,6 +217,18 @@ def test_liveness_probes_are_moved() -> None:
     assert nginx == {"name": "nginx"}
 
 
+def test_a_probe_by_grpc_stays_with_the_kubelet() -> None:
+    """ELP-2, and better: nobody else could run it, so the container would have no liveness check at all."""
+    body = live()
+    body["spec"]["containers"][1] |= {"livenessProbe": {"grpc": {"port": 9000}}}
+    found = moved(body)
+    assert found is not None
+    assert [one["name"] for one in json.loads(found["metadata"]["annotations"][CONTEXT])] == ["main"]
+    assert found["spec"]["containers"][1]["livenessProbe"] == {"grpc": {"port": 9000}}
+    del body["spec"]["containers"][0]["livenessProbe"]
+    assert moved(body) is None
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -13,6 +13,7 @@ class Ask(Struct):
     node: str
     uid: str
     ip: str
+    """Whom TCP and HTTP probes ask: the pod, where the probe does not name a host of its own."""
     container: str
     probe: Probe
 

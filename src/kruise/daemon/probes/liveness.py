@@ -114,7 +114,8 @@ def decide(snapshot: Snapshot) -> Plan:
             later = snapshot.now + period_of(watch.probe)
             worker = evolve(worker, state=UNKNOWN, message="", last="", run=0, due=later)
         elif not is_busy and worker.due <= snapshot.now:
-            call = Ask(node=snapshot.node, uid=snapshot.metadata.uid, ip=snapshot.ip, container=name, probe=watch.probe)
+            host = _host(watch.probe) or snapshot.ip
+            call = Ask(node=snapshot.node, uid=snapshot.metadata.uid, ip=host, container=name, probe=watch.probe)
             jobs.append(Job(name=name, call=call, seconds=max(1, watch.probe.timeout_seconds) + MARGIN))
             worker = evolve(worker, due=snapshot.now + period_of(watch.probe))
         workers[name] = worker
@@ -126,6 +127,12 @@ def decide(snapshot: Snapshot) -> Plan:
     due = [worker.due for name, worker in workers.items() if name not in busy]
     wakes = (Wake(after=max(0.0, (min(due) - snapshot.now).total_seconds()), reason="a probe is due"),) if due else ()
     return Plan(jobs=tuple(jobs), drops=tuple(drops), wakes=wakes, memo=Memo(workers=workers, failures=tuple(failures)))
+
+
+def _host(probe: Probe) -> str:
+    """Whom the kubelet would ask instead of the pod."""
+    action = probe.http_get or probe.tcp_socket
+    return action.host if action is not None else ""
 
 
 def _stop(snapshot: Snapshot, watch: Watch, found: Found) -> Job:

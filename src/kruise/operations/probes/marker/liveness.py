@@ -1,4 +1,8 @@
-"""The enhanced liveness probe: the pod chain keeps liveness probes from the kubelet (ELP-1 to ELP-3, PW-27). Pure."""
+"""The enhanced liveness probe: the pod chain keeps liveness probes from the kubelet (ELP-1 to ELP-3, PW-27). Pure.
+
+A probe by gRPC stays with the kubelet: the daemon has no way to run it, and a container without any would never be
+restarted.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +26,23 @@ def move_liveness_probes(pod: dict[str, Any], context: StepContext) -> Change | 
     if not isinstance(containers, list):
         return None
     moved = [
-        {"name": one.get("name", ""), "livenessProbe": one["livenessProbe"]}
-        for one in containers
-        if isinstance(one, dict) and one.get("livenessProbe")
+        {"name": one.get("name", ""), "livenessProbe": one["livenessProbe"]} for one in containers if _is_moved(one)
     ]
     if not moved:
         return None
     left = [
-        {name: value for name, value in one.items() if name != "livenessProbe"} if isinstance(one, dict) else one
+        {name: value for name, value in one.items() if name != "livenessProbe"} if _is_moved(one) else one
         for one in containers
     ]
     annotations = {**(metadata.get("annotations") or {}), CONTEXT: encode(moved).decode()}
     return Change(
         object={**pod, "metadata": {**metadata, "annotations": annotations}, "spec": {**spec, "containers": left}}
     )
+
+
+def _is_moved(container: Any) -> bool:
+    probe = container.get("livenessProbe") if isinstance(container, dict) else None
+    return bool(probe) and not (isinstance(probe, dict) and probe.get("grpc"))
 
 
 def _asks(metadata: dict[str, Any]) -> bool:
