@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 from kruise.daemon.containers.decide import DELAY, KILL, RETRY_SECONDS, Decisions
+from kruise.daemon.containers.part import read_environment
 from kruise.daemon.containers.report import with_own_variables
 from kruise.daemon.containers.situation import Job, Seen, SeenContainer, Snapshot
 from kruise.daemon.pods import PODS, Container, Pod
+from kruise.daemon.runtime import ContainerStatus, ExecResult
 from kruise.inplace import keys
 from kruise.machinery.codec import convert
 
@@ -54,3 +57,25 @@ def test_only_variables_from_metadata_are_kept() -> None:
     container = convert({"name": "app", "env": [*ENV, {"name": "PASSWORD"}]}, Container)
     assert with_own_variables(container, {"VERSION": "1", "PASSWORD": "x", "PATH": "/"}) == {"VERSION": "1"}
     assert with_own_variables(container, None) is None
+
+
+async def test_an_environment_that_the_runtime_does_not_tell_is_read_in_the_container() -> None:
+    """DMN-75, DMN 14.13: line breaks and blanks belong to the value. Otherwise it would restart for ever."""
+    said = b"PATH=/bin\0VERSION= one\ntwo=2 \0EMPTY=\0"
+
+    class Runtime:
+        async def container_status(self, container_id: str, *, verbose: bool = False) -> ContainerStatus:
+            return ContainerStatus(id=container_id)
+
+        async def exec_sync(self, container_id: str, command: tuple[str, ...], seconds: float) -> ExecResult:
+            return ExecResult(stdout=said) if command == ("env", "-0") else ExecResult(exit_code=127)
+
+    runtime: Any = Runtime()
+    assert await read_environment(runtime, "c1") == {"PATH": "/bin", "VERSION": " one\ntwo=2 ", "EMPTY": ""}
+    told: Any = SimpleNamespace(environment={"A": "b"})
+
+    async def status(container_id: str, *, verbose: bool = False) -> Any:
+        return told
+
+    runtime.container_status = status
+    assert await read_environment(runtime, "c1") == {"A": "b"}

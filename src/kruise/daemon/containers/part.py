@@ -108,26 +108,27 @@ async def look(scene: Scene, key: Key) -> Seen | None:
         environment = None
         asks = container.container_name in wanted and f"{name}://{container.id}" not in read
         if asks and container.state is ContainerState.RUNNING and _reads_environment(scene.place.settings.gates):
-            told = await _environment(runtime, container.id)
+            told = await read_environment(runtime, container.id)
             environment = with_own_variables(wanted[container.container_name], told)
         found.append(seen_container(container, environment))
     return Seen(runtime=name, containers=tuple(found))
 
 
-async def _environment(runtime: Runtime, container_id: str) -> dict[str, str] | None:
+async def read_environment(runtime: Runtime, container_id: str) -> dict[str, str] | None:
     """As the runtime tells it; from a command in the container where it does not (DMN-75)."""
     try:
         told = (await runtime.container_status(container_id, verbose=True)).environment
         if told is not None:
             return told
-        answer = await runtime.exec_sync(container_id, ("env",), EXEC_SECONDS)
+        # A value may hold line breaks, so these do not end it.
+        answer = await runtime.exec_sync(container_id, ("env", "-0"), EXEC_SECONDS)
     except CallError as error:
         log.info("environment not read", extra={"container": container_id, "error": str(error)})
         return None
     if answer.exit_code != 0:
         return None
-    lines = answer.stdout.decode(errors="replace").splitlines()
-    return {name: value for name, separator, value in (line.partition("=") for line in lines) if separator}
+    entries = answer.stdout.decode(errors="replace").split("\0")
+    return {name: value for name, separator, value in (entry.partition("=") for entry in entries) if separator}
 
 
 async def perform(scene: Scene, call: Struct) -> Struct | None:
