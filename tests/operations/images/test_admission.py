@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 import yaml
 
-from kruise.admission.decisions import Change, HandlerView
+from kruise.admission.decisions import Allow, Change, Deny, HandlerView
 from kruise.api.apps.images import IMAGE_LIST_PULL_JOBS, IMAGE_PULL_JOBS, NODE_IMAGES, ImagePullJob
 from kruise.api.resource import Resource
 from kruise.machinery.client.errors import ApiError, BadRequestError, ForbiddenError
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.patches import merge
 from kruise.operations.images.listjob import admission as lists
+from kruise.operations.images.nodeimage import admission as node_images
 from kruise.operations.images.pulljob import admission as jobs
 from tests.support.admission import NOW, request
 from tests.support.world import Json, LocalWorld, run_local
@@ -177,6 +178,18 @@ def test_with_the_gate_off_jobs_are_refused_with_the_remedy() -> None:  # IMG-2,
         assert "--feature-gates=ImagePullJobGate=true" in str(refused.value)
 
     run_local(scenario)
+
+
+@pytest.mark.parametrize(("kind", "judge"), [
+    ("ImagePullJob", jobs.judge), ("ImageListPullJob", lists.judge), ("NodeImage", node_images.judge),
+])  # fmt: skip
+def test_with_the_gate_off_who_goes_is_let_go(kind: str, judge: Any) -> None:  # IMG-3, IPJ-60
+    """Otherwise its finalizer could not be taken off any more."""
+    body: Json = {"apiVersion": "apps.kruise.io/v1beta1", "kind": kind, "metadata": {"name": "j"}, "spec": {}}
+    off = HandlerView(now=NOW, seed=1, gates={"KruiseDaemon": False, "ImagePullJobGate": False})
+    assert isinstance(judge(request(body, old=body, kind=kind), off), Deny)
+    leaving = {**body, "metadata": {"name": "j", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    assert isinstance(judge(request(leaving, old=leaving, kind=kind), off), Allow)
 
 
 def test_a_name_that_is_no_node_is_warned_of_and_secrets_cannot_change() -> None:  # IPJ-20, IPJ-22

@@ -213,6 +213,13 @@ def test_gate_off() -> None:
         assert (answer.message, answer.code) == ("feature-gate KruiseDaemon is not enabled", 403)
 
 
+def test_gate_off_holds_nobody_who_goes() -> None:
+    """CRR-22: without the gate nobody could take the finalizer off."""
+    leaving = body()
+    leaving["metadata"] = {**leaving.get("metadata", {}), "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    assert isinstance(admitted(leaving, old=leaving, KruiseDaemon=False), Allow)
+
+
 def stored(**metadata: Any) -> Json:
     labels = {"crr.apps.kruise.io/pod-uid": "u", "crr.apps.kruise.io/node-name": "n"}
     spec = {"podName": "p1", "containers": [], "strategy": {}}

@@ -13,6 +13,7 @@ from kruise.operations.images.templates import (
     DAEMON_GATE,
     JOBS_GATE,
     gate_is_off,
+    is_leaving,
     refused,
     verdict,
     warnings_of,
@@ -46,7 +47,7 @@ def judged(
     if request.sub_resource:
         return Allow()
     if (off := gate_is_off(view, DAEMON_GATE, JOBS_GATE)) is not None:
-        return off
+        return Allow() if is_leaving(request) else off
     try:
         job: Any = codec.decode(request.object, kind)
         old: Any = codec.decode(request.old_object, kind) if request.has_old_object else None

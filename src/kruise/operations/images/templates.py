@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kruise.admission.decisions import Allow, Deny, HandlerView
+from kruise.admission.review import AdmissionRequest
 from kruise.api.apps.images import (
     ALWAYS,
     DEFAULT_BACKOFF_LIMIT,
@@ -25,6 +26,12 @@ from kruise.machinery.wording import listed
 
 Json = Mapping[str, Any]
 DAEMON_GATE, JOBS_GATE = "KruiseDaemon", "ImagePullJobGate"
+
+
+def is_leaving(request: AdmissionRequest) -> bool:
+    """Who goes must be let go: a finalizer is taken off by an update."""
+    metadata = request.body().get("metadata")
+    return isinstance(metadata, dict) and bool(metadata.get("deletionTimestamp"))
 
 
 def gate_is_off(view: HandlerView, *gates: str) -> Deny | None:

@@ -83,6 +83,8 @@ def admit(request: AdmissionRequest, view: HandlerView) -> Mutation:
     if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
         return Allow()
     if not view.gates.get(GATE, True):
+        if _mapping(request.body().get("metadata")).get("deletionTimestamp"):
+            return Allow()  # who goes must be let go
         return Deny(message=f"feature-gate {GATE} is not enabled")  # CRR-1
     try:
         if request.operation == "UPDATE":

@@ -11,7 +11,7 @@ from kruise.api.apps.images import DEFAULT_BACKOFF_LIMIT, DEFAULT_TIMEOUT, MOST_
 from kruise.machinery import codec
 from kruise.machinery.times import format_time
 from kruise.operations.images.tasks import whole_second
-from kruise.operations.images.templates import DAEMON_GATE, gate_is_off, refused, verdict
+from kruise.operations.images.templates import DAEMON_GATE, gate_is_off, is_leaving, refused, verdict
 
 PATH = "apps-kruise-io-nodeimage"
 
@@ -51,7 +51,7 @@ def judge(request: AdmissionRequest, view: HandlerView) -> Verdict:
     if request.sub_resource:
         return Allow()
     if (off := gate_is_off(view, DAEMON_GATE)) is not None:
-        return off
+        return Allow() if is_leaving(request) else off
     try:
         node_image = codec.decode(request.object, NodeImage)
     except codec.DecodeError as error:
