@@ -337,6 +337,46 @@ async def stuck_pods_stay_beside_their_replacements(stage: UnitedStage) -> None:
     await settled({"a": 5, "b": 0, "c": 0}, 0, 5)
 
 
+@united("UD-69", "UD-73")
+async def an_update_gets_past_stuck_pods(stage: UnitedStage) -> None:
+    """A subset of which one pod is stuck and the others serve: all get the new template, and never more of the others
+    are down than the template allows."""
+    nodes = (await stage.client.list(NODES)).items
+    await stage.label_nodes(("a",) * (len(nodes) - 1) + ("b",))
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    inner = {
+        "containers": [{"name": "main", "image": OLD}],
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
+        "terminationGracePeriodSeconds": 0,
+    }
+    child = {
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": inner},
+        "updateStrategy": {"rollingUpdate": {"maxUnavailable": 1}},
+    }
+    adaptive = {"rescheduleCriticalSeconds": 3, "unschedulableDuration": 1, "reserveUnschedulablePods": True}
+    schedule = {"type": "Adaptive", "adaptive": adaptive}
+    await stage.create(
+        subsets=[stage.subset("a"), stage.subset("b")], replicas=len(nodes), child=child, schedule=schedule
+    )
+
+    async def there() -> None:
+        status, found = await stage.status(), await stage.by_subset()
+        assert found == {"a": len(nodes), "b": 1}, f"{found}: {status}"
+        assert (status.get("readyReplicas", 0), status.get("reservedPods", 0)) == (len(nodes), 1), status
+
+    await stage.until(there)
+    await stage.image(NEW)
+
+    async def all_new() -> None:
+        pods = await stage.pods()
+        limits = (await stage.children())["a"]["spec"]["updateStrategy"]["rollingUpdate"]
+        assert limits["maxUnavailable"] <= 2, limits
+        assert {pod["spec"]["containers"][0]["image"] for pod in pods} == {NEW}, [pod["status"] for pod in pods]
+
+    await stage.until(all_new)
+    await stage.until(there)
+
+
 @united("UD-79", "UD-54", "UD-9")
 async def a_refused_child_is_quoted(stage: UnitedStage) -> None:
     """What the API says about a child stands in a condition, with the subset, and nothing is called updated."""

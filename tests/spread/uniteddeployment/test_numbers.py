@@ -174,6 +174,13 @@ def test_beside_stuck_pods(total: int, least: Any, most: Any, current: Any, rese
     assert sizes(wanted, seen) == pods
 
 
+def test_a_lower_maximum_holds_for_a_subset_with_stuck_pods() -> None:
+    """UD-70: pods that are stuck are no reason to keep more than maxReplicas."""
+    wanted = spec(4, capacities((0, 0), (1, None)), **RESERVING)
+    stuck = Seen(exists=True, size=3, is_unschedulable=True, was_marked=True, reserved=3)
+    assert sizes(wanted, {"s0": stuck, "s1": Seen(exists=True, size=4, ready=4)}) == [1, 4]
+
+
 def test_partitions_fit_their_subset() -> None:
     """UD-81."""
     wanted = convert({"updateStrategy": {"manualUpdate": {"partitions": {"s0": 9, "s1": -2}}}}, UnitedDeploymentSpec)

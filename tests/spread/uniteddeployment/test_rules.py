@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.conversion.uniteddeployment import convert as converted
 from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS, SubsetStatus, UnitedDeployment
 from kruise.api.meta import Key
@@ -402,6 +403,67 @@ def test_a_subset_that_recovers_and_grows_stays_marked() -> None:
     assert changed_sizes(plan) == {"b": 5}
 
 
+def mixed(*, stuck_are_new: bool, age: float = 600) -> Plan:
+    """About a subset of four, two of them stuck, in the middle of an update that allows one to be down."""
+    topology = {"scheduleStrategy": {"type": "Adaptive", "adaptive": {"reserveUnschedulablePods": True}}}
+    mark = {"type": "Schedulable", "status": "False", "reason": "reschedule", "lastTransitionTime": stamp(50)}
+    updating = {"type": "UnitedDeploymentUpdated", "status": "False", "lastTransitionTime": stamp(500)}
+    old = united(TWO, replicas=4, topology=topology)
+    inner = decode(old.spec.template, dict[str, Any])
+    inner["cloneSetTemplate"]["spec"]["template"]["spec"]["containers"][0]["image"] = "i:2"
+    inner["cloneSetTemplate"]["spec"]["updateStrategy"] = {"rollingUpdate": {"maxUnavailable": 1}}
+    status = {
+        "currentRevision": revision_of(old).metadata.name,
+        "subsetStatuses": [{"name": "a", "conditions": [mark]}, {"name": "b"}],
+        "conditions": [updating],
+    }
+    new = united(TWO, replicas=4, topology=topology, template=inner, status=status)
+    one, other = child(new if stuck_are_new else old, "a", 4, ready=2), child(new, "b", 2)
+    worn = {keys.REVISION: revision_of(old).metadata.name}
+    members = (
+        *pods(one, 2, labels={keys.RESERVED: "false", **worn}),
+        *pods(one, 2, waits=True, age=age, labels={keys.RESERVED: "true"}),
+        *pods(other, 2, labels={keys.RESERVED: "false"}),
+    )
+    history = (revision_of(old), revision_of(new))
+    return decide(Snapshot(united=new, clone_sets=(one, other), pods=members, revisions=history, now=NOW))
+
+
+def limits_of(plan: Plan) -> list[int]:
+    """The maxUnavailable that the child of subset a gets; empty: it stays."""
+    return [
+        action.body["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"]
+        for action in plan.actions()
+        if action.target.resource == CLONE_SETS and "-a-" in action.target.name
+    ]
+
+
+def test_stuck_pods_stand_in_no_update_s_way() -> None:
+    """UD-73: beside those that are stuck, as many as the template allows; each counts once."""
+    for stuck_are_new in (False, True):
+        assert limits_of(mixed(stuck_are_new=stuck_are_new)) == [3]
+
+
+def test_a_pod_that_was_just_made_is_no_room_for_the_next() -> None:
+    """UD-73: else one pod after the other would go before any came back. The plan looks again when its time is up."""
+    plan = mixed(stuck_are_new=True, age=10)
+    assert limits_of(plan) == []  # the template's own
+    assert min(wake.after for wake in plan.wakes) == 21
+
+
+def test_lists_are_written_only_over_what_was_seen() -> None:
+    """Others may have put something into them since; a change without lists leaves them alone anyway."""
+    old = united([{"name": "a"}], replicas=2)
+    inner = decode(old.spec.template, dict[str, Any])
+    inner["cloneSetTemplate"]["spec"]["template"]["spec"]["containers"][0]["image"] = "i:2"
+    new = united([{"name": "a"}], replicas=2, template=inner)
+    one = child(old, "a", 2, metadata={"resourceVersion": "41"})
+    for subject, version in ((new, "41"), (united([{"name": "a"}], replicas=3), "")):
+        _, plan = look(subject, [one], pods(one, 2))
+        patches = [action for action in plan.actions() if action.target.resource == CLONE_SETS]
+        assert [action.resource_version for action in patches] == [version]
+
+
 def test_who_serves_is_not_stuck() -> None:
     """UD-69: an update that takes long makes no pod count as stuck that is ready."""
     topology = {"scheduleStrategy": {"type": "Adaptive", "adaptive": {"reserveUnschedulablePods": True}}}
@@ -591,6 +653,10 @@ def test_refusals_name_field_and_remedy() -> None:
     assert "there is no subset zone-x: the subsets are a, b" in said
     only = body(replicas=None)
     assert "minReplicas and maxReplicas of subsets need it" in messages_of(SERVER.send(only, version="v1beta1"))
+    huge = body(replicas=1, topology={"subsets": [{"name": "a", "minReplicas": 1_000_001}, {"name": "b"}]})
+    said = messages_of(SERVER.send(huge, version="v1beta1"))
+    assert "spec.topology.subsets[0].minReplicas" in said
+    assert "must not be more than 1000000" in said
     several = body(template={"cloneSetTemplate": {"spec": {}}})
     said = messages_of(SERVER.send(several, version="v1beta1"))
     assert "found statefulSetTemplate, cloneSetTemplate" in said

@@ -60,8 +60,9 @@ class Verdict:
     """Pods that are missing, of a subset whose pods were stuck."""
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Pods whose label has to be written, with its value."""
-    update_timeouts: int = 0
-    """Reserved pods of an old template."""
+    hopeless: int = 0
+    """Reserved pods that do not serve and will not by themselves: they have an old template, or have waited too long
+    for a node. One that was just made is given its time, so that an update takes no more healthy ones meanwhile."""
     wakes: list[Wake] = dataclasses.field(default_factory=list)
 
 
@@ -159,11 +160,13 @@ def reserving(
             is_reserved, at = True, None
         else:
             is_reserved, at = _state(pod, child.revision, times, update_began, now)
+        if at is None and is_reserved and waits_for_node(pod) and _deadline(pod, times, now) > now:
+            at = _deadline(pod, times, now)
         if at is not None:
             verdict.wakes.append(_wake(at, now, f"whether pods of subset {status.name} are stuck"))
         if is_reserved:
             reserved.append(pod)
-            verdict.update_timeouts += not is_new(pod, child.revision)
+            verdict.hopeless += _is_hopeless(pod, child.revision, times, now)
         if known != str(is_reserved).lower():
             labels[pod.metadata.name] = str(is_reserved).lower()
     verdict.reserved = tuple(reserved)
@@ -196,6 +199,12 @@ def _state(
     else:
         until = update_began + times.critical + _SECOND
     return now >= until, until if now < until else None
+
+
+def _is_hopeless(pod: Pod, revision: str, times: Times, now: datetime) -> bool:
+    if ready_since(pod)[0]:
+        return False
+    return not is_new(pod, revision) or (waits_for_node(pod) and _deadline(pod, times, now) <= now)
 
 
 def scheduler_words(pods: Iterable[Pod]) -> str:

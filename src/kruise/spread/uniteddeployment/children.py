@@ -16,6 +16,7 @@ from kruise.api.native.pod import Pod, is_active, is_ready
 from kruise.api.resource import Resource
 from kruise.inplace.keys import TEMPLATE_HASH_LABEL
 from kruise.machinery import codec, intorpercent
+from kruise.machinery.documents import value_at
 from kruise.machinery.plan import Target
 from kruise.spread.uniteddeployment import keys
 
@@ -42,11 +43,29 @@ class ChildKind:
     """Where the spec has maxUnavailable, of kinds whose stuck pods may be kept."""
     max_unavailable: str = ""
     """What it is where nobody says it."""
+    max_surge: str = ""
+    """The same of maxSurge."""
+    rounds_up: bool = False
+    """A percentage of maxUnavailable, where there is no surge."""
     rolls_in_order: bool = False
     """Its controller waits for a pod that does not get ready (UD-82)."""
 
     def __str__(self) -> str:
         return self.word
+
+    def unavailable(self, spec: Json, pods: int) -> int:
+        """How many of so many pods a spec lets an update take down."""
+        rolling = value_at(spec, self.strategy[:-1], {})
+        surge = _amount(rolling.get("maxSurge", self.max_surge), pods, round_up=True)
+        allowed = rolling.get(self.strategy[-1], self.max_unavailable)
+        return max(_amount(allowed, pods, round_up=self.rounds_up and not surge), 0 if surge else 1)
+
+
+def _amount(given: Any, pods: int, *, round_up: bool) -> int:
+    try:
+        return max(intorpercent.scaled(given, pods, round_up=round_up), 0)
+    except intorpercent.IntOrPercentError:
+        return 0
 
 
 def _stateful(child: Any, pods: tuple[Pod, ...], revision: str) -> int:
@@ -105,6 +124,8 @@ CLONES = ChildKind(
     put_partition=_put_cloned,
     strategy=("updateStrategy", "rollingUpdate", "maxUnavailable"),
     max_unavailable="20%",
+    max_surge="0%",
+    rounds_up=True,
 )
 DEPLOYED = ChildKind(
     member="deploymentTemplate",
@@ -114,6 +135,7 @@ DEPLOYED = ChildKind(
     put_partition=lambda spec, partition: None,
     strategy=("strategy", "rollingUpdate", "maxUnavailable"),
     max_unavailable="25%",
+    max_surge="25%",
 )
 KINDS = (STATEFUL, ADVANCED, CLONES, DEPLOYED)
 

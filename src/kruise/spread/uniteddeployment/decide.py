@@ -16,6 +16,7 @@ from kruise.api.native.pod import PODS, is_ready
 from kruise.machinery import names, ownership, revisions
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import evolve
+from kruise.machinery.documents import value_at
 from kruise.machinery.plan import Action, Chain, Held, OnError, Phase, Plan, Target, Wake, single
 from kruise.spread.uniteddeployment import adaptive, holding, keys, shape, status
 from kruise.spread.uniteddeployment.children import Child, Json, is_new
@@ -167,7 +168,7 @@ class _Deciding:
             change = shape.change_of(child, metadata, wanted_spec, self._given_last(child, wanted))
             if change is not None:
                 reason = _what_changes(child, wanted, share)
-                self.updates.append(plans.patch(child.target, change, uid=child.object.metadata.uid, reason=reason))
+                self.updates.append(_patch(child, change, reason))
 
     def _create(
         self, name: str, metadata: Mapping[str, object], spec: Mapping[str, object], subset: Subset, share: Share
@@ -189,11 +190,16 @@ class _Deciding:
         return plans.create(resource, body, reason=reason, owner_uid=situation.owner.uid)
 
     def _max_unavailable(self, subset: str, child: Child | None) -> int | None:
-        """UD-73."""
-        verdict = self.situation.verdicts[subset]
-        if child is None or not verdict.is_unschedulable or not reserves(self.situation.united.spec):
+        """What the template allows beside the pods that are stuck (UD-73). Counting all that are not ready would let
+        each pod that an update takes down make room for the next."""
+        situation = self.situation
+        verdict = situation.verdicts[subset]
+        if child is None or not verdict.is_unschedulable or not reserves(situation.united.spec):
             return None
-        return max(child.size - child.ready + verdict.update_timeouts, 1)
+        allowed = situation.kind.unavailable(
+            value_at(situation.template, (situation.kind.member, "spec"), {}), child.size
+        )
+        return max(min(verdict.hopeless + allowed, child.size), 1)
 
     def _given_last(self, child: Child, wanted: Wanted) -> Json | None:
         """The spec that a child was given with the template that it has."""
@@ -283,6 +289,13 @@ def _what_changes(child: Child, wanted: Wanted, share: Share) -> str:
     if child.partition != wanted.partition:
         return f"the partition of subset {subset} goes from {child.partition} to {wanted.partition}"
     return f"the workload of subset {subset} is not as the template says"
+
+
+def _patch(child: Child, change: Json, reason: str) -> Action:
+    """Lists are written as a whole: what others have put into them since must not get lost."""
+    known = child.object.metadata
+    version = known.resource_version if shape.has_list(change) else ""
+    return plans.patch(child.target, change, uid=known.uid, reason=reason, resource_version=version)
 
 
 def _name(situation: Situation, subset: Subset) -> str:

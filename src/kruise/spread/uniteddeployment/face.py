@@ -85,6 +85,6 @@ FACE = Face(
     forecast="kruise.spread.uniteddeployment.forecast:FORECAST",
     settings="kruise.spread.uniteddeployment.settings:settings",
     history=History.CONTROLLER_REVISIONS,
-    restart=Restart.ANNOTATION,
+    restart=Restart.ENVIRONMENT,
     causes=causes.CAUSES,
 )

@@ -199,7 +199,7 @@ def _beside_reserved(subsets: Sequence[Subset], total: int, seen: Mapping[str, S
         if rest > 0:
             here = seen.get(name, NOTHING_SEEN)
             grows = not here.exists or not here.is_unschedulable
-            rest -= take(name, most if grows else here.size, rest)
+            rest -= take(name, most if grows else min(here.size, most), rest)
     shares: Shares = {}
     for subset in subsets:
         here = seen.get(subset.name, NOTHING_SEEN)

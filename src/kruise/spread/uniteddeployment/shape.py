@@ -152,6 +152,12 @@ def change_of(child: Child, metadata: Json, spec: Json, before: Json | None) -> 
     return patch or None
 
 
+def has_list(change: Any) -> bool:
+    if isinstance(change, dict):
+        return any(map(has_list, change.values()))
+    return isinstance(change, list)
+
+
 def _difference(there: Json, wanted: Json, before: Json | None) -> Json:
     """What has to be written. Where `there` has nothing, the field is absent, or of no interest to those who read
     children; then it counts whether it is what it was."""

@@ -228,7 +228,12 @@ def _unreadable(subsets: Sequence[Subset], total: int | None) -> Errors:
                 words = f"{value} needs replicas of the UnitedDeployment: give them, or a number here"
                 yield invalid(path.child(name), value, words)
         if sizes.get("minReplicas", 0) > sizes.get("maxReplicas", _NO_MAXIMUM):
-            words = f"must not be more than maxReplicas, which comes to {sizes['maxReplicas']}"
+            most = sizes.get("maxReplicas")
+            words = (
+                f"must not be more than {_NO_MAXIMUM}"
+                if most is None
+                else f"must not be more than maxReplicas, which comes to {most}"
+            )
             yield invalid(path.child("minReplicas"), subset.min_replicas, words)
 
 
