@@ -181,6 +181,28 @@ def test_what_annotations_ask_for() -> None:
     assert gone.verb.value == "delete"
 
 
+def test_another_choice_of_recorded_annotations_alone_changes_nothing() -> None:
+    """PPS-12: nor is what users wrote, such as the retention policy, undone by it."""
+    made = state(annotations=written(native=workload(annotations=ASKING)).body["metadata"]["annotations"])
+    other = workload(annotations={**ASKING, keys.ANNOTATIONS: "name"})
+    assert not decide(Snapshot(namespace="default", name="web", state=made, native=other)).phases
+    assert list(_WorkloadKeys("apps")(workload(annotations=ASKING), other, world())) == []
+
+
+@pytest.mark.parametrize("group", ["apps/v1", "apps.kruise.io/v1beta1"])
+def test_one_without_owner_goes_with_the_annotations_of_its_target(group: str) -> None:
+    """PPS-13.2: whoever made it; the target says whose annotations count."""
+    target = {"apiVersion": group, "kind": "StatefulSet", "name": "web"}
+    made = state(annotations={keys.GENERATED_FROM: "{}"}, targetRef=target)
+    native = workload()
+    advanced = convert({"metadata": {"name": "web", "namespace": "default", "uid": "a"}}, StatefulSet)
+    asking = evolve(advanced, metadata=evolve(advanced.metadata, annotations=ASKING))
+    its_own = {"native": native} if group == "apps/v1" else {"advanced": advanced}
+    assert written(state=made, **its_own).verb.value == "delete"
+    others = {"advanced": asking} if group == "apps/v1" else {"native": workload(annotations=ASKING)}
+    assert written(state=made, **its_own, **others).verb.value != "delete"
+
+
 @pytest.mark.parametrize("annotations", [{keys.AUTO: "true"}, {keys.AUTO: "yes", keys.REQUIRED: "a"}, {}])
 def test_what_asks_for_nothing(annotations: Json) -> None:
     """PPS-13: one that users have made stays."""

@@ -27,7 +27,7 @@ from kruise.machinery import plan as plans
 from kruise.machinery.codec import Struct
 from kruise.machinery.plan import Action, Conclusion, EventNote, EventType, Outcomes, Plan, Result, Target, single
 from kruise.spread.persistentpodstate import keys
-from kruise.workloads.statefulset.ordinals import ordinals, reserved_of
+from kruise.workloads.shared.ordinals import ordinals, reserved_of
 
 GENERATE = "generate"
 _ORDINAL = re.compile(r".*-([0-9]{1,10})", re.ASCII | re.DOTALL)
@@ -106,15 +106,12 @@ def _events(snapshot: Snapshot, outcomes: Outcomes) -> list[EventNote]:
 
 
 def asks(annotations: Mapping[str, str]) -> str:
-    """What annotations of a workload ask for, in one text; empty: for nothing."""
+    """What annotations of a workload ask for, in one text; empty: for nothing. Which annotations of pods are recorded
+    is no part of it: another choice alone must not undo what users changed in the object (PPS-12)."""
     if annotations.get(keys.AUTO) != "true":
         return ""
     wanted = {key: annotations[key] for key in (keys.REQUIRED, keys.PREFERRED) if annotations.get(key)}
-    if not wanted:
-        return ""
-    if annotations.get(keys.ANNOTATIONS):
-        wanted[keys.ANNOTATIONS] = annotations[keys.ANNOTATIONS]
-    return codec.canonical(wanted).decode()
+    return codec.canonical(wanted).decode() if wanted else ""
 
 
 def _generation(snapshot: Snapshot) -> Action | None:
@@ -156,7 +153,9 @@ def _deletion(snapshot: Snapshot) -> Action | None:
     if state is None or keys.GENERATED_FROM not in state.metadata.annotations:
         return None
     owner = controller_of(state)
-    workload = snapshot.native if owner is None or owner.api_version.startswith("apps/") else snapshot.advanced
+    # One that users have made has no owner, and says itself whose pods it remembers.
+    api_version = owner.api_version if owner is not None else state.spec.target_ref.api_version
+    workload = snapshot.native if api_version.startswith("apps/") else snapshot.advanced
     if workload is None or workload.metadata.annotations.get(keys.AUTO) == "true":
         return None  # with its workload the garbage collector takes it
     target = Target.of(PERSISTENT_POD_STATES, state)
