@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable
 
-from kruise.api.native.nodes import NODES
+from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS, condition
 from kruise.local.scheduler import specs
 from kruise.machinery.clock import run_virtual
@@ -145,5 +145,24 @@ def test_many_pods_on_many_nodes() -> None:
         spread = Counter(pod.spec.node_name for pod in (await world.pods()).values())
         assert len(spread) == 200
         assert max(spread.values()) == 2
+
+    play(scenario)
+
+
+def test_a_pod_goes_to_pods_of_namespaces_that_it_selects() -> None:
+    async def scenario(world: World) -> None:
+        await world.add_nodes(3)
+        labels = {"name": "shop", "labels": {"team": "x"}}
+        await world.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": labels})
+        await world.create(PODS, bodies.pod("db", node="n2", labels={"app": "db"}), namespace="shop")
+        term = {
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {"matchLabels": {"app": "db"}},
+            "namespaceSelector": {"matchLabels": {"team": "x"}},
+        }
+        affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        await world.create(PODS, bodies.pod("web", node="", affinity=affinity))
+        await asyncio.sleep(1)
+        assert (await world.get(PODS, "web")).spec.node_name == "n2"
 
     play(scenario)

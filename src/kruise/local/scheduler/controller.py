@@ -17,7 +17,6 @@ from kruise.local.scheduler.volumes import claim_names
 from kruise.local.storage_binding.objects import CLAIMS, STORAGE_CLASSES, VOLUMES, Claim
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View, no_keys
 from kruise.machinery.watched import Watched
-from kruise.scheduling.exclusion import required_terms
 
 NAME = "default-scheduler"
 KEY = Key("", NAME)
@@ -109,6 +108,11 @@ def _any_keys(old: object, new: object, stores: Stores) -> Iterable[Key]:
     return _HERE
 
 
+def _asks_for_company(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    return affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
+
+
 def snapshot(view: View, key: Key) -> Snapshot | None:
     if key != KEY:
         return None  # a controller begins with a key for every node
@@ -118,7 +122,7 @@ def snapshot(view: View, key: Key) -> Snapshot | None:
         return None
     has_claims = any(pod.spec.volumes and claim_names(pod) for pod in pending)
     placed = pods.by_index(ON_NODE, _ALL)
-    has_terms = any(pod.spec.affinity is not None and required_terms(pod) for pod in (*pending, *placed))
+    has_terms = any(map(_asks_for_company, (*pending, *placed)))
     return Snapshot(
         now=view.now,
         pending=tuple(pod for pod in pending if not pods.is_terminating(pod)),
