@@ -188,8 +188,12 @@ def test_a_barrier_that_is_gone_comes_back() -> None:
     soon = decided(missing, 1, after=1)
     assert (list(soon.actions()), [wake.after for wake in soon.wakes]) == ([], [4])
     assert opened(decided(missing, 1, after=5)) == ["p_1"]
-    # A level that is not open yet waits for its turn.
-    assert list(decided(seen(1, 0, started=(0,), missing=(1,)), 1, after=9).actions()) == []
+
+
+@pytest.mark.parametrize("after", [0, 1, 5, 9, 3600])
+def test_a_level_that_is_not_open_yet_costs_nothing(after: float) -> None:  # CLP-8, CLP-16
+    waiting = decided(seen(1, 0, started=(0,), missing=(1,)), 1, after=after)
+    assert (list(waiting.actions()), waiting.wakes) == ([], ())
 
 
 def test_odd_barriers_are_none() -> None:  # CLP-10

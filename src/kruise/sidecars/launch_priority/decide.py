@@ -75,16 +75,17 @@ def decide(snapshot: Snapshot) -> Plan:
     if is_done(pod):
         lowest = levels[-1]
     is_last = lowest == levels[-1] or (highest is not None and highest == min(pending))
-    asked = _asked_again(pod, snapshot)
+    awaited = _awaited_since(pod, snapshot)
+    asked = awaited is not None and now >= awaited + AGAIN
     actions: list[Action] = []
     if before is None or lowest < before or asked:
         actions.append(_opening(pod, [level for level in levels if level >= lowest]))
     if is_last and not is_done(pod):
         actions.append(_mark(pod))
     wakes: tuple[Wake, ...] = ()
-    if _missing_levels(pod) and not asked and snapshot.opened is not None:
-        after = (snapshot.opened.at + AGAIN - now).total_seconds()
-        wakes = (Wake(after=max(after, 0.001), reason="a container still waits for its barrier"),)
+    if awaited is not None and not asked:
+        after = (awaited + AGAIN - now).total_seconds()
+        wakes = (Wake(after=after, reason="a container still waits for its barrier"),)
     if not actions:
         return Plan(wakes=wakes)
     return Plan(
@@ -98,12 +99,13 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
     return Conclusion()
 
 
-def _asked_again(pod: Pod, snapshot: Snapshot) -> bool:
-    """A container of an open level cannot find its key: the barrier may be gone."""
+def _awaited_since(pod: Pod, snapshot: Snapshot) -> datetime | None:
+    """Since when a container of an open level may have found its key, where it says that it cannot: the barrier may be
+    gone. Containers of levels that are not open yet say so all the time, and that is as it should be."""
     opened = snapshot.opened
-    if opened is None or snapshot.now < opened.at + AGAIN:
-        return False
-    return any(level >= opened.lowest for level in _missing_levels(pod))
+    if opened is None or not any(level >= opened.lowest for level in _missing_levels(pod)):
+        return None
+    return opened.at
 
 
 def _opening(pod: Pod, levels: list[int]) -> Action:
