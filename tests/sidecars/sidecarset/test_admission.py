@@ -91,6 +91,19 @@ def test_recorded_verdicts() -> None:
     assert len(recorded["cases"]) == 100
 
 
+def test_twins_may_not_be_called_like_another_sidecar() -> None:
+    """SCS-27, SCS-56."""
+    twins = {**SIDE, "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"}}
+    plain = {"name": "side-1", "image": "i:1"}
+
+    async def scenario(world: LocalWorld) -> None:
+        for spec in ({"containers": [twins, plain]}, {"containers": [twins], "initContainers": [plain]}):
+            with pytest.raises(ClientError, match=r"spec.containers\[0\].name.*there is another sidecar side-1"):
+                await world.create(sidecar_set(**spec))
+
+    run_local(scenario)
+
+
 CREATED = [case for case in load("defaults") if case.get("op") != "update"]
 CHANGED = [case for case in load("defaults") if case.get("op") == "update"]
 

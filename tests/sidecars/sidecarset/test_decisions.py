@@ -19,11 +19,15 @@ from kruise.machinery.patches import json_patch
 from kruise.machinery.patches.errors import PatchError
 from kruise.machinery.plan import Action, OnError
 from kruise.sidecars.sidecarset import keys
+from kruise.sidecars.sidecarset.amounts import partition_of
 from kruise.sidecars.sidecarset.content import content_of
 from kruise.sidecars.sidecarset.decide import CONDITIONS, RESET, UPDATE, decide
 from kruise.sidecars.sidecarset.facts import facts_of
+from kruise.sidecars.sidecarset.failures import judged
+from kruise.sidecars.sidecarset.memo import Memo
 from kruise.sidecars.sidecarset.rolling import order
-from kruise.sidecars.sidecarset.situation import Snapshot, partition_of, situation_of
+from kruise.sidecars.sidecarset.situation import Snapshot, situation_of
+from kruise.workloads.shared.failure_budget import ANNOTATION
 from tests.support.sidecarsets import NOW, SIDE, pod, sidecar_set, stored, with_sidecars
 
 Json = dict[str, Any]
@@ -326,9 +330,54 @@ def test_a_reset_that_is_refused_does_not_hold_up_the_rollout() -> None:
 
 
 def test_unreadable_annotations_hold_nobody_else_up() -> None:
-    """SCS-105: what somebody wrote by hand makes a pod wait, not the pass fail."""
+    """SCS-84: what somebody wrote by hand makes a pod wait, not the pass fail."""
     broken = merge_metadata(made(OLD, "web-1"), annotations={keys.UPDATE_STATE: "{", keys.WORKING: "[]"})
     strategy = {"maxUnavailable": 2}
     current = stored(sidecar_set(containers=[{**SIDE, "image": "nginx:1.26"}], updateStrategy=strategy))
-    names = {action.target.name for action in writes_of(current, broken, made(OLD, "web-2"))}
-    assert "web-2" in names
+    plan = decide(snapshot(current, broken, made(OLD, "web-2")))
+    assert {action.target.name for action in plan.actions() if action.target.resource.plural == "pods"} == {"web-2"}
+    (held,) = plan.held
+    assert (held.target.name, [cause.code for cause in held.causes]) == ("web-1", ["broken-annotation"])
+
+
+@pytest.mark.parametrize("text", ["{", '{"logs": []}', '{"logs": {"lastContainerStatuses": 1}}'])
+def test_nothing_rests_where_nobody_can_tell_what_runs(text: str) -> None:
+    """SCS-84, SCS-111: an update state that cannot be read says that the pod is not consistent."""
+    hot = {**SIDE, "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"}}
+    old, new = (sidecar_set(containers=[{**hot, "image": image}]) for image in ("nginx:1.25", "nginx:1.26"))
+    whole = made(old)
+    (action,) = writes_of(stored(new), whole)
+    handed_over = running(patched(whole, action))
+    assert len(writes_of(stored(new), handed_over, phase=RESET)) == 1
+    broken = merge_metadata(handed_over, annotations={keys.UPDATE_STATE: text})
+    assert writes_of(stored(new), broken, phase=RESET) == []
+
+
+def test_failures_count_in_each_namespace() -> None:
+    """Pods of one name in two namespaces are two pods."""
+    budget = {"annotations": {ANNOTATION: "1"}}
+    bad = sidecar_set(metadata=budget, containers=[{**SIDE, "image": "nginx:none"}])
+    waiting = {"waiting": {"reason": "ErrImagePull", "message": "nginx:none"}}
+
+    def failing(namespace: str) -> Json:
+        whole = made(bad, ready=False)
+        whole["metadata"]["namespace"] = namespace
+        whole["metadata"]["uid"] = f"uid-{namespace}"
+        for status in whole["status"]["containerStatuses"]:
+            if status["name"] == "side":
+                status["state"] = waiting
+        return whole
+
+    stop = judged(situation_of(snapshot(stored(bad), failing("one"), failing("two")))).stop
+    assert stop is not None
+    assert [one.name for one in stop.memory.pods] == ["one/web-1", "two/web-1"]
+
+
+def test_who_stays_behind_is_counted() -> None:
+    """SCS-90, SCS-95: pods that nothing will update are told apart from those whose turn comes."""
+    changed = [{**SIDE, "image": "nginx:1.26", "env": [{"name": "A", "value": "b"}]}]
+    selector = {"matchLabels": {"canary": "yes"}}
+    current = stored(sidecar_set(containers=changed, updateStrategy={"selector": selector}))
+    pods = [made(OLD, "web-1"), made(OLD, "web-2", {"canary": "yes"}), made(OLD, "web-3")]
+    memo = decide(snapshot(current, *pods)).memo_as(Memo)
+    assert (memo.matched, memo.updated, memo.not_selected, memo.stuck) == (3, 0, 2, 1)

@@ -90,3 +90,11 @@ def test_patterns_that_could_take_for_ever_are_refused() -> None:
     for text in (".*", "^(main|app-.*)$", "a.*b.*c", "[a-z]+-[0-9]+", "(abc)?x{1,3}", "^(a|b)+$", "^(abc)*$"):
         compiled(text).search("a" * 253)
     assert time.process_time() - began < 0.5
+
+
+def test_patterns_never_mean_something_else_than_in_re2() -> None:
+    """SCS-28: what Python reads in another way is refused; a bracket within brackets is a bracket."""
+    for text in ("[[:alpha:]]+", r"\pL+", r"a\z", "(?U)a+"):
+        with pytest.raises(PatternError):
+            compiled(text)
+    assert compiled("^[a[]+$").search("a[")

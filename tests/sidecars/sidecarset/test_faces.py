@@ -44,6 +44,26 @@ def told(generation: int = 1, *, strategy: Json | None = None, **status: Any) ->
         ),
         (told(strategy={"type": "NotUpdate"}, matchedPods=4), Phase.DONE, "keep an older content"),
         (
+            told(matchedPods=4, updatedPods=1, updatedReadyPods=1, notSelectedPods=2),
+            Phase.PROGRESSING,
+            "1 out of 2 new pods",
+        ),
+        (
+            told(matchedPods=4, updatedPods=2, updatedReadyPods=2, notSelectedPods=2),
+            Phase.DONE,
+            "2 pods updated; 2 pods outside of updateStrategy.selector keep an older content",
+        ),
+        (
+            told(matchedPods=4, updatedPods=1, updatedReadyPods=1, notSelectedPods=2, notUpgradablePods=1),
+            Phase.DONE,
+            "and 1 pod that cannot be updated in place (kruise why sidecarset/logs) keep",
+        ),
+        (
+            told(strategy={"partition": 1}, matchedPods=4, updatedPods=2, updatedReadyPods=2, notUpgradablePods=1),
+            Phase.DONE,
+            "cannot be updated in place",
+        ),
+        (
             told(matchedPods=4, failureBudget={"failed": 1, "pods": [{"name": "p", "failure": "bad"}]}),
             Phase.FAILED,
             "failure budget: p (bad)",

@@ -24,7 +24,7 @@ from kruise.sidecars.sidecarset.content import Content
 from kruise.sidecars.sidecarset.injecting import Injection
 from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_SETS
 from tests.admission.helpers import request_of
-from tests.support.sidecarsets import NOW, container, content, names, pod, sidecar_set, stored, with_sidecars
+from tests.support.sidecarsets import NOW, SIDE, container, content, names, pod, sidecar_set, stored, with_sidecars
 
 
 def test_places_and_order() -> None:
@@ -182,6 +182,9 @@ def test_names_that_clash_are_refused_with_both_names() -> None:
         with_sidecars(pod(), content("logs", containers=[{"name": "main", "image": "i:1"}]))
     with pytest.raises(InjectionError, match=r"SidecarSets logs and other both have a sidecar side"):
         with_sidecars(pod(), content("logs"), content("other"))
+    twice = content("logs", containers=[hot(), {"name": "side-1", "image": "i:1"}])
+    with pytest.raises(InjectionError, match=r"SidecarSet logs has two sidecars that pods would call side-1"):
+        with_sidecars(pod(), twice)
     with pytest.raises(InjectionError, match=r"a sidecar side-2"):
         with_sidecars(pod(containers=[{"name": "side-2", "image": "i:1"}]), content("logs", containers=[hot()]))
 
@@ -242,6 +245,22 @@ CONTENTS: list[Content] = [
     content("one", containers=[{"name": "a", "image": "i:1", "shareVolumePolicy": {"type": "enabled"}}]),
     content("two", containers=[hot("b")], initContainers=[{"name": "c", "image": "i:1"}]),
     content("three", containers=[{"name": "d", "image": "i:1", "podInjectPolicy": "AfterAppContainer"}]),
+    content(
+        "four",
+        containers=[
+            {
+                **hot("e"),
+                "env": [{"name": "OWN", "value": "1"}, {"name": "OWN", "value": "2"}],
+                "transferEnv": [{"sourceContainerName": name, "envName": "OWN2"} for name in ("main", "e-1", "d")],
+                "resourcesPolicy": {
+                    "targetContainersMode": "sum",
+                    "targetContainersNameRegex": ".*",
+                    "resourcesExpr": {"limits": {"cpu": "cpu"}, "requests": {"memory": "memory + 1Mi"}},
+                },
+            }
+        ],
+        patchPodMetadata=[{"annotations": {"k": '{"b": 2}'}, "patchPolicy": "MergePatchJson"}],
+    ),
 ]
 
 
@@ -252,13 +271,33 @@ CONTENTS: list[Content] = [
 )
 def test_injection_is_a_function_of_pod_and_sets(chosen: list[Content], mounts: list[str]) -> None:
     """Done twice it comes to the same, and what the pod had stays as it was."""
-    main = {"name": "main", "image": "i:1", "volumeMounts": [{"name": "v", "mountPath": path} for path in mounts]}
+    main = {
+        **sized("main", {"cpu": "200m"}),
+        "env": [{"name": "OWN2", "value": "x"}],
+        "volumeMounts": [{"name": "v", "mountPath": path} for path in mounts],
+    }
     submitted = pod(containers=[main])
     before = json.dumps(submitted)
     once = with_sidecars(submitted, *chosen)
     assert json.dumps(submitted) == before
     assert with_sidecars(once, *chosen) == once
     assert container(once, "main") == main
+
+
+def test_sidecars_that_are_there_already_count_for_nobody() -> None:
+    """SCS-51, SCS-54: a pod that was submitted with sidecars in it (a copied manifest, a second call) gets the same."""
+    four = CONTENTS[-1]
+    main = {**sized("main", {"cpu": "200m"}), "env": []}
+    once = with_sidecars(pod(containers=[main]), four)
+    assert container(once, "e-1")["resources"]["limits"] == {"cpu": "200m"}
+    assert with_sidecars(once, four) == once
+
+
+def test_own_variables_stay_as_they_are() -> None:
+    """SCS-50: a kubelet takes the last of two."""
+    env = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
+    built = container(with_sidecars(pod(), content("logs", containers=[{**SIDE, "env": env}])), "side")
+    assert built["env"] == [*env, {"name": keys.IS_INJECTED, "value": "true"}]
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,34 @@ from typing import Any
 
 import pytest
 
-from kruise.api.apps.sidecarset import SIDECAR_SETS
+from kruise.admission.chain import StepContext
+from kruise.admission.decisions import Change, HandlerView
+from kruise.api.apps.shared import FailureBudgetStatus
+from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
+from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS
+from kruise.machinery import codec
 from kruise.machinery.client.errors import ClientError
+from kruise.machinery.store import Store
 from kruise.sidecars.sidecarset import keys
-from kruise.sidecars.sidecarset.injecting import draw
-from tests.support.sidecarsets import image, names, pod, set_image, sidecar_set, status, until_counts
+from kruise.sidecars.sidecarset.admission import WATCHED_REVISIONS
+from kruise.sidecars.sidecarset.content import content_of, revision_data
+from kruise.sidecars.sidecarset.injecting import Injection, draw
+from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_SETS
+from tests.admission.helpers import request_of
+from tests.support.sidecarsets import (
+    NOW,
+    SIDE,
+    image,
+    names,
+    pod,
+    set_image,
+    sidecar_set,
+    status,
+    stored,
+    until_counts,
+)
 from tests.support.world import LocalWorld, run_local
 
 Json = dict[str, Any]
@@ -57,6 +78,79 @@ def test_earlier_content_for_new_pods() -> None:
         await until_counts(world, 5, 5, 5, 5)
 
     run_local(scenario)
+
+
+def asked(current: SidecarSet, *revisions: ControllerRevision) -> Json:
+    """A new pod, as the webhook leaves it."""
+    sets, namespaces, known = Store(WATCHED_SETS), Store(WATCHED_NAMESPACES), Store(WATCHED_REVISIONS)
+    sets.replace([current], 7)
+    namespaces.replace([], 7)
+    known.replace(list(revisions), 7)
+    stores: dict[Any, Any] = {SIDECAR_SETS: sets, NAMESPACES: namespaces, CONTROLLER_REVISIONS: known}
+    body = pod()
+    context = StepContext(
+        request_of(body, kind="Pod", resource="pods"), HandlerView(now=NOW, seed=1, stores=stores.__getitem__), "d"
+    )
+    answer = Injection("kruise-system")(body, context)
+    assert isinstance(answer, Change)
+    return answer.object
+
+
+def revision(manifest: Json, name: str = "logs-1") -> ControllerRevision:
+    current = stored(manifest)
+    document = {
+        "metadata": {
+            "name": name,
+            "namespace": "kruise-system",
+            "resourceVersion": "3",
+            "labels": {keys.NAME_LABEL: "logs"},
+            "annotations": dict(current.metadata.annotations),
+        },
+        "revision": 1,
+        "data": json.loads(revision_data(current)),
+    }
+    return codec.decode(json.dumps(document).encode(), ControllerRevision)
+
+
+PINNED = {"injectionStrategy": {"revision": {"revisionName": "logs-1", "policy": "Always"}}}
+
+
+def test_a_pinned_revision_that_is_updated_at_once_keeps_what_updates_never_change() -> None:
+    """SCS-41, SCS-43, SCS-104, SCS-107: images and annotations are the present ones; init containers, volumes and pull
+    secrets those of the revision."""
+    mounted = {**SIDE, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    old = sidecar_set(
+        containers=[mounted],
+        initContainers=[{"name": "init", "image": "i:1"}],
+        volumes=[{"name": "v", "emptyDir": {}}],
+        imagePullSecrets=[{"name": "old"}],
+        patchPodMetadata=[{"annotations": {"k": "1", "kept": "1"}, "patchPolicy": "Overwrite"}],
+    )
+    new = sidecar_set(
+        containers=[{**mounted, "image": "nginx:1.26"}],
+        initContainers=[{"name": "init", "image": "i:2"}],
+        volumes=[{"name": "v", "hostPath": {"path": "/v"}}],
+        imagePullSecrets=[{"name": "new"}],
+        patchPodMetadata=[{"annotations": {"k": "2"}, "patchPolicy": "Overwrite"}],
+        **PINNED,
+    )
+    whole = asked(stored(new, latest_revision="logs-2"), revision(old))
+    assert image(whole) == "nginx:1.26"
+    assert [item["image"] for item in whole["spec"]["initContainers"]] == ["i:1"]
+    assert whole["spec"]["volumes"] == [{"name": "v", "emptyDir": {}}]
+    assert whole["spec"]["imagePullSecrets"] == [{"name": "old"}]
+    annotations = whole["metadata"]["annotations"]
+    assert (annotations["k"], annotations["kept"]) == ("2", "1")
+    record = json.loads(annotations[keys.HASH])["logs"]
+    assert (record["hash"], record["controllerRevision"]) == (content_of(stored(new)).hash, "logs-2")
+
+
+def test_a_rollout_that_its_budget_stopped_does_not_reach_pinned_pods() -> None:
+    """SCS-41: a bad image stays where it was stopped."""
+    bad = stored(sidecar_set(containers=[{**SIDE, "image": "nginx:bad"}], **PINNED), latest_revision="logs-2")
+    assert image(asked(bad, revision(sidecar_set()))) == "nginx:bad"
+    stopped = codec.evolve(bad.status, failure_budget=FailureBudgetStatus(revision="logs-2", failed=2, budget="1"))
+    assert image(asked(codec.evolve(bad, status=stopped), revision(sidecar_set()))) == "nginx:1.25"
 
 
 def test_shares_of_partial_are_drawn() -> None:

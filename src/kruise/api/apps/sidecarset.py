@@ -286,6 +286,13 @@ class SidecarSetStatus(Struct):
     updated_pods: Annotated[Int32, About("Number of these that have the present content.", required=True)] = 0
     ready_pods: Annotated[Int32, About("Number of these that are ready.", required=True)] = 0
     updated_ready_pods: Annotated[Int32, About("Number of updated pods that are ready.")] = 0
+    not_selected_pods: Annotated[
+        Int32, About("Number of pods with an older content that updateStrategy.selector leaves out.")
+    ] = 0
+    not_upgradable_pods: Annotated[
+        Int32,
+        About("Number of pods with an older content that cannot be updated in place: more than images changed."),
+    ] = 0
     latest_revision: Annotated[str, About("Name of the ControllerRevision with the present content.")] = ""
     collision_count: Annotated[
         Int32 | None, About("How often the name of a new revision was taken by another; it goes into the next name.")

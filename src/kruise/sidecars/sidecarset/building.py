@@ -15,12 +15,21 @@ from kruise.api.apps.sidecarset import AFTER_APP, BEFORE_APP, ENABLED, MERGE_PAT
 from kruise.machinery import codec
 from kruise.machinery.patches import merge
 from kruise.sidecars.sidecarset import keys, records
-from kruise.sidecars.sidecarset.content import EXTRA_FIELDS, Content, Json, is_hot, is_native, name_of, twins_of
+from kruise.sidecars.sidecarset.content import (
+    EXTRA_FIELDS,
+    FIELD_PATH,
+    Content,
+    Json,
+    has_twins,
+    is_injected,
+    name_of,
+    names_in_pods,
+    twins_of,
+)
 from kruise.sidecars.sidecarset.records import RecordError
 from kruise.sidecars.sidecarset.resources import ResourcesError, policy_of, resources_of
 
 _EXPANSION = re.compile(r"\$\(([-._a-zA-Z][-._a-zA-Z0-9]*)\)")
-_FIELD_PATH = re.compile(r"metadata\.(?P<kind>labels|annotations)\['(?P<key>[^']*)'\]")
 
 
 class InjectionError(ValueError):
@@ -58,25 +67,12 @@ def _texts(value: Any) -> dict[str, str]:
     return dict(value) if isinstance(value, dict) else {}
 
 
-def is_injected(container: Json) -> bool:
-    """Whether a SidecarSet has put it there."""
-    return any(
-        isinstance(item, dict) and item.get("name") == keys.IS_INJECTED and item.get("value") == "true"
-        for item in container.get("env") or ()
-    )
-
-
 # Names
 
 
 def _injected_names(content: Content, kind: str) -> Iterator[str]:
     for container in content.containers if kind == "containers" else content.init_containers:
-        name = name_of(container)
-        yield from twins_of(name) if _has_twins(container, kind) else (name,)
-
-
-def _has_twins(container: Json, kind: str) -> bool:
-    return is_hot(container) and (kind == "containers" or is_native(container))
+        yield from names_in_pods(container, kind)
 
 
 def _refuse_clashes(pod: Json, contents: Sequence[Content]) -> None:
@@ -97,6 +93,11 @@ def _refuse_clashes(pod: Json, contents: Sequence[Content]) -> None:
                         f"SidecarSet {content.owner} has a sidecar {name}, and the pod has a container {name} of its "
                         f"own (spec.{own[name]}): give one of them another name, or let the selector of SidecarSet "
                         f"{content.owner} leave this pod out"
+                    )
+                if name in taken and taken[name] == content.owner:
+                    raise InjectionError(
+                        f"SidecarSet {content.owner} has two sidecars that pods would call {name}: give one of them "
+                        "another name"
                     )
                 if (other := taken.setdefault(name, content.owner)) != content.owner:
                     raise InjectionError(
@@ -128,6 +129,8 @@ def _merged_json(known: str, value: str, key: str, owner: str) -> str:
         raise InjectionError(
             f"SidecarSet {owner} merges JSON into the annotation {key}, and one of the two texts is no JSON: {error}"
         ) from error
+    if known == value:
+        return known  # it was put there word for word, and asking twice changes nothing
     return codec.canonical(merge.apply(old, new)).decode()
 
 
@@ -176,7 +179,7 @@ class _Added:
             if (volume := content.volumes.get(str(mount.get("name", "")))) is not None:
                 self.volumes.setdefault(str(volume["name"]), volume)
         policy = container.get("podInjectPolicy") or default
-        for one in self._twins(built, container) if _has_twins(container, kind) else (built,):
+        for one in self._twins(built, container) if has_twins(container, kind) else (built,):
             target.append((one, policy))
 
     def _twins(self, built: Json, container: Json) -> tuple[Json, Json]:
@@ -232,15 +235,13 @@ def _built(container: Json, pod: Json, others: frozenset[str]) -> Json:
         built["volumeMounts"] = mounts
     if devices:
         built["volumeDevices"] = devices
-    env: dict[str, Json] = {}
-    for variable in (
-        *(container.get("env") or ()),
-        {"name": keys.IS_INJECTED, "value": "true"},
-        *_transferred(container, pod),
-        *_expanded(shared),
-    ):
-        env.setdefault(str(variable.get("name", "")), variable)
-    built["env"] = list(env.values())
+    own = container.get("env") or ()
+    known, added = {variable.get("name") for variable in own}, dict[str, Json]()
+    marker: Json = {"name": keys.IS_INJECTED, "value": "true"}
+    for variable in (marker, *_transferred(container, pod, app), *_expanded(shared)):
+        if (name := variable.get("name")) not in known:
+            added.setdefault(str(name), variable)
+    built["env"] = [*own, *added.values()]  # own ones as they are: where one stands twice, a kubelet takes the last
     return built
 
 
@@ -262,9 +263,9 @@ def _variable(container: Json, name: str) -> Json | None:
     return next((item for item in container.get("env") or () if item.get("name") == name), None)
 
 
-def _transferred(container: Json, pod: Json) -> Iterator[Json]:
+def _transferred(container: Json, pod: Json, app: Iterable[Json]) -> Iterator[Json]:
     """SCS-51."""
-    sources = {name_of(item): item for item in (pod.get("spec") or {}).get("containers") or ()}
+    sources = {name_of(item): item for item in app}
     for item in container.get("transferEnv") or ():
         source = sources.get(_source(item, pod) or "")
         if source is None:
@@ -281,7 +282,7 @@ def _source(item: Json, pod: Json) -> str | None:
     reference = given.get("fieldRef") if isinstance(given, dict) else None
     if not isinstance(reference, dict):
         return item.get("sourceContainerName")
-    found = _FIELD_PATH.fullmatch(str(reference.get("fieldPath", "")))
+    found = FIELD_PATH.fullmatch(str(reference.get("fieldPath", "")))
     if found is None:
         return None
     holder = (pod.get("metadata") or {}).get(found["kind"]) or {}

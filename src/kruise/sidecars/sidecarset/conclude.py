@@ -41,6 +41,8 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         updated_pods=memo.updated,
         ready_pods=memo.ready,
         updated_ready_pods=memo.updated_ready,
+        not_selected_pods=memo.not_selected,
+        not_upgradable_pods=memo.stuck,
         latest_revision=memo.revision,
         collision_count=memo.collision_count,
         failure_budget=memo.failure_budget,

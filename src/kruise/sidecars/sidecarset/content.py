@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -22,6 +23,9 @@ from kruise.machinery.remembered import once_per_object
 from kruise.sidecars.sidecarset import keys
 
 Json = dict[str, Any]
+
+FIELD_PATH = re.compile(r"metadata\.(?P<kind>labels|annotations)\['(?P<key>[^']*)'\]")
+"""Where a pod may say which of its containers variables come from."""
 
 EXTRA_FIELDS = (
     "podInjectPolicy",
@@ -102,6 +106,25 @@ def name_of(container: Mapping[str, Any]) -> str:
 
 def twins_of(name: str) -> tuple[str, str]:
     return f"{name}-1", f"{name}-2"
+
+
+def has_twins(container: Mapping[str, Any], kind: str) -> bool:
+    """`kind` is the list of a spec that it stands in. A plain init container has none (SCS-56)."""
+    return is_hot(container) and (kind == "containers" or is_native(container))
+
+
+def names_in_pods(container: Mapping[str, Any], kind: str) -> tuple[str, ...]:
+    """What pods call it."""
+    name = name_of(container)
+    return twins_of(name) if has_twins(container, kind) else (name,)
+
+
+def is_injected(container: Mapping[str, Any]) -> bool:
+    """Whether a SidecarSet has put a container of a pod there."""
+    return any(
+        isinstance(item, Mapping) and item.get("name") == keys.IS_INJECTED and item.get("value") == "true"
+        for item in container.get("env") or ()
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -61,6 +61,8 @@ def decide(snapshot: Snapshot) -> Plan:
             updated=sum(fact.is_updated for fact in situation.facts),
             ready=sum(fact.serves for fact in situation.facts),
             updated_ready=sum(fact.is_updated and fact.serves for fact in situation.facts),
+            not_selected=sum(not fact.is_updated and not fact.is_selected for fact in situation.facts),
+            stuck=sum(_is_stuck(fact) for fact in situation.facts),
             revision=situation.content.revision,
             collision_count=situation.choice.collision_count,
             not_upgradable=sum(not upgradable for _, upgradable in conditions),
@@ -84,11 +86,16 @@ def _resets(situation: Situation) -> Iterator[Action]:
             yield reset(fact, situation.content, situation.now)
 
 
+def _is_stuck(fact: SidecarFacts) -> bool:
+    """It is to be updated, and cannot be (SCS-95)."""
+    return not fact.is_updated and fact.is_selected and not fact.is_upgradable
+
+
 def _conditions(situation: Situation) -> Iterator[tuple[Action, bool]]:
     """SCS-120, SCS-121: pods that cannot be updated, and pods that were."""
     name = situation.content.owner
     for fact in situation.facts:
-        if not fact.is_updated and fact.is_selected and not fact.is_upgradable and situation.limits.is_rolling:
+        if _is_stuck(fact) and situation.limits.is_rolling:
             upgradable = False
         elif fact.is_updated and (name in noted(fact.pod).states or verdicts_of(fact.pod).get(name) is False):
             upgradable = True

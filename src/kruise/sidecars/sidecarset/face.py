@@ -12,28 +12,23 @@ from kruise.machinery import codec
 from kruise.machinery.documents import Json, name_of, value_at
 from kruise.machinery.wording import plural
 from kruise.sidecars.sidecarset import causes, keys
+from kruise.sidecars.sidecarset.amounts import partition_of
 
 _STRATEGY = ("spec", "updateStrategy")
 
 
-def _kept(partition: object, matched: int) -> int:
-    """As the controller counts it (SCS-93)."""
-    if isinstance(partition, int):
-        return max(0, min(partition, matched))
-    if not isinstance(partition, str) or not partition.removesuffix("%").isdecimal():
-        return 0
-    kept = -(-int(partition.removesuffix("%")) * matched // 100)
-    return max(0, min(kept - (partition != "100%" and matched > 1 and kept == matched), matched))
-
-
 def progress(document: Json) -> Progress:
-    """Done when the controller has seen the newest spec, all pods but those that the partition keeps have the present
-    content, and these are ready."""
+    """Done when the controller has seen the newest spec, the pods that it updates have the present content, and these
+    are ready. It updates all pods but those that the selector leaves out, that cannot be updated in place, or that the
+    partition keeps."""
     name, strategy = name_of(document), value_at(document, _STRATEGY, {})
     matched = number(document, "status", "matchedPods")
     updated = number(document, "status", "updatedPods")
     ready = number(document, "status", "updatedReadyPods")
-    expected = matched - _kept(strategy.get("partition"), matched)
+    outside = number(document, "status", "notSelectedPods")
+    stuck = number(document, "status", "notUpgradablePods")
+    kept = partition_of(strategy.get("partition"), matched)
+    expected = max(matched - outside - stuck - kept, 0)
     seen = Progress(
         wanted=matched,
         expected=expected,
@@ -62,6 +57,16 @@ def progress(document: Json) -> Progress:
         return seen.waiting(f"{partitioned(updated, expected)}{paused}")
     if ready < updated:
         return seen.waiting(f"Waiting for {plural(updated - ready, 'updated pod')} to be ready...")
+    left = [
+        f"{plural(count, 'pod')} {words}"
+        for count, words in (
+            (outside, "outside of updateStrategy.selector"),
+            (stuck, f"that cannot be updated in place (kruise why sidecarset/{name})"),
+        )
+        if count
+    ]
+    if left:
+        return seen.done(f"{plural(updated, 'pod')} updated; {' and '.join(left)} keep an older content")
     if expected < matched:
         return seen.done(partition_complete(updated))
     return seen.done(f'sidecar set "{name}" successfully rolled out')

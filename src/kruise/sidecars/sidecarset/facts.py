@@ -12,7 +12,7 @@ from kruise.inplace.hashes import containers_meta_of, plain_hash
 from kruise.inplace.state import BrokenAnnotation
 from kruise.machinery.remembered import once_per_object
 from kruise.sidecars.sidecarset import keys, records
-from kruise.sidecars.sidecarset.content import Content, Json, is_hot, name_of, twins_of
+from kruise.sidecars.sidecarset.content import Content, Json, is_hot, name_of, names_in_pods, twins_of
 from kruise.sidecars.sidecarset.records import RecordError, UpdateState
 
 _DOCKER = "docker.io/"
@@ -108,6 +108,11 @@ class SidecarFacts:
         return self.pod.metadata.name
 
     @property
+    def full_name(self) -> str:
+        """A SidecarSet looks after pods of many namespaces."""
+        return f"{self.pod.metadata.namespace}/{self.name}"
+
+    @property
     def serves(self) -> bool:
         """Consistent and ready: as the status counts it (SCS-86)."""
         return self.is_consistent and self.is_ready
@@ -143,7 +148,7 @@ def facts_of(pod: Pod, content: Content, *, is_selected: bool) -> SidecarFacts:
     told = noted(pod)
     twins = tuple(Twins.of(one, told.working) for one in content.containers if is_hot(one))
     names = contributed(content)
-    state = _state(told, content.owner)
+    state = state_in(told, content.owner)
     consistent = is_consistent(pod, names, state)
     updated = recorded_hash(told.hashes, content.owner) == content.hash
     ready = pod.status.phase == "Running" and is_ready(pod) and pod.metadata.deletion_timestamp is None
@@ -167,13 +172,11 @@ def facts_of(pod: Pod, content: Content, *, is_selected: bool) -> SidecarFacts:
 
 def contributed(content: Content) -> frozenset[str]:
     """The containers that a SidecarSet contributes, as pods call them."""
-    return frozenset(
-        name for one in content.containers for name in (twins_of(name_of(one)) if is_hot(one) else (name_of(one),))
-    )
+    return frozenset(name for one in content.containers for name in names_in_pods(one, "containers"))
 
 
-def _state(told: Noted, name: str) -> UpdateState | str | None:
-    """A text: it cannot be read."""
+def state_in(told: Noted, name: str) -> UpdateState | str | None:
+    """What is noted of the last update by a SidecarSet. A text: it cannot be read."""
     entry = told.states.get(name)
     if told.error and entry is None:
         return told.error

@@ -24,7 +24,7 @@ def judged(situation: Situation) -> Judgement:
     rollout = RolloutState(
         revision=situation.content.revision,
         replicas=len(facts),
-        failed={fact.name: fact.failure for fact in facts if fact.is_updated and fact.failure},
+        failed={fact.full_name: fact.failure for fact in facts if fact.is_updated and fact.failure},
         is_under_way=not all(fact.is_updated and fact.serves for fact in facts),
         is_complete=all(fact.is_updated and fact.serves for fact in facts),
     )

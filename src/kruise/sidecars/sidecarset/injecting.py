@@ -5,6 +5,7 @@ A pod that no SidecarSet concerns costs one look into an index.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping
 from typing import Any
@@ -75,7 +76,7 @@ class Injection:
             if not selects_pod(update.selector, labels):
                 return old
             return old if draw(seed, sidecar_set.metadata.name) <= _share(update.partition) else present
-        return present if _is_updated_at_once(sidecar_set, old, present, labels) else old
+        return updated(old, present) if _is_updated_at_once(sidecar_set, old, present, labels) else old
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -105,15 +106,26 @@ def _share(partition: int | str | None) -> float:
 
 
 def _is_updated_at_once(sidecar_set: SidecarSet, old: Content, new: Content, labels: Mapping[str, str]) -> bool:
-    """Where nothing holds the update, a pod with the old content would be rewritten before it has started: such a pod
-    gets the present content right away."""
-    update = sidecar_set.spec.update_strategy
+    """Where nothing holds the update, a pod with the old content would be rewritten before it has started."""
+    update, budget = sidecar_set.spec.update_strategy, sidecar_set.status.failure_budget
     return (
         update.type != NOT_UPDATE
         and update.partition in (None, 0, "0%")
         and selects_pod(update.selector, labels)
+        and not (budget is not None and budget.failed)
         and old.hash_without_image == new.hash_without_image
-        and len(old.containers) == len(new.containers)
+    )
+
+
+def updated(old: Content, present: Content) -> Content:
+    """The old content as an update leaves it: with the present images and annotations. What updates never change stays
+    old: init containers, volumes and pull secrets (SCS-107)."""
+    return dataclasses.replace(
+        old,
+        containers=present.containers,
+        patches=(*old.patches, *present.patches),
+        hash=present.hash,
+        revision=present.revision,
     )
 
 

@@ -11,6 +11,9 @@ class Memo(Struct, kw_only=True):
     updated: int = 0
     ready: int = 0
     updated_ready: int = 0
+    not_selected: int = 0
+    stuck: int = 0
+    """Selected, and not to be updated in place."""
     revision: str = ""
     collision_count: int = 0
     not_upgradable: int = 0

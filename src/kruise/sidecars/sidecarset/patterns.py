@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+import warnings
 from typing import Any
 
 constants: Any = importlib.import_module("re._constants")
@@ -28,9 +29,14 @@ def compiled(text: str) -> re.Pattern[str]:
     """Raises PatternError."""
     if len(text) > LONGEST:
         raise PatternError(f"it is longer than {LONGEST} characters")
+    if "[:" in text:
+        raise PatternError("classes such as [[:alpha:]] are not supported: list the characters, such as [a-z]")
     try:
-        _check(parser.parse(text), repeated=False)
-        return re.compile(text)
+        with warnings.catch_warnings():
+            # A bracket within brackets is a bracket, as in RE2. Python only says that it may mean more one day.
+            warnings.simplefilter("ignore", FutureWarning)
+            _check(parser.parse(text), repeated=False)
+            return re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
         raise PatternError(f"it is no regular expression: {error}") from error
 

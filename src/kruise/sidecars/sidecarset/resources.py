@@ -8,7 +8,7 @@ from typing import Any
 from kruise.api.apps.sidecarset import ResourceExpressions, ResourcesPolicy
 from kruise.machinery import codec
 from kruise.machinery.quantity import Format, QuantityError, from_milli_value, parse_quantity
-from kruise.sidecars.sidecarset.content import Json, is_native, name_of
+from kruise.sidecars.sidecarset.content import Json, is_injected, is_native, name_of
 from kruise.sidecars.sidecarset.expressions import ExpressionError, Milli, evaluate
 from kruise.sidecars.sidecarset.patterns import PatternError, compiled
 
@@ -50,7 +50,7 @@ def _targets(policy: ResourcesPolicy, pod: Json, others: Collection[str]) -> Ite
     native = [item for item in spec.get("initContainers") or () if is_native(item)]
     for container in (*native, *(spec.get("containers") or ())):
         name = name_of(container)
-        if name not in others and pattern.search(name):
+        if name not in others and not is_injected(container) and pattern.search(name):
             yield container
 
 

@@ -12,7 +12,7 @@ from kruise.machinery.causes import UNAVAILABLE, Cause
 from kruise.machinery.plan import Held, Target
 from kruise.machinery.wording import plural
 from kruise.sidecars.sidecarset import causes
-from kruise.sidecars.sidecarset.facts import SidecarFacts
+from kruise.sidecars.sidecarset.facts import SidecarFacts, noted
 from kruise.sidecars.sidecarset.situation import Situation
 from kruise.workloads.shared import causes as shared
 
@@ -108,7 +108,9 @@ def _blocked(situation: Situation) -> Cause | None:
 def _not_in_line(situation: Situation) -> Iterator[Held]:
     content = situation.content
     for fact in situation.facts:
-        if fact.is_updated:
+        if (broken := noted(fact.pod).error) and not _is_candidate(fact):
+            yield _held(fact, shared.BROKEN_ANNOTATION.cause(broken, remedy="repair that annotation, or remove it"))
+        elif fact.is_updated:
             if (cause := arriving(fact, content.owner)) is not None:
                 yield _held(fact, cause)
         elif not fact.is_selected:

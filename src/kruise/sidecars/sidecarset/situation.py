@@ -9,12 +9,13 @@ from kruise.api.apps.sidecarset import NOT_UPDATE, SIDECAR_SETS, SidecarSet
 from kruise.api.meta import controller_of
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Pod, is_active
-from kruise.machinery import intorpercent, revisions
+from kruise.machinery import revisions
 from kruise.machinery.codec import Struct, field
 from kruise.machinery.ownership import Owner
 from kruise.machinery.revisions import Choice
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.sidecars.sidecarset import keys
+from kruise.sidecars.sidecarset.amounts import partition_of, pods_of
 from kruise.sidecars.sidecarset.content import Content, content_of, revision_data
 from kruise.sidecars.sidecarset.facts import SidecarFacts, facts_of, injected_sets, is_managed
 from kruise.sidecars.sidecarset.matching import is_empty, selects_pod
@@ -64,26 +65,10 @@ def limits_of(sidecar_set: SidecarSet, matched: int) -> Limits:
     strategy = sidecar_set.spec.update_strategy
     return Limits(
         partition=partition_of(strategy.partition, matched),
-        unavailable=_pods(1 if strategy.max_unavailable is None else strategy.max_unavailable, matched, default=1),
+        unavailable=pods_of(1 if strategy.max_unavailable is None else strategy.max_unavailable, matched, default=1),
         is_paused=strategy.paused,
         is_rolling=strategy.type != NOT_UPDATE,
     )
-
-
-def partition_of(given: int | str | None, matched: int) -> int:
-    if given is None:
-        return 0
-    kept = _pods(given, matched, default=0)
-    if isinstance(given, str) and given != "100%" and matched > 1 and kept == matched:
-        kept -= 1  # at least one pod goes forward
-    return max(0, min(kept, matched))
-
-
-def _pods(given: int | str, matched: int, *, default: int) -> int:
-    try:
-        return max(intorpercent.scaled(given, matched, round_up=True), 0)
-    except intorpercent.IntOrPercentError:
-        return default  # admission refuses it; an object from before gets what one without it has
 
 
 def situation_of(snapshot: Snapshot) -> Situation:

@@ -31,7 +31,16 @@ from kruise.inplace import order_rules
 from kruise.machinery import codec, intorpercent
 from kruise.machinery.patches.values import same
 from kruise.sidecars.sidecarset import keys
-from kruise.sidecars.sidecarset.content import EXTRA_FIELDS, Json, content_of, is_hot, is_native, name_of
+from kruise.sidecars.sidecarset.content import (
+    EXTRA_FIELDS,
+    FIELD_PATH,
+    Json,
+    content_of,
+    is_hot,
+    is_native,
+    name_of,
+    names_in_pods,
+)
 from kruise.sidecars.sidecarset.expressions import ExpressionError, evaluate
 from kruise.sidecars.sidecarset.matching import base_of, is_empty
 from kruise.sidecars.sidecarset.overlap import may_overlap, scopes_overlap
@@ -45,7 +54,6 @@ SidecarCandidate = Candidate[SidecarSetSpec]
 
 _LONGEST_NAME = 63
 _NAME = re.compile(r"[a-zA-Z0-9\-]+")
-_FIELD_PATH = re.compile(r"metadata\.(?P<kind>labels|annotations)\['(?P<key>[^']*)'\]")
 _STAND_IN = {"name": "kruise-stands-in", "image": "none"}
 _INIT, _CONTAINERS, _VOLUMES = SPEC.child("initContainers"), SPEC.child("containers"), SPEC.child("volumes")
 _PATCHES, _REVISION = SPEC.child("patchPodMetadata"), SPEC.child("injectionStrategy", "revision")
@@ -75,6 +83,7 @@ def spec_problems(new: SidecarCandidate, old: SidecarCandidate | None, *, allow_
     for position, container in enumerate(containers):
         yield from _sidecar(_CONTAINERS.at(position), container)
     yield from _as_a_pod(containers, first, new.spec.get("volumes") or [], allow_privileged=allow_privileged)
+    yield from _names(containers, first)
     yield from _patches(spec)
     yield from _revision(spec)
     if old is not None:
@@ -160,7 +169,7 @@ def _transfer(path: Path, item: Any) -> Errors:
             f"error converting fieldPath: unsupported pod version: {reference['apiVersion']}",
         )
         return
-    found = _FIELD_PATH.fullmatch(field_path)
+    found = FIELD_PATH.fullmatch(field_path)
     if found is None:
         yield invalid(
             where.child("fieldPath"),
@@ -232,6 +241,21 @@ def _as_a_pod(containers: list[Json], first: list[Json], volumes: list[Any], *, 
     template = default_template({"spec": spec})
     for error in validate_pod_template(template, "", restart_policies=("Always",), allow_privileged=allow_privileged):
         yield dataclasses.replace(error, path=Path(str(error.path).removeprefix(".")))
+
+
+def _names(containers: list[Json], first: list[Json]) -> Errors:
+    """Of the two containers of a hot upgrade, none may be called like another sidecar (SCS-27, SCS-56)."""
+    plain = {name_of(item) for item in (*first, *containers)}
+    for kind, path, items in (("initContainers", _INIT, first), ("containers", _CONTAINERS, containers)):
+        for position, item in enumerate(items):
+            for name in names_in_pods(item, kind):
+                if name != name_of(item) and name in plain:
+                    yield invalid(
+                        path.at(position).child("name"),
+                        name_of(item),
+                        f"pods have it as {' and '.join(names_in_pods(item, kind))}, and there is another sidecar "
+                        f"{name}: give one of them another name",
+                    )
 
 
 def _plain(container: Json) -> Json:

@@ -23,8 +23,8 @@ from kruise.machinery.times import format_time
 from kruise.sidecars.sidecarset import keys, records
 from kruise.sidecars.sidecarset.building import patch_annotations
 from kruise.sidecars.sidecarset.content import Content, Json, is_hot, name_of, twins_of
-from kruise.sidecars.sidecarset.facts import SidecarFacts, Twins, image_of, is_consistent, noted
-from kruise.sidecars.sidecarset.records import RecordError, UpdateState
+from kruise.sidecars.sidecarset.facts import SidecarFacts, Twins, contributed, image_of, is_consistent, noted, state_in
+from kruise.sidecars.sidecarset.records import UpdateState
 
 _ANNOTATIONS = "/metadata/annotations"
 
@@ -73,8 +73,8 @@ def may_reset(facts: SidecarFacts, content: Content) -> bool:
     if not facts.awaits_reset:
         return False
     pod, resting = facts.pod, {twins.other for twins in facts.twins}
-    names = {name for one in content.containers for name in _names(one)} - resting
-    if not is_consistent(pod, names, _state_of(pod, content.owner)):
+    names = contributed(content) - resting
+    if not is_consistent(pod, names, state_in(noted(pod), content.owner)):
         return False
     statuses = [status for status in pod.status.container_statuses if status.name not in resting]
     known = {status.name for status in statuses}
@@ -82,24 +82,11 @@ def may_reset(facts: SidecarFacts, content: Content) -> bool:
     return known == everyone and all(status.ready for status in statuses)
 
 
-def _state_of(pod: Pod, owner: str) -> UpdateState | None:
-    entry = noted(pod).states.get(owner)
-    try:
-        return records.state_of(entry) if isinstance(entry, dict) else None
-    except RecordError:
-        return None
-
-
-def _names(container: Json) -> tuple[str, ...]:
-    name = name_of(container)
-    return twins_of(name) if is_hot(container) else (name,)
-
-
 def _upgrade(pod: Pod, container: Json, owner: str, version: str, change: _Change) -> None:
     """SCS-101. Back at the image that the other container still runs, that one works again, and the one that was to
     replace it rests at the next look (SCS-114)."""
     image, twins = str(container.get("image") or ""), Twins.of(container, noted(pod).working)
-    target = _twin_to_change(pod, twins, _state_of(pod, owner))
+    target = _twin_to_change(pod, twins, state_in(noted(pod), owner))
     other = twins.other if target == twins.working else twins.working
     if image_of(pod, other) == image:
         if other != twins.working:
@@ -122,7 +109,7 @@ def _make_working(pod: Pod, name: str, twin: str, change: _Change) -> None:
     change.annotations[keys.WORKING] = records.text_of(known | {name: twin})
 
 
-def _twin_to_change(pod: Pod, twins: Twins, state: UpdateState | None) -> str:
+def _twin_to_change(pod: Pod, twins: Twins, state: UpdateState | str | None) -> str:
     first, second = twins_of(twins.name)
     for twin in (first, second):
         if image_of(pod, twin) == twins.empty_image:
