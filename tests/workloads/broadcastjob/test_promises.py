@@ -13,6 +13,7 @@ from kruise.api.native.daemon_pods import target_node
 from kruise.api.native.pod import PODS
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Outcome
+from kruise.model.world import Json
 from kruise.workloads.broadcastjob.numbers import limit_of
 from kruise.workloads.broadcastjob.situation import is_over, situation_of
 from tests.support.examples import story_settings
@@ -97,29 +98,47 @@ def test_whatever_happens(steps: list[tuple[str, Any]], limit: Any) -> None:  # 
     assert model.writes == before, "a job that is over costs nothing"
 
 
-def play(dies_at: int | None) -> Killed:
-    model = ModelledJob(document(parallelism=2, failurePolicy={"type": "Continue"}), nodes=5)
+ALWAYS: Json = {"type": "Always"}
+STORIES: dict[str, tuple[Json, str, tuple[int, int, int, int]]] = {
+    "completes": ({"failurePolicy": {"type": "Continue"}}, "completed", (5, 0, 5, 0)),
+    "fails fast": ({"parallelism": 3}, "failed", (5, 0, 0, 3)),
+    "is late": ({"completionPolicy": {**ALWAYS, "activeDeadlineSeconds": 4}}, "failed", (5, 0, 0, 2)),
+    "goes": ({"completionPolicy": {**ALWAYS, "ttlSecondsAfterFinished": 2}}, "", (0, 0, 0, 0)),
+}
+
+
+def play(story: str, dies_at: int | None) -> Killed:
+    model = ModelledJob(document(**{"parallelism": 2, **STORIES[story][0]}), nodes=5)
     checked = Checked(model)
     killed = Killed(model, dies_at, wrote=checked.wrote)
-    for _ in range(12):
+    for second in range(20):
         killed.run(1)
-        for node in model.served[:2] if len(model.served) > 1 else ():
-            if not is_over(model.on(node)):
-                model.end(node)
-        for node in model.served[2:]:
-            if not is_over(model.on(node)):
+        if model.gone():
+            break
+        running = [node for node in model.served if not is_over(model.on(node)) and model.on(node).spec.node_name]
+        if story == "fails fast" and second == 3:
+            model.end(running[0], "Failed")
+        elif story in ("completes", "goes"):
+            for node in running:
                 model.end(node)
     return killed
 
 
-def test_a_manager_may_die_at_every_write() -> None:  # BJ-70
-    undisturbed = play(None)
-    assert undisturbed.model.subject.status.phase == "completed"
-    for place in range(undisturbed.writes):
-        killed = play(place)
-        assert killed.died
-        assert isinstance(killed.model, ModelledJob)
-        assert (killed.model.status.phase, killed.model.counts) == ("completed", (5, 0, 5, 0)), f"write {place}"
+@pytest.mark.parametrize("story", STORIES)
+def test_a_manager_may_die_at_every_write(story: str) -> None:  # BJ-36, BJ-47, BJ-48, BJ-70
+    _, phase, counts = STORIES[story]
+    undisturbed = play(story, None)
+    assert undisturbed.writes > 3
+    for place in (None, *range(undisturbed.writes)):
+        killed = play(story, place)
+        model = killed.model
+        assert isinstance(model, ModelledJob)
+        assert killed.died == (place is not None)
+        if phase:
+            assert (model.status.phase, model.counts) == (phase, counts), f"write {place}"
+            assert all(is_over(pod) for pod in model.pods)
+        else:
+            assert model.gone(), f"write {place}"
 
 
 @pytest.mark.parametrize("nodes", [40])

@@ -14,9 +14,10 @@ from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Plan
 from kruise.model.world import Json
-from kruise.workloads.broadcastjob.conclude import wire_form
 from kruise.workloads.broadcastjob.fitting import judge_of, pod_obstacle
 from kruise.workloads.broadcastjob.numbers import UNLIMITED, limit_of
+from kruise.workloads.broadcastjob.situation import is_over
+from kruise.workloads.broadcastjob.status import wire_form
 from tests.support.modelled import START, UID
 from tests.workloads.broadcastjob.modelled import ROOM, ModelledJob, document, held, template
 
@@ -283,13 +284,17 @@ def test_the_deadline_fails_it_and_takes_its_pods() -> None:  # BJ-36, BJ-48, BJ
     model.pass_time(6)
     message = "Job demo/job was active longer than specified deadline"
     told = dict(model.events())
-    assert told["DeadlineExceeded"] == f"{message}: 1 pods succeeded, 2 pods failed"
-    assert [condition.message for condition in model.status.conditions] == [message]
+    counts = "1 pods succeeded, 2 pods failed (2 of them had not ended, and were deleted)"
+    assert told["DeadlineExceeded"] == f"{message}: {counts}"
+    said = f"{message}; 2 pods had not ended, and count as failed"
+    assert [condition.message for condition in model.status.conditions] == [said]
     assert (model.status.phase, model.counts) == ("failed", (3, 0, 1, 2))
 
 
-def test_a_deadline_of_0_fails_at_once() -> None:  # BJ-48
+@pytest.mark.parametrize("fraction", [0, 0.4])
+def test_a_deadline_of_0_fails_at_once(fraction: float) -> None:  # BJ-48
     model = ModelledJob(document(completionPolicy={"type": "Always", "activeDeadlineSeconds": 0}))
+    model.pass_time(fraction)
     model.reconcile()
     assert model.status.phase == "failed"
     assert not model.pods
@@ -317,7 +322,7 @@ def test_never_may_fail_and_is_only_counted_then() -> None:  # BJ-37, BJ-51
     assert (model.status.phase, len(model.status.conditions)) == ("failed", 1)
     model.add_node("node-5")
     plan = model.passes()
-    assert held(plan) == {"job": "job-failed"}
+    assert held(plan) == {"job": "job-failed", model.on("node-0").metadata.name: "task-failed"}
     assert "node-5" not in model.served
     assert len(model.status.conditions) == 1
 
@@ -352,12 +357,68 @@ def test_fail_fast() -> None:  # BJ-28 to BJ-31, BJ-36, BJ-37
     told = [item for item in model.events() if item[0] == "failed pod is found"]
     assert [text for _, text in told] == [
         f"{words}: 0 pods succeeded, 1 pods failed",
-        f"{words}: 0 pods succeeded, 3 pods failed",
+        f"{words}: 0 pods succeeded, 3 pods failed (2 of them had not ended, and were deleted)",
     ]
     assert (model.status.phase, model.counts) == ("failed", (3, 0, 0, 3))
     [condition] = model.status.conditions
-    assert (condition.type, condition.reason, condition.message) == ("Failed", "Failed", words)
+    assert (condition.type, condition.reason) == ("Failed", "Failed")
+    assert condition.message == f"{words}; 2 pods had not ended, and count as failed"
     assert model.status.completion_time == START
+
+
+def test_the_message_tells_only_of_pods_that_were_deleted() -> None:  # BJ-37
+    model = ModelledJob(nodes=2)
+    model.reconcile()
+    model.end("node-0")
+    model.end("node-1", "Failed")
+    model.reconcile()
+    [condition] = model.status.conditions
+    assert condition.message == "failure policy is FailurePolicyTypeFailFast and failed pod is found"
+    assert model.counts == (2, 0, 1, 1)
+
+
+def test_pods_that_leave_when_the_job_fails_count_as_failed() -> None:  # BJ-36
+    """Somebody has deleted one, and its node has not stopped it yet."""
+    model = ModelledJob()
+    model.reconcile()
+    for pod in model.pods:
+        model.kubelet(pod.metadata.name)
+    model.delete_pod(model.on("node-2").metadata.name)
+    model.end("node-0", "Failed")
+    model.reconcile()
+    assert (model.status.phase, model.counts) == ("failed", (3, 0, 0, 3))
+
+
+def test_pods_that_could_not_be_deleted_go_later() -> None:  # BJ-36
+    model = ModelledJob()
+    model.reconcile()
+    for pod in model.pods:
+        model.kubelet(pod.metadata.name)
+    model.end("node-0", "Failed")
+    plan = model.reconcile(die_at=2)  # the end is told, and one pod deleted
+    assert [phase.name for phase in plan.phases] == ["end", "delete"]
+    assert (model.status.phase, model.counts) == ("failed", (3, 0, 0, 3))
+    running = [pod for pod in model.pods if not is_over(pod)]
+    assert len(running) == 1
+    plan = model.reconcile()
+    assert [action.target.name for action in plan.actions()] == [running[0].metadata.name]
+    assert model.counts == (3, 0, 0, 3)
+    assert not model.reconcile().phases
+
+
+def test_a_job_that_has_failed_tells_which_pods_did() -> None:  # BJ-46
+    model = ModelledJob(nodes=2)
+    model.reconcile()
+    state = {"terminated": {"exitCode": 3, "message": "no disk\n"}}
+    status = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": state}]}
+    failed = model.on("node-1").metadata.name
+    model.change(PODS, failed, lambda doc: doc.update(status=status))
+    plan = model.passes(3)
+    assert held(plan) == {"job": "job-failed", failed: "task-failed"}
+    told = {item.target.name: item.causes[0] for item in plan.held}
+    assert told[failed].message == "container main ended with exit code 3: no disk"
+    assert f"kubectl logs {failed} -n demo" in told[failed].remedy
+    assert f"kubectl logs {failed} -n demo" in told["job"].remedy
 
 
 def test_continue_goes_on_and_completes() -> None:  # BJ-38

@@ -66,6 +66,13 @@ JOB_FAILED = Meaning(
     field="spec.failurePolicy.type",
     patience=0,
 )
+POD_FAILED = Meaning(
+    code="task-failed",
+    says="it failed, and with it the job",
+    act=Act.SOMEBODY,
+    field="spec.template.spec",
+    patience=0,
+)
 
 CAUSES = (
     JOB_PAUSED,
@@ -77,4 +84,5 @@ CAUSES = (
     RESTARTS,
     NEVER_COMPLETES,
     JOB_FAILED,
+    POD_FAILED,
 )

@@ -6,8 +6,8 @@ nodes that do not suit any more, new pods, completion, in this order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
 from kruise.api.apps.broadcastjob import (
     BROADCAST_JOBS,
@@ -25,15 +25,25 @@ from kruise.api.apps.broadcastjob import (
 from kruise.api.meta import key_of
 from kruise.api.native.pod import PODS, Pod
 from kruise.machinery import plan as plans
+from kruise.machinery.codec import evolve
 from kruise.machinery.plan import EventNote, Held, OnError, Phase, Plan, Target, Urgency, Wake
 from kruise.machinery.wording import listed, plural
 from kruise.workloads.broadcastjob import causes
 from kruise.workloads.broadcastjob.creation import create_pods
 from kruise.workloads.broadcastjob.memo import End, Memo
-from kruise.workloads.broadcastjob.situation import Situation, Snapshot, is_finished, is_over, names, situation_of
+from kruise.workloads.broadcastjob.situation import (
+    Situation,
+    Snapshot,
+    is_finished,
+    is_over,
+    names,
+    own_pods,
+    situation_of,
+)
+from kruise.workloads.broadcastjob.status import counted, ended, seconds_left, seconds_to_live, start_of, write_of
 from kruise.workloads.shared.events import warning
 
-CREATE, DELETE, REMOVE = "create", "delete", "remove"
+CREATE, DELETE, END, REMOVE = "create", "delete", "end", "remove"
 _LONGEST_PASS = 0.5
 """Seconds for which pods are made before the status tells of it."""
 _NAMED = 100
@@ -77,30 +87,49 @@ def decide(snapshot: Snapshot) -> Plan:
 def _finished(snapshot: Snapshot) -> Plan:
     """BJ-47. Its pods go with it."""
     job = snapshot.job
+    failed = next((one for one in job.status.conditions if one.type == FAILED_CONDITION), None)
+    held = () if failed is None else _failures(job, own_pods(snapshot), failed.message)
+    stops = _stop(own_pods(snapshot)) if failed is not None else ()
     left = seconds_to_live(job, snapshot.now)
     if left is None or job.metadata.deletion_timestamp is not None:
-        return Plan()
+        return Plan(phases=stops, held=held)
     if left > 0:
-        return Plan(wakes=(Wake(after=left, reason="ttlSecondsAfterFinished is over then"),))
+        return Plan(phases=stops, held=held, wakes=(Wake(after=left, reason="ttlSecondsAfterFinished is over then"),))
     ttl = job.spec.completion_policy.ttl_seconds_after_finished
     reason = f"it finished more than {plural(ttl or 0, 'second')} ago"
     removal = plans.delete(Target.of(BROADCAST_JOBS, job), uid=job.metadata.uid, reason=reason)
     return Plan(phases=(plans.single(REMOVE, removal),))
 
 
-def seconds_to_live(job: BroadcastJob, now: datetime) -> float | None:
-    ttl, ended = job.spec.completion_policy.ttl_seconds_after_finished, job.status.completion_time
-    if ttl is None or ended is None:
-        return None
-    return _left(ended, ttl, now)
-
-
 def _failed_before(situation: Situation) -> Plan:
     """A job that never completes has failed: it is only counted (BJ-51)."""
-    said = next((one.message for one in situation.job.status.conditions if one.type == FAILED_CONDITION), "")
-    remedy = f"see the failed pods; then delete the job, and create it anew{_of_pods(situation.failed)}"
-    cause = causes.JOB_FAILED.cause(f"the job has failed: {said}", remedy=remedy)
-    return Plan(held=_held(situation, cause), memo=_memo(situation, FAILED))
+    job, pods = situation.job, own_pods(situation.snapshot)
+    said = next((one.message for one in job.status.conditions if one.type == FAILED_CONDITION), "")
+    return Plan(phases=_stop(pods), held=_failures(job, pods, said), memo=_memo(situation, FAILED))
+
+
+def _failures(job: BroadcastJob, pods: Iterable[Pod], said: str) -> tuple[Held, ...]:
+    """Of a job that has failed: which of its pods did, as far as they are still there."""
+    failed = [pod for pod in pods if pod.status.phase == "Failed"]
+    remedy = f"see the failed pods; then delete the job, and create it anew{_of_pods(failed)}"
+    details = {"failed": names(failed)[:_NAMED]}
+    cause = causes.JOB_FAILED.cause(f"the job has failed: {said}", details=details, remedy=remedy)
+    found = [Held(target=Target.of(BROADCAST_JOBS, job), causes=(cause,))]
+    for pod in failed[:_NAMED]:
+        told = causes.POD_FAILED.cause(_how(pod), remedy=f"see what it printed: {_logs(pod)}")
+        found.append(Held(target=Target.of(PODS, pod), causes=(told,)))
+    return tuple(found)
+
+
+def _how(pod: Pod) -> str:
+    """How a pod failed, as far as its node has told."""
+    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        done = status.state.terminated
+        if done is not None and done.exit_code:
+            said = f": {done.message.strip()}" if done.message.strip() else ""
+            return f"container {status.name} ended with exit code {done.exit_code}{said}"
+    said = ": ".join(part for part in (pod.status.reason, pod.status.message) if part)
+    return f"it failed: {said}" if said else "it failed"
 
 
 # Pauses
@@ -129,11 +158,23 @@ def _paused_by_failure(situation: Situation) -> Plan:
 
 
 def _failing(situation: Situation, end: End, notes: list[EventNote]) -> Plan:
-    """All pods that run go, those that restart again and again among them, and with them the job has failed (BJ-36)."""
-    doomed = (*situation.active, *situation.over_limit)
-    chains = tuple((_deletion(pod, "the job has failed"),) for pod in doomed)
-    phase = Phase(name=DELETE, chains=chains, on_error=OnError.CONTINUE)
-    return Plan(phases=(phase,) if chains else (), memo=_memo(situation, FAILED, notes, end=end))
+    """All pods that run go, those that restart again and again among them, and with them the job has failed (BJ-36).
+
+    The end is written first: whatever happens then to the manager or to a deletion, the numbers are right, and the next
+    pass deletes what is left.
+    """
+    job, stopped = situation.job, len(situation.active) + len(situation.leaving)
+    memo = evolve(
+        _memo(situation, FAILED, notes, end=end), active=0, failed=len(situation.failed) + stopped, stopped=stopped
+    )
+    status, _ = ended(job, memo, counted(job, memo), situation.snapshot.now)
+    return Plan(phases=(plans.single(END, write_of(job, status)), *_stop(own_pods(situation.snapshot))), memo=memo)
+
+
+def _stop(pods: Iterable[Pod]) -> tuple[Phase, ...]:
+    """A job that has failed runs nothing any more."""
+    chains = tuple((_deletion(pod, "the job has failed"),) for pod in pods if not is_over(pod))
+    return (Phase(name=DELETE, chains=chains, on_error=OnError.CONTINUE),) if chains else ()
 
 
 def _until_deadline(job: BroadcastJob, now: datetime) -> float | None:
@@ -141,7 +182,9 @@ def _until_deadline(job: BroadcastJob, now: datetime) -> float | None:
     seconds = job.spec.completion_policy.active_deadline_seconds
     if seconds is None or job.spec.completion_policy.type == NEVER:
         return None
-    return _left(start_of(job, now), seconds, now)
+    if seconds <= 0:
+        return 0.0  # at once, although its start is told in whole seconds
+    return seconds_left(start_of(job, now), seconds, now)
 
 
 # Work
@@ -274,32 +317,14 @@ def _memo(
         end=end,
         events=tuple(notes),
         active_pods=tuple(names(situation.active)),
-        over_limit_pods=tuple(names(situation.over_limit)),
     )
-
-
-def start_of(job: BroadcastJob, now: datetime) -> datetime:
-    return job.status.start_time or not_before(now)
-
-
-def not_before(now: datetime) -> datetime:
-    """The next whole second: times on the wire have no fraction, and nothing that counts from them may end early."""
-    whole = now.replace(microsecond=0)
-    return whole if whole == now else whole + timedelta(seconds=1)
-
-
-def _left(since: datetime, seconds: int, now: datetime) -> float:
-    try:
-        return (since + timedelta(seconds=seconds) - now).total_seconds()
-    except OverflowError:
-        return float(seconds)
 
 
 def _with_counts(message: str, succeeded: int, failed: int) -> str:
     return f"{message}: {succeeded} pods succeeded, {failed} pods failed"
 
 
-def _of_pods(pods: tuple[Pod, ...]) -> str:
+def _of_pods(pods: Sequence[Pod]) -> str:
     return f" ({_logs(pods[0])})" if pods else ""
 
 

@@ -9,7 +9,7 @@ from kruise.machinery.plan import EventNote
 
 
 class End(Struct, kw_only=True):
-    """How the job ends, if what the plan deletes for it is deleted."""
+    """How the job ends."""
 
     condition: str
     event: str
@@ -27,5 +27,5 @@ class Memo(Struct, kw_only=True):
     events: tuple[EventNote, ...] = ()
     active_pods: tuple[str, ...] = ()
     """Of those that are deleted, the names of those that are counted as active."""
-    over_limit_pods: tuple[str, ...] = ()
-    """The names of those that run and are counted as failed already."""
+    stopped: int = 0
+    """Of those that count as failed, how many had not ended when the job failed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kruise.api.apps.broadcastjob import BroadcastJob
+from kruise.api.native.daemon_pods import target_node
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.faces.outlook import Outlook, OutlookFacts, Seen
@@ -22,7 +23,7 @@ def _tell(document: Json, seen: Seen) -> Outlook:
     for place, name in enumerate(situation.rest):
         turn = "never" if limit.pods <= 0 else str(1 if place < room else 2 + (place - room) // limit.pods)
         rows.append((name, "never" if is_finished(job) else turn, "to come", ""))
-    left_out = dict(situation.against) | {pod.spec.node_name: why for pod, why in situation.unfit}
+    left_out = dict(situation.against) | {target_node(pod): why for pod, why in situation.unfit}
     rows += ((name, "-", "left out", why) for name, why in sorted(left_out.items()))
     at_a_time = limit.problem or ("no limit" if limit.pods >= situation.desired else f"{limit.pods} at a time")
     facts = (

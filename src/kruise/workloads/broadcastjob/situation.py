@@ -52,6 +52,8 @@ class Situation:
     failed: tuple[Pod, ...]
     over_limit: tuple[Pod, ...]
     """Of the failed ones, those that still run: they have restarted too often."""
+    leaving: tuple[Pod, ...]
+    """Those that are being deleted and have not finished: no counter has them (BJ-29)."""
     twins: tuple[tuple[Pod, str], ...]
     """Pods on a node that has another one of the job (BJ-26)."""
     limit: Limit
@@ -68,7 +70,7 @@ class Situation:
 
 def situation_of(snapshot: Snapshot) -> Situation:
     job = snapshot.job
-    pods = sorted((pod for pod in snapshot.pods if _is_own(job, pod)), key=_age)
+    pods = own_pods(snapshot)
     by_node: dict[str, Pod] = {}
     twins: list[tuple[Pod, str]] = []
     for pod in pods:
@@ -97,6 +99,7 @@ def situation_of(snapshot: Snapshot) -> Situation:
     active: list[Pod] = []
     failed: list[Pod] = []
     over_limit: list[Pod] = []
+    leaving: list[Pod] = []
     succeeded = 0
     for pod in pods:
         if pod.status.phase == "Succeeded":
@@ -104,7 +107,7 @@ def situation_of(snapshot: Snapshot) -> Situation:
         elif pod.status.phase == "Failed":
             failed.append(pod)
         elif pod.metadata.deletion_timestamp is not None:
-            continue
+            leaving.append(pod)
         elif is_over_limit(job, pod):
             failed.append(pod)
             over_limit.append(pod)
@@ -121,9 +124,15 @@ def situation_of(snapshot: Snapshot) -> Situation:
         succeeded=succeeded,
         failed=tuple(failed),
         over_limit=tuple(over_limit),
+        leaving=tuple(leaving),
         twins=tuple(twins),
         limit=limit_of(job.spec.parallelism, len(served) + len(rest)),
     )
+
+
+def own_pods(snapshot: Snapshot) -> list[Pod]:
+    """The oldest first."""
+    return sorted((pod for pod in snapshot.pods if _is_own(snapshot.job, pod)), key=_age)
 
 
 def is_finished(job: BroadcastJob) -> bool:
