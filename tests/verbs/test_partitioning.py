@@ -16,6 +16,7 @@ from kruise.verbs import partitioning
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.history import Revision
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
+from kruise.workloads.daemonset.face import FACE as DAEMON_SET
 from tests.verbs.objects import cloneset, container, template
 from tests.verbs.objects import native as native_object
 
@@ -145,3 +146,22 @@ def test_a_deployment_goes_back_by_one() -> None:
     document["status"]["updatedReplicas"] = 4
     with pytest.raises(VerbError, match="no rollout is under way"):
         partitioning.abort(face("Deployment"), document, REVISIONS)
+
+
+def test_a_daemon_set_takes_percentages() -> None:  # DS section 2
+    before = native_object("DaemonSet")
+    assert value_at(partitioning.set_partition(DAEMON_SET, before, "50%"), PARTITION) == "50%"
+
+
+def test_a_daemon_set_goes_back_while_nodes_have_older_pods() -> None:
+    """Its status names no revision before the newest, so pods alone tell whether anything is under way."""
+    counted = {"desiredNumberScheduled": 3, "currentNumberScheduled": 3, "numberReady": 3, "numberAvailable": 3}
+    counted |= {"updateRevision": "2", "updatedNumberScheduled": 1}
+    document = native_object("DaemonSet", status=counted)
+    document["spec"]["template"] = NEW
+    assert partitioning.abort(DAEMON_SET, document, REVISIONS).revision.number == 1
+    document["status"]["updatedNumberScheduled"] = 3
+    with pytest.raises(
+        VerbError, match=r"no rollout is under way .*: kruise rollout undo daemonset.apps.kruise.io/web"
+    ):
+        partitioning.abort(DAEMON_SET, document, REVISIONS)

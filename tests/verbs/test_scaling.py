@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from kruise import kinds
+from kruise.faces.face import Restart
 from kruise.faces.native import DAEMON_SET, DEPLOYMENT, SERVICE, STATEFUL_SET
 from kruise.machinery.documents import value_at
 from kruise.verbs import pausing, restarting, scaling
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
+from kruise.workloads.daemonset.face import FACE as OUR_DAEMON_SET
 from tests.verbs.objects import cloneset, container, native, template
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -84,6 +87,21 @@ def test_restart_says_that_pods_are_recreated() -> None:  # KK-3
 def test_restart_is_refused_where_pods_are_never_recreated() -> None:
     with pytest.raises(VerbError, match="updates its pods in place only"):
         restarting.change(CLONE_SET, cloneset(rolling={"podUpdatePolicy": "InPlaceOnly"}), NOW)
+
+
+def test_a_restart_of_any_kind_of_ours_makes_new_pods() -> None:  # KK-3
+    """An annotation is updated in place, and restarts nothing."""
+    restarted = [face for face in kinds.REGISTRY.built_in if face.is_ours and face.restart is not None]
+    assert {face.singular for face in restarted} >= {"cloneset", "statefulset", "daemonset"}
+    assert {face.restart for face in restarted} == {Restart.ENVIRONMENT}
+
+
+@pytest.mark.parametrize(
+    "policy", [{"podUpdatePolicy": "InPlaceIfPossible"}, {"rollingUpdateType": "InPlaceIfPossible"}]
+)
+def test_restart_says_so_whatever_the_policy_is_called(policy: Any) -> None:
+    said = restarting.notes(OUR_DAEMON_SET, cloneset(rolling=policy))
+    assert said[1:] == ["an in-place update cannot change the environment, so this update is not done in place"]
 
 
 @pytest.mark.parametrize("kind", [DEPLOYMENT, STATEFUL_SET, DAEMON_SET])

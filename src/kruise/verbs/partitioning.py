@@ -90,7 +90,7 @@ def abort(kind: Face, document: Json, revisions: Sequence[Revision]) -> Rollback
     if not is_observed(document):
         if before is None:
             raise VerbError(f"{named}: its controller has not seen the newest spec yet; try again in a moment")
-    elif current == update and not _has_old_pods(kind.progress(document)):
+    elif current in ("", update) and not _has_old_pods(kind.progress(document)):  # where none is named, pods tell
         back = "and there is no earlier revision to go back to"
         if len(revisions) > 1:
             back = f"to go back: kruise rollout undo {kind.word}/{name_of(document)}"

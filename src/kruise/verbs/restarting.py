@@ -39,7 +39,9 @@ def change(kind: Face, document: Json, now: datetime) -> Json:
 
 
 def _policy(document: Json) -> str:
-    return str(value_at(document, ("spec", "updateStrategy", "rollingUpdate", "podUpdatePolicy"), ""))
+    """A DaemonSet has another word for it."""
+    rolling = value_at(document, ("spec", "updateStrategy", "rollingUpdate"), {})
+    return str(rolling.get("podUpdatePolicy") or rolling.get("rollingUpdateType") or "")
 
 
 def notes(kind: Face, document: Json) -> list[str]:

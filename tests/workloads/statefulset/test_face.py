@@ -23,7 +23,7 @@ def _seen(given: Json, **status: Any) -> Json:
 @pytest.mark.parametrize(
     ("rolling", "status", "phase", "words"),
     [
-        ({}, {}, Phase.DONE, "statefulset rolling update complete 3 pods at revision web-2"),
+        ({}, {}, Phase.DONE, "Advanced StatefulSet rolling update complete 3 pods at revision web-2"),
         ({}, {"observedGeneration": 1}, Phase.PROGRESSING, "spec update to be observed"),
         ({}, {"updatedReplicas": 1}, Phase.PROGRESSING, "1 out of 3 new pods have been updated"),
         ({"paused": True}, {"updatedReplicas": 1}, Phase.PROGRESSING, "kruise rollout resume"),

@@ -49,6 +49,7 @@ FACE = Face(
     replicas=None,
     paused=(*_ROLLING, "paused"),
     partition=(*_ROLLING, "partition"),
+    partition_may_be_percent=True,
     pods=Pods.PER_NODE,
     writes_pod_ready=True,
     progress=progress,

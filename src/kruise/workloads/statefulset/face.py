@@ -24,7 +24,7 @@ def progress(document: Json) -> Progress:
     if (waiting := incomplete(seen, min_ready_seconds=min_ready_seconds)) is not None:
         return waiting
     revision = value_at(document, ("status", "updateRevision"), "")
-    message = f"statefulset rolling update complete {seen.updated} pods at revision {revision}..."
+    message = f"Advanced StatefulSet rolling update complete {seen.updated} pods at revision {revision}..."
     return finished(seen, document, partition_complete(seen.updated) if kept else message)
 
 
@@ -42,7 +42,7 @@ FACE = Face(
     settings="kruise.workloads.statefulset.settings:settings",
     forecast="kruise.workloads.statefulset.forecast:FORECAST",
     history=History.CONTROLLER_REVISIONS,
-    restart=Restart.ANNOTATION,
+    restart=Restart.ENVIRONMENT,
     causes=causes.CAUSES,
     counterpart=("apps", "StatefulSet"),
     handover="kruise.workloads.statefulset.handover:HANDOVER",
