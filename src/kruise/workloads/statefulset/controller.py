@@ -31,6 +31,7 @@ from kruise.machinery.spec import (
 from kruise.machinery.watched import Watched
 from kruise.workloads.shared.adoption import ADOPTERS, WATCHED_PODS, orphans_for, pod_keys
 from kruise.workloads.shared.claims import claim_templates
+from kruise.workloads.shared.ordinals import START_GATE, ordinals_of
 from kruise.workloads.shared.reading import (
     PRE_DOWNLOAD_GATE,
     WATCHED_REVISIONS,
@@ -43,7 +44,6 @@ from kruise.workloads.statefulset.admission import ADMISSION
 from kruise.workloads.statefulset.conclude import conclude
 from kruise.workloads.statefulset.decide import decide
 from kruise.workloads.statefulset.events import events
-from kruise.workloads.statefulset.ordinals import START_GATE, ordinals_of
 from kruise.workloads.statefulset.situation import Snapshot
 from kruise.workloads.statefulset.volumes import GATE as GROWTH_GATE
 

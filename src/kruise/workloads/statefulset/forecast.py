@@ -6,8 +6,8 @@ from kruise.api.apps.shared import IN_PLACE_POLICIES, RE_CREATE
 from kruise.api.apps.statefulset import STATEFUL_SETS, StatefulSet
 from kruise.faces.forecast import Amount, ForecastFacts, Limits
 from kruise.inplace import availability
+from kruise.workloads.shared.ordinals import replicas_of
 from kruise.workloads.statefulset.limits import limits_of, strategy_of
-from kruise.workloads.statefulset.ordinals import replicas_of
 
 _PATH = "spec.updateStrategy.rollingUpdate"
 

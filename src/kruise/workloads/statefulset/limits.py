@@ -8,7 +8,7 @@ from kruise.api.apps.shared import ON_DELETE
 from kruise.api.apps.statefulset import PARALLEL, RollingUpdateStatefulSetStrategy, StatefulSetSpec
 from kruise.machinery.intorpercent import IntOrPercent
 from kruise.workloads.shared.counts import absolute
-from kruise.workloads.statefulset.ordinals import replicas_of
+from kruise.workloads.shared.ordinals import replicas_of
 
 NO_STRATEGY = RollingUpdateStatefulSetStrategy()
 

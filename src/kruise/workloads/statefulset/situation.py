@@ -15,10 +15,10 @@ from kruise.api.native.pod import Pod
 from kruise.api.native.storage import PersistentVolumeClaim, StorageClass
 from kruise.machinery.codec import Raw
 from kruise.workloads.shared.claims import ClaimTemplate, claim_templates
+from kruise.workloads.shared.ordinals import START_GATE, ordinals_of
 from kruise.workloads.shared.pod_facts import PodFacts
 from kruise.workloads.shared.situation import WorkloadSituation, WorkloadSnapshot
 from kruise.workloads.statefulset.limits import Limits, limits_of
-from kruise.workloads.statefulset.ordinals import START_GATE, ordinals_of
 
 
 class Snapshot(WorkloadSnapshot, kw_only=True):

@@ -6,7 +6,6 @@ Both versions are judged as `v1beta1`, where every field has the same path.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +34,7 @@ from kruise.inplace import order_rules
 from kruise.inplace.keys import IN_PLACE_READY
 from kruise.machinery import intorpercent
 from kruise.workloads.shared import validation
+from kruise.workloads.shared.ordinals import range_of
 from kruise.workloads.shared.validation import (
     Candidate,
     images_only,
@@ -65,7 +65,6 @@ _MUTABLE = (
     "volumeClaimUpdateStrategy",
     "persistentVolumeClaimRetentionPolicy",
 )
-_RANGE = re.compile(r"([0-9]+)-([0-9]+)", re.ASCII)
 
 
 def problems(
@@ -197,10 +196,10 @@ def _reserve_ordinals(ordinals: Sequence[IntOrPercent]) -> Errors:
         if isinstance(ordinal, int):
             yield from common.non_negative(path, ordinal)
             continue
-        found = _RANGE.fullmatch(ordinal)
+        found = range_of(ordinal)
         if found is None:
             yield invalid(path, ordinal, 'must be a number, or a range of two numbers, such as 3 or "3-5"')
-        elif int(found[1]) > int(found[2]):
+        elif found[0] > found[1]:
             yield invalid(path, ordinal, "must not end before it begins")
 
 

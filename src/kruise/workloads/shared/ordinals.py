@@ -12,7 +12,13 @@ START_GATE = "StatefulSetStartOrdinal"
 Reserved = tuple[tuple[int, int], ...]
 """Ranges with both ends, the lowest first, none of which touch. Somebody may reserve two thousand million numbers."""
 
-_RANGE = re.compile(r"([0-9]{1,10})-([0-9]{1,10})", re.ASCII)
+_RANGE = re.compile(r"([0-9]{1,19})-([0-9]{1,19})", re.ASCII)
+
+
+def range_of(text: str) -> tuple[int, int] | None:
+    """Both ends of a range such as `3-5`, which may stand the wrong way round; None: it is no range."""
+    found = _RANGE.fullmatch(text)
+    return (int(found[1]), int(found[2])) if found is not None else None
 
 
 def reserved_of(entries: Iterable[int | str]) -> Reserved:
@@ -22,10 +28,10 @@ def reserved_of(entries: Iterable[int | str]) -> Reserved:
         if isinstance(entry, int):
             ranges.append((entry, entry))
             continue
-        found = _RANGE.fullmatch(entry)
-        if found is None or int(found[1]) > int(found[2]):
+        found = range_of(entry)
+        if found is None or found[0] > found[1]:
             return ()
-        ranges.append((int(found[1]), int(found[2])))
+        ranges.append(found)
     merged: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if merged and first <= merged[-1][1] + 1:
