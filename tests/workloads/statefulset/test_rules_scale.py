@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.pod import PODS, Pod, is_ready
 from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.model.world import Json
@@ -158,6 +158,20 @@ def test_scale_down_waits_for_min_ready_seconds_and_asks_to_be_looked_at_again()
     assert done is not None
     assert writes(done.plan) == []
     assert any("minReadySeconds" in wake.reason for wake in done.conclusion.wakes)
+
+
+def test_the_pod_that_goes_must_be_available_itself() -> None:  # ST-63, ST-106
+    """It came too late to be missed, yet whoever scales up and down at once must not lose the wrong one."""
+    model = ModelledStatefulSet(document(2, rolling={"minReadySeconds": 30}))
+    while (pod := model.pod("web-1")) is None or not is_ready(pod):
+        model.settle(1)
+    _scale(model, 1)
+    done = model.loop.run(model.loop.controllers[0], model.key)
+    assert done is not None
+    assert writes(done.plan) == []
+    assert model.causes(done.plan, "web-1") == ["order"]
+    assert any("minReadySeconds" in wake.reason for wake in done.conclusion.wakes)
+    assert model.settle(35) == ["delete web-1"]
 
 
 # Pods that end

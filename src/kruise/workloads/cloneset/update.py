@@ -257,20 +257,12 @@ class _Updating:
             goes_back = fact.is_new and self._situation.limits.rolls_back
             if (fact.is_new and not goes_back) or fact.is_preparing_delete:
                 continue
-            if self._situation.is_on_delete:
-                remedy = "delete the pod when it suits you; its successor has the new revision"
-                self._hold(fact, causes.ON_DELETE, "updateStrategy.type is OnDelete: pods are only replaced", remedy)
-            else:
-                self._hold(
-                    fact, causes.PAUSED, "the update is paused", "set updateStrategy.rollingUpdate.paused to false"
-                )
+            self._mover.hold_all((fact,), causes.stands_still(is_on_delete=self._situation.is_on_delete))
 
     def _hold_by_partition(self, fact: PodFacts) -> None:
         limits = self._situation.limits
         if limits.partition > 0:
-            whose = "its" if limits.partition == 1 else "their"
-            message = f"partition keeps {plural(limits.partition, 'pod')} at {whose} old revision"
-            self._hold(fact, causes.PARTITION, message, "lower updateStrategy.rollingUpdate.partition")
+            self._mover.hold_all((fact,), causes.kept_old(limits.partition))
         else:
             message = "enough other pods are new or on their way; this one is one too many"
             self._hold(fact, SURGE, message, "it is removed when the others are available")

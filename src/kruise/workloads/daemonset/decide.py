@@ -10,7 +10,9 @@ import dataclasses
 
 from kruise.api.apps.daemonset import DAEMON_SETS
 from kruise.machinery.plan import EventNote, Held, Phase, Plan, Target, Wake
+from kruise.machinery.revision_names import is_revision
 from kruise.machinery.selectors import from_label_selector
+from kruise.machinery.wording import plural
 from kruise.workloads.daemonset.causes import SELECTS_ALL
 from kruise.workloads.daemonset.history import merge_twins
 from kruise.workloads.daemonset.keeping import Keeping, keep
@@ -82,7 +84,7 @@ def _selecting_all(snapshot: Snapshot) -> Plan:
 
 def _adopting(situation: Situation, counted: Figures, phases: tuple[Phase | None, ...]) -> Plan:
     """Nothing else is decided until the adopted pods are there as its own: their nodes must not get a second pod."""
-    cause = NEXT.cause(f"{len(situation.adopted)} pods that nobody controls are adopted first")
+    cause = NEXT.cause(f"first come {plural(len(situation.adopted), 'pod')} that nobody controls: they are adopted")
     target = Target.of(situation.owner.resource, situation.daemon_set)
     return Plan(
         phases=tuple(phase for phase in phases if phase is not None and phase.chains),
@@ -94,13 +96,19 @@ def _adopting(situation: Situation, counted: Figures, phases: tuple[Phase | None
 def _failures(situation: Situation) -> Failures:
     """New pods always have the present template (DS-42), so no pod can go back: a used up budget stops the rollout."""
     daemon_set = situation.daemon_set
-    everybody_moved = all(fact.is_new for fact in situation.facts)
+    update = situation.update.metadata.name
+    memory = daemon_set.status.failure_budget
+    is_over = (
+        is_revision(daemon_set.status.update_revision, update)
+        and all(fact.is_new for fact in situation.facts)
+        and (memory is None or memory.revision != update)
+    )
     asked = Asked(
         annotations=daemon_set.metadata.annotations,
-        memory=daemon_set.status.failure_budget,
+        memory=memory,
         conditions=daemon_set.status.conditions,
         replicas=situation.desired,
-        current_revision=situation.update.metadata.name if everybody_moved else "",
+        current_revision=update if is_over else "",
         can_go_back=False,
         names_current=False,
     )

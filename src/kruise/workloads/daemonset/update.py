@@ -4,7 +4,9 @@ waits (DS sections 11 and 12)."""
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping
 
+from kruise.api.apps.daemonset import RollingUpdateDaemonSet
 from kruise.api.apps.shared import IN_PLACE_IF_POSSIBLE
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import PODS, Pod
@@ -17,8 +19,8 @@ from kruise.machinery.causes import Cause
 from kruise.machinery.codec import evolve
 from kruise.machinery.plan import Chain, Held, OnError, Phase, Target
 from kruise.machinery.revision_names import short_hash
-from kruise.machinery.selectors import from_label_selector
-from kruise.machinery.wording import listed
+from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.wording import listed, plural
 from kruise.workloads.daemonset.causes import (
     BURST,
     FAILED_POD,
@@ -128,12 +130,10 @@ class _Working:
         if limits.is_on_delete or limits.is_paused or self._stop is not None:
             self._nobody_moves()
             return
-        rolling = situation.rolling
-        selector = rolling.selector if rolling is not None else None
         chosen = roll(
             situation.nodes,
             limits,
-            is_selected=from_label_selector(selector).matches if selector is not None else None,
+            is_selected=_selected_nodes(situation.rolling),
             prune=situation.gate("DaemonSetPruneIneligibleNodes"),
         )
         for fact in chosen.replace:
@@ -167,23 +167,14 @@ class _Working:
         for fact in self._situation.facts:
             if fact.is_new or fact.name in self._going:
                 continue
-            if self._limits.is_on_delete:
-                remedy = "delete the pod when it suits you; its successor has the new revision"
-                message = "updateStrategy.type is OnDelete: pods are only replaced"
-                self._mover.hold(fact, causes.ON_DELETE, message, remedy)
-            elif self._limits.is_paused:
-                remedy = "set updateStrategy.rollingUpdate.paused to false"
-                self._mover.hold(fact, causes.PAUSED, "the update is paused", remedy)
+            if self._limits.is_on_delete or self._limits.is_paused:
+                self._mover.hold_all((fact,), causes.stands_still(is_on_delete=self._limits.is_on_delete))
             elif self._stop is not None:
                 self._mover.hold_all((fact,), cause_of(self._stop))
 
     def _say_who_waits(self, chosen: Rolling) -> None:
         limits, hold = self._limits, self._mover.hold_all
-        kept = causes.PARTITION.cause(
-            f"partition keeps {limits.partition} pods at their old revision",
-            remedy="lower updateStrategy.rollingUpdate.partition",
-        )
-        hold(chosen.kept_old, kept)
+        hold(chosen.kept_old, causes.kept_old(limits.partition))
         elsewhere = NODE_NOT_SELECTED.cause(
             "updateStrategy.rollingUpdate.selector does not select its node",
             remedy="label the node, or change the selector, when its turn has come",
@@ -203,13 +194,13 @@ class _Working:
         details = {"unavailable": chosen.used_by}
         if limits.surges:
             full = MAX_SURGE.cause(
-                f"maxSurge lets {limits.surge} nodes have two pods{used}",
+                f"maxSurge lets {plural(limits.surge, 'node')} have two pods{used}",
                 details=details,
                 remedy="wait for these pods, or repair them",
             )
         else:
             full = causes.MAX_UNAVAILABLE.cause(
-                f"maxUnavailable lets {limits.unavailable} nodes be without an available pod{used}",
+                f"maxUnavailable lets {plural(limits.unavailable, 'node')} be without an available pod{used}",
                 details={**details, "budget": limits.unavailable},
                 remedy="wait for these pods, or repair them",
             )
@@ -238,7 +229,7 @@ class _Working:
     def _burst_cause(self) -> Cause:
         if self._limits.burst == 0:
             return NO_BURST.cause("burstReplicas is 0", remedy="raise burstReplicas, or leave it out")
-        return BURST.cause(f"burstReplicas lets {self._limits.burst} pods be written to at a time")
+        return BURST.cause(f"burstReplicas lets {plural(self._limits.burst, 'pod')} be written to at a time")
 
     def _hold(self, pod: Pod, cause: Cause) -> None:
         self._held.append(Held(target=Target.of(PODS, pod), causes=(cause,)))
@@ -246,3 +237,14 @@ class _Working:
     @property
     def _target(self) -> Target:
         return Target.of(self._situation.owner.resource, self._situation.daemon_set)
+
+
+def _selected_nodes(rolling: RollingUpdateDaemonSet | None) -> Callable[[Mapping[str, str]], bool] | None:
+    """Which labels of a node make its pod one to be updated; None: any. A selector that nobody can read selects none,
+    as was said when it was written."""
+    if rolling is None or rolling.selector is None:
+        return None
+    try:
+        return from_label_selector(rolling.selector).matches
+    except SelectorError:
+        return lambda _: False

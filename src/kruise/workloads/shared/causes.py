@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kruise.machinery.causes import MINUTE, Act, Meaning
+from kruise.machinery.causes import MINUTE, Act, Cause, Meaning
+from kruise.machinery.wording import plural
 
 _ROLLING = "spec.updateStrategy.rollingUpdate"
 
@@ -122,6 +123,26 @@ FAILURE_BUDGET = Meaning(
     patience=0,
     is_before_turn=True,
 )
+
+
+def kept_old(partition: int) -> Cause:
+    """Why a pod stays that a partition keeps, with all others that it keeps."""
+    whose = "its" if partition == 1 else "their"
+    return PARTITION.cause(
+        f"partition keeps {plural(partition, 'pod')} at {whose} old revision",
+        remedy="lower updateStrategy.rollingUpdate.partition",
+    )
+
+
+def stands_still(*, is_on_delete: bool) -> Cause:
+    """Why no pod of a workload is updated that is paused, or leaves its pods to whoever deletes them."""
+    if is_on_delete:
+        return ON_DELETE.cause(
+            "updateStrategy.type is OnDelete: pods are only replaced",
+            remedy="delete the pod when it suits you; its successor has the new revision",
+        )
+    return PAUSED.cause("the update is paused", remedy="set updateStrategy.rollingUpdate.paused to false")
+
 
 SHARED = (
     PARTITION,

@@ -44,7 +44,8 @@ class Asked:
     deadline_seconds: int = failure_budget.DEFAULT_DEADLINE
     """For a pod to become ready."""
     names_current: bool = True
-    """Its status names the current revision. Otherwise nothing can be told of revisions before."""
+    """Its status names the current revision. Otherwise nothing can be told of revisions before, and that a rollout has
+    not ended is remembered as a trial."""
 
     @property
     def budget(self) -> Budget | None:
@@ -155,6 +156,9 @@ def _judged(situation: WorkloadSituation, asked: Asked, budget: Budget) -> Failu
         wakes = (Wake(after=after, reason=reason),)
     judgement = failure_budget.judge(budget, rollout, asked.stopped, is_told=_is_told(asked))
     if rollout.is_first and situation.is_at_one_revision and not rollout.is_complete:
+        judgement = dataclasses.replace(judgement, trial=FailureBudgetStatus(revision=update))
+    elif not asked.names_current and rollout.is_under_way and not rollout.is_complete:
+        # Once every pod has moved, nothing else would tell that the rollout has not ended yet.
         judgement = dataclasses.replace(judgement, trial=FailureBudgetStatus(revision=update))
     return Failures(
         budget=budget,

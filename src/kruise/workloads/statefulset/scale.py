@@ -19,7 +19,7 @@ from kruise.inplace.availability import serves
 from kruise.inplace.edits import PodEdit
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Cause, Chain, Held, OnError, Phase, Target, Wake
-from kruise.machinery.wording import listed
+from kruise.machinery.wording import listed, plural
 from kruise.workloads.shared import causes
 from kruise.workloads.shared.leaving import held_by_hook
 from kruise.workloads.shared.pod_facts import PodFacts
@@ -178,7 +178,7 @@ class _Scaling:
         first, *others = condemned
         waits_for = self._blocked_by
         if not waits_for and unhealthy != first.name and not (first.is_available or _is_leaving(first)):
-            waits_for = unhealthy
+            waits_for = unhealthy or first.name  # its own minReadySeconds
         if waits_for:
             self._hold_order(condemned, waits_for)
         else:
@@ -261,7 +261,9 @@ class _Scaling:
             )
             self._held.append(Held(target=self._target, causes=(cause,)))
         if limited and self._limits.scale_max_unavailable is None:
-            cause = causes.NEXT.cause(f"{len(limited)} more pods are made when the ones before them were written")
+            cause = causes.NEXT.cause(
+                f"{plural(len(limited), 'more pod', 'is', 'are')} made when the ones before are written"
+            )
             self._held.append(Held(target=self._target, causes=(cause,)))
         elif limited:
             unavailable = [slot.name for slot in self._situation.slots if slot.pod and not slot.is_available]

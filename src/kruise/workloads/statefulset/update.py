@@ -273,20 +273,14 @@ class _Updating:
         elif self._stop is not None:
             self._mover.hold_all((fact,), cause_of(self._stop))
         else:
-            message = f"partition keeps {self._limits.partition} pods at their old revision"
-            self._mover.hold(fact, causes.PARTITION, message, "lower updateStrategy.rollingUpdate.partition")
+            self._mover.hold_all((fact,), causes.kept_old(self._limits.partition))
 
     def _stand_still(self, slot: Slot) -> None:
         """ST-68, ST-79: neither updates nor deletions that were asked for."""
         fact = slot.fact
         if fact is None or fact.is_preparing_delete or (self._is_there(fact) and not fact.is_specified):
             return
-        if self._limits.is_on_delete:
-            remedy = "delete the pod when it suits you; its successor has the new revision"
-            self._mover.hold(fact, causes.ON_DELETE, "updateStrategy.type is OnDelete: pods are only replaced", remedy)
-        else:
-            remedy = "set updateStrategy.rollingUpdate.paused to false"
-            self._mover.hold(fact, causes.PAUSED, "the update is paused", remedy)
+        self._mover.hold_all((fact,), causes.stands_still(is_on_delete=self._limits.is_on_delete))
 
     def _hold_by_limit(self, limited: Sequence[PodFacts]) -> None:
         blockers = sorted(self._down)
