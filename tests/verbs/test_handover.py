@@ -197,15 +197,48 @@ def test_a_pod_of_another_template_stops_it() -> None:
     ],
 )
 def test_what_must_be_settled_first(path: tuple[str, ...], value: Any, message: str) -> None:
-    source = stateful_set()
-    handover.check(route(), Seen(source=source, destination=None), lossy=False)
+    source, pods = stateful_set(), [pod("web-0", "native"), pod("web-1", "native")]
+    handover.check(route(), Seen(source=source, destination=None, pods=pods), lossy=False, gates={})
+    unsettled = Seen(source=with_value(source, path, value), destination=None, pods=pods)
     with pytest.raises(VerbError, match=message):
-        handover.check(route(), Seen(source=with_value(source, path, value), destination=None), lossy=False)
+        handover.check(route(), unsettled, lossy=False, gates={})
     seen = Seen(source=source, destination=handover.with_finalizer(source))
     with pytest.raises(VerbError, match="Let that end first: kruise migrate statefulset"):
-        handover.check(route(), seen, lossy=False)
+        handover.check(route(), seen, lossy=False, gates={})
     with pytest.raises(VerbError, match="exists already"):
-        handover.check(route(), Seen(source=source, destination=copy.deepcopy(source)), lossy=True)
+        handover.check(route(), Seen(source=source, destination=copy.deepcopy(source)), lossy=True, gates={})
+
+
+GATE = "StatefulSetStartOrdinal"
+
+
+@pytest.mark.parametrize(
+    ("to_ours", "pods", "gates", "message"),
+    [
+        (True, (3, 4), {GATE: True}, ""),
+        (
+            True,
+            (3, 4),
+            {},
+            "would delete web-3, web-4 and make web-0, web-1; .*--feature-gates=StatefulSetStartOrdinal",
+        ),
+        (False, (3, 4), {}, ""),
+        (False, (0, 1), {}, "would delete web-0, web-1 and make web-3, web-4"),
+    ],
+)
+def test_pods_that_the_destination_would_number_otherwise_stop_it(  # ST-40
+    to_ours: bool, pods: tuple[int, ...], gates: dict[str, bool], message: str
+) -> None:
+    """Ours counts from `ordinals.start` on with a gate alone: without it, every pod would be replaced."""
+    source = stateful_set(ordinals={"start": 3})
+    owned = [pod(f"web-{ordinal}", "native") for ordinal in pods]
+    chosen = route() if to_ours else route(OURS, STATEFUL_SET)
+    seen = Seen(source=source, destination=None, pods=owned)
+    if not message:
+        handover.check(chosen, seen, lossy=False, gates=gates)
+        return
+    with pytest.raises(VerbError, match=message):
+        handover.check(chosen, seen, lossy=False, gates=gates)
 
 
 def test_somebody_elses_deletion_and_destination_are_left_alone() -> None:

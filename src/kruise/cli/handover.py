@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from typing import TYPE_CHECKING
 
 import click
@@ -20,28 +21,40 @@ from kruise.verbs.handover import Act, Route, Seen, Step
 from kruise.verbs.targets import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _PAUSE = 1.0
 
 
 async def hand_over(
-    session: Session, route: Route, name: str, *, lossy: bool, timeout_seconds: int, writing: Writing
+    session: Session,
+    route: Route,
+    name: str,
+    *,
+    lossy: bool,
+    gates: Mapping[str, bool],
+    timeout_seconds: int,
+    writing: Writing,
 ) -> None:
-    work = _Handover(session, route, name, writing)
+    """`gates` are the manager's."""
+    work = _Handover(session, route, name, writing, functools.partial(handover.check, route, lossy=lossy, gates=gates))
     seen = await work.look()
     if seen.source is not None and not value_at(seen.source, ("metadata", "deletionTimestamp")):
-        handover.check(route, seen, lossy=lossy)
+        work.check(seen)
         # What the server would refuse is told before anything has changed.
         await work.try_out(seen.source)
     if writing.dry_run != "none":
         await work.preview(seen)
         return
-    await work.run(seen, lossy=lossy, timeout_seconds=timeout_seconds)
+    await work.run(seen, timeout_seconds=timeout_seconds)
 
 
 class _Handover:
-    def __init__(self, session: Session, route: Route, name: str, writing: Writing) -> None:
+    def __init__(
+        self, session: Session, route: Route, name: str, writing: Writing, check: Callable[[Seen], None]
+    ) -> None:
+        self.check = check
+        """Whether the migration may begin."""
         self._session = session
         self._route = route
         self._source = Target(route.source, name)
@@ -78,7 +91,7 @@ class _Handover:
             made = await self.try_out(seen.source)
         printing.report(self._route.destination, made, f"takes over from {self._source}", self._writing)
 
-    async def run(self, seen: Seen, *, lossy: bool, timeout_seconds: int) -> None:
+    async def run(self, seen: Seen, *, timeout_seconds: int) -> None:
         session, clock = self._session, self._session.clock
         deadline = clock.monotonic() + timeout_seconds if timeout_seconds >= 0 else None
         before = _running(seen)
@@ -89,7 +102,7 @@ class _Handover:
                 raise NotFinishedError(f"timed out after {timeout_seconds} s; the same command goes on from here")
             seen = await self.look()
             if step.act is Act.HOLD and seen.source is not None:
-                await self._check_again(seen, seen.source, lossy=lossy)
+                await self._check_again(seen, seen.source)
         after = _running(seen)
         for pod in sorted(before.keys() - after.keys()):
             click.echo(f"pod {before[pod]} went meanwhile", err=True)
@@ -98,10 +111,10 @@ class _Handover:
         else:
             click.echo(step.message)
 
-    async def _check_again(self, seen: Seen, source: Json, *, lossy: bool) -> None:
+    async def _check_again(self, seen: Seen, source: Json) -> None:
         """A source that will not be let go must not keep the finalizer: nobody could delete it."""
         try:
-            handover.check(self._route, seen, lossy=lossy)
+            self.check(seen)
         except VerbError:
             await self._session.change(self._source, source, handover.without_finalizer, self._writing)
             raise

@@ -28,6 +28,7 @@ _PAUSE = 1.0
 @click.option("--replicas", default=-1, help="How many pods to move to the CloneSet. -1: all.")
 @click.option("--max-surge", default=1, show_default=True, help="How many pods there may be on top while moving.")
 @click.option("--force", is_flag=True, help="Where pods are handed over: leave fields behind that KIND does not have.")
+@click.option("--feature-gates", default="", metavar="NAME=BOOL,...", help="Gates that the manager runs with.")
 @click.option("--timeout-seconds", default=-1, help="Give up after this, with exit code 3. -1: never.")
 @flags.writing()
 @flags.connection
@@ -41,6 +42,7 @@ def migrate(
     replicas: int,
     max_surge: int,
     force: bool,
+    feature_gates: str,
     timeout_seconds: int,
     writing: Writing,
     connection: Connection,
@@ -62,6 +64,8 @@ def migrate(
     from kruise.verbs.lookup import find
     from kruise.workloads.cloneset.face import FACE as CLONE_SET
 
+    gates = _gates(feature_gates)
+
     async def work(session: Session) -> None:
         kind, origin = find(to), find(source)
         route = handover.route(origin, kind)
@@ -76,7 +80,15 @@ def migrate(
                 raise UsageError(f"the {kind} has the name of the other one, {src_name}: so have its pods")
             from kruise.cli.handover import hand_over
 
-            await hand_over(session, route, src_name, lossy=force, timeout_seconds=timeout_seconds, writing=writing)
+            await hand_over(
+                session,
+                route,
+                src_name,
+                lossy=force,
+                gates=gates,
+                timeout_seconds=timeout_seconds,
+                writing=writing,
+            )
             return
         if force:
             raise UsageError("--force is for kinds whose pods are handed over: nothing is left behind here")
@@ -92,6 +104,15 @@ def migrate(
             await _move(session, src_name, dst_name, replicas, max_surge, timeout_seconds)
 
     run(connection, work)
+
+
+def _gates(text: str) -> dict[str, bool]:
+    from kruise.manager import gates
+
+    try:
+        return gates.resolve(gates.parse(text))
+    except gates.FeatureGateError as error:
+        raise click.UsageError(f"--feature-gates: {error}") from error
 
 
 def _possible() -> str:

@@ -4,7 +4,7 @@ one of the other and its pods stay (pure)."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kruise.api.apps.shared import ON_DELETE
@@ -30,6 +30,10 @@ class Handover:
     """What only one of them has, and what the other would delete or make pods without."""
     pod_label: Callable[[Json], str]
     """How pods name a revision."""
+    pod_names: Callable[[Json, bool], Sequence[str]] | None = None
+    """What the pods of an object are called, with and without what `names_gate` is about; None: by chance."""
+    names_gate: str = ""
+    """With this gate our kind names its pods as Kubernetes' own does."""
 
     def translated(self, spec: Json, *, to_ours: bool) -> Translation:
         places = [(path, path) for path in self.same]

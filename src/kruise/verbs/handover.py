@@ -27,7 +27,7 @@ from kruise.machinery import codec
 from kruise.machinery.documents import Json, Path, is_controlled_by, name_of, namespace_of, uid_of, value_at, with_value
 from kruise.machinery.revision_names import is_revision
 from kruise.machinery.revisions import same_data
-from kruise.machinery.wording import plural
+from kruise.machinery.wording import listed, plural
 from kruise.verbs.errors import VerbError
 
 FINALIZER = "apps.kruise.io/migration"
@@ -140,8 +140,9 @@ def with_label(pod: Json, label: str) -> Json:
     return with_value(pod, ("metadata", "labels", REVISION_LABEL), label)
 
 
-def check(route: Route, seen: Seen, *, lossy: bool) -> None:
-    """Whether a migration may begin. `lossy`: fields that the destination does not have may be left behind."""
+def check(route: Route, seen: Seen, *, lossy: bool, gates: Mapping[str, bool]) -> None:
+    """Whether a migration may begin. `lossy`: fields that the destination does not have may be left behind. `gates` are
+    those of the manager."""
     source = seen.source
     assert source is not None
     name = route.source.named(name_of(source))
@@ -175,6 +176,26 @@ def check(route: Route, seen: Seen, *, lossy: bool) -> None:
         )
     if (reason := _unsettled(route.source, source, seen.pods)) is not None:
         raise VerbError(f"{name} is not settled: {reason}. Wait for it: kruise rollout status {name}")
+    _check_names(route, source, seen.pods, gates)
+
+
+def _check_names(route: Route, source: Json, pods: Iterable[Json], gates: Mapping[str, bool]) -> None:
+    """The destination would delete pods whose names it does not want, and make others."""
+    names, gate = route.facts.pod_names, route.facts.names_gate
+    if names is None:
+        return
+    made = manifest(route, source)
+    wanted = names(made, not route.destination.is_ours or gates.get(gate, False))
+    there = sorted(name_of(pod) for pod in pods if is_controlled_by(pod, uid_of(source)))
+    if sorted(wanted) == there:
+        return
+    gate_is_for = f"only with feature gate {gate} ours is like Kubernetes' own there"
+    if route.destination.is_ours:
+        gate_is_for += f": where the manager has it, say so with --feature-gates={gate}=true"
+    raise VerbError(
+        f"{route.destination.named(name_of(made))} would delete {listed(there)} and make {listed(sorted(wanted))}; "
+        f"{gate_is_for}"
+    )
 
 
 def next_step(route: Route, seen: Seen) -> Step:
