@@ -11,10 +11,13 @@ from kruise.admission.chain import PodStep, StepContext
 from kruise.admission.decisions import Change
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.conversion.cloneset import convert
+from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES
+from kruise.api.apps.sidecarset import SIDECAR_SETS
+from kruise.api.apps.workloadspread import WORKLOAD_SPREADS
 from kruise.api.meta import Key, ObjectMeta
 from kruise.api.native.apps import CONTROLLER_REVISIONS, DEPLOYMENTS
 from kruise.api.native.config import CONFIG_MAPS, ConfigMap
-from kruise.api.native.nodes import NODES
+from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
@@ -97,7 +100,10 @@ def test_what_has_to_be_read() -> None:
     document["spec"]["selector"]["matchExpressions"] = [{"key": "tier", "operator": "Exists"}]
     needs = {need.resource: need for need in needed(CLONE_SETS, document, features=features(), settings=options())}
     budgets = POD_UNAVAILABLE_BUDGETS
-    assert set(needs) == {PODS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, NODES, budgets}
+    shaping = {WORKLOAD_SPREADS, PERSISTENT_POD_STATES, SIDECAR_SETS, NAMESPACES}
+    assert set(needs) == {PODS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, NODES, budgets, *shaping}
+    assert {need.resource for need in needs.values() if need.shapes_pods} == shaping
+    assert (needs[WORKLOAD_SPREADS].namespace, needs[SIDECAR_SETS].namespace) == (KEY.namespace, "")
     assert needs[PODS].namespace == KEY.namespace
     assert needs[PODS].selector == "app=web,tier"
     assert needs[PERSISTENT_VOLUME_CLAIMS].selector == "app=web"
@@ -107,7 +113,8 @@ def test_what_has_to_be_read() -> None:
 def test_kinds_that_may_be_missing_are_optional() -> None:
     gate = "PreDownloadImageForInPlaceUpdate=true"
     needs = needed(CLONE_SETS, manifest(2), features=features(), settings=options(gate))
-    assert [need.resource.kind for need in needs if need.optional] == ["ImagePullJob", "PodUnavailableBudget"]
+    optional = [need.resource.kind for need in needs if need.optional and not need.shapes_pods]
+    assert optional == ["ImagePullJob", "PodUnavailableBudget"]
 
 
 def test_new_pods_go_through_the_pod_chain() -> None:

@@ -173,10 +173,12 @@ async def _read_one(session: Session, need: Need) -> Sequence[Any] | str | Clien
     except NotFoundError as error:
         return None if need.optional else error
     except ForbiddenError as error:
+        plural = need.resource.plural
+        if need.shapes_pods:
+            return f"no right to list {plural}: what they change in new pods is not in this plan"
         if need.resource.namespaced:
             # What may be missing altogether is done without; the notes tell of budgets that nobody could look at.
             return None if need.optional else error
-        plural = need.resource.plural
         room = "room on nodes was not looked at, and every new pod is taken to find a node"
         return f"no right to list {plural}: {room if need.resource == NODES else 'the plan does without them'}"
     except ClientError as error:

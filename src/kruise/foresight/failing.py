@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kruise.api.native.container_reasons import CRASH_LOOP, NO_IMAGE
 from kruise.api.native.pod import Pod, is_active, is_ready
@@ -29,7 +29,7 @@ class Failures:
         return CRASH_LOOP if revision in self.revisions else ""
 
 
-def of(pods: Iterable[Pod]) -> Failures:
+def of(pods: Iterable[Pod], name_of: Callable[[Pod], str]) -> Failures:
     broken: list[str] = []
     failing: set[str] = set()
     well: set[str] = set()
@@ -46,7 +46,7 @@ def of(pods: Iterable[Pod]) -> Failures:
             continue
         if not podstates.trouble(pod):
             continue
-        broken.append(pod.metadata.name)
+        broken.append(name_of(pod))
         waiting = {
             status.name: status.state.waiting.reason
             for status in pod.status.container_statuses

@@ -11,10 +11,11 @@ from typing import Any
 from kruise.api.meta import Key
 from kruise.api.native.pod import Pod
 from kruise.api.resource import Resource
+from kruise.faces.forecast import ForecastFacts
 from kruise.feature import Feature, Settings
 from kruise.foresight import assumptions, telling, warnings
 from kruise.foresight.changes import changes_between
-from kruise.foresight.forecast import Forecast, Wave
+from kruise.foresight.forecast import Forecast, Staying, Stop, Wave
 from kruise.foresight.playing import Bounds
 from kruise.foresight.staging import Stage, stage
 from kruise.foresight.waves import waves_of
@@ -77,11 +78,14 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
     after = playing.subject if playing.subject is not None else scene.wanted
     target = kind.update_revision(after)
     pods = scene.pods()
-    revision_of = functools.partial(kind.revision_of, after)
+    revision_of = functools.partial(_revision, kind, after, target)
     words = telling.Words(kind, after, playing.revisions, gates)
     waves = waves_of(watcher, words.move_of)
-    behind = () if playing.is_cut else telling.staying(playing.plan, pods, frozenset(scene.down()), target, revision_of)
-    last = () if playing.is_cut else telling.last_stops(playing.plan, pods, watcher.last_change, playing.failures)
+    behind: tuple[Staying, ...] = ()
+    last: tuple[Stop, ...] = ()
+    if not playing.is_cut:
+        behind = telling.staying(playing.plan, pods, frozenset(scene.down()), target, revision_of, kind.called)
+        last = telling.last_stops(playing.plan, pods, watcher.last_change, playing.failures, kind.called)
     limits, replicas, replicas_before = kind.limits(scene.wanted), scene.replicas, scene.replicas_before
     unavailable, surge = limits.unavailable, limits.surge
     forecast = Forecast(
@@ -110,7 +114,7 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
         is_complete=not (playing.is_cut or behind or last)
         and len(pods) == replicas
         and all(short_hash(revision_of(pod)) == short_hash(target) for pod in pods),
-        parts=() if playing.is_cut else kind.parts(playing.plan),
+        parts=kind.parts(playing.plan),
         is_cut=playing.is_cut,
     )
     return warnings.with_warnings(
@@ -127,6 +131,13 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
             untouched=scene.untouched,
         ),
     )
+
+
+def _revision(kind: ForecastFacts, after: Any, target: str, pod: Pod) -> str:
+    """A pod that has what the newest revision would change in it is where that one leads."""
+    if kind.is_current is not None and kind.is_current(after, pod):
+        return target
+    return kind.revision_of(after, pod)
 
 
 def _assumptions(scene: Stage) -> tuple[str, ...]:

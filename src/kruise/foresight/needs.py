@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kruise.api.meta import LabelSelector, ObjectMeta
 from kruise.api.native.apps import CONTROLLER_REVISIONS
-from kruise.api.native.nodes import NODES
+from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.resource import Resource
@@ -19,6 +19,7 @@ from kruise.kinds import face_of
 from kruise.machinery import codec
 from kruise.machinery.documents import value_at
 from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.watched import watched
 
 _LABELLED = (PODS, CONTROLLER_REVISIONS)
 """Kinds whose objects carry the labels that the selector asks for."""
@@ -34,6 +35,8 @@ class Need:
     selector: str = ""
     optional: bool = False
     """The cluster may not serve this kind: then it is left out."""
+    shapes_pods: bool = False
+    """Admission looks at these objects when a pod is created."""
 
 
 def needed(
@@ -75,7 +78,23 @@ def needed(
     found.setdefault(NODES, Need(resource=NODES))
     if face.contribution is not None:
         found[subject] = Need(resource=subject)  # others may put something into the same pods
+    for resource in _asked_about_pods(features, settings):
+        where = namespace if resource.namespaced else ""
+        found.setdefault(resource, Need(resource=resource, namespace=where, optional=True, shapes_pods=True))
     return tuple(found.values())
+
+
+def _asked_about_pods(features: Sequence[Feature], settings: Settings) -> Iterator[Resource[Any]]:
+    """What admission makes of new pods depends on objects of these kinds. Of Kubernetes' own only namespaces are read:
+    the others are on the way to a pod's workload, and that is the subject."""
+    defined = {
+        (one["spec"]["group"], one["spec"]["names"]["kind"]) for feature in features for one in feature.definitions
+    }
+    for feature in features:
+        for mutation in feature.pod_mutations(settings):
+            for kind in map(watched, mutation.needs):
+                if kind.resource == NAMESPACES or (kind.resource.group, kind.resource.kind) in defined:
+                    yield kind.resource
 
 
 def _revisions(face: Face, document: Mapping[str, Any]) -> str:

@@ -22,8 +22,10 @@ from kruise.feature import Feature, Settings
 from kruise.foresight import hooks
 from kruise.foresight.watching import Watcher
 from kruise.inplace import edits
+from kruise.kinds import face_of
 from kruise.machinery.plan import Action, Cause, Outcome, Plan, Result
 from kruise.machinery.revision_names import short_hash
+from kruise.machinery.spec import ControllerSpec
 from kruise.model.loop import Controller, Loop
 from kruise.model.world import World
 from kruise.workloads.shared.causes import HOOK
@@ -91,7 +93,7 @@ class Playing:
         """Names of revisions that left the history."""
         self._loop = Loop(
             world,
-            [spec for feature in features for spec in feature.controllers(settings)],
+            _controllers(kind, features, settings),
             gates=settings.gates,
             server_version=server_version,
             seed=seed,
@@ -120,9 +122,9 @@ class Playing:
     def play(self) -> None:
         idle = 0
         while True:
-            version = self._world.version
+            done = self._done
             self._moment()
-            idle = 0 if self._world.version != version else idle + 1
+            idle = 0 if self._done != done else idle + 1
             upcoming = self._loop.upcoming
             if upcoming is None or (idle > _IDLE_WAKES and self._world.next_moment is None):
                 if not self._loop.look_again() or self._is_exhausted():
@@ -133,6 +135,11 @@ class Playing:
                 return
             self._loop.advance()
             self._watcher.tick(self._world.now)
+
+    @property
+    def _done(self) -> int:
+        """Another one whenever more happens than that a status is written: a mark may come and go for ever."""
+        return self._world.version - self._loop.told
 
     def _moment(self) -> None:
         """Everything that happens now."""
@@ -186,7 +193,7 @@ class Playing:
                 continue
             self._answered.add(asked)
             at = (self._world.now - self._began).total_seconds()
-            self.hooks.setdefault(cause.message, AnsweredHook(cause, at, {})).pods[pod.metadata.name] = None
+            self.hooks.setdefault(cause.message, AnsweredHook(cause, at, {})).pods[self._kind.name_of(pod)] = None
             for action in edits.writes(pod, edit, reason="the hook is answered"):
                 done = self._world.write(action).result is Result.DONE or done
         self._world.settle()
@@ -204,6 +211,22 @@ class Playing:
             for action in edits.writes(found, edit, reason="the hook lets it go") if not edit.is_empty else ():
                 done = self._world.write(action).result is Result.DONE or done
         return done
+
+
+def _controllers(kind: ForecastFacts, features: Sequence[Feature], settings: Settings) -> list[ControllerSpec[Any]]:
+    """Who decides about the pods that admission lets in is asked first: that is how it was counted when a pod comes.
+    Who puts something into the pods of others does not change those that are there, unless the plan is about that: it
+    would see too few of its pods to know how far it is."""
+    first: list[ControllerSpec[Any]] = []
+    others: list[ControllerSpec[Any]] = []
+    for feature in features:
+        shapes_pods = bool(feature.pod_mutations(settings))
+        for spec in feature.controllers(settings):
+            face = face_of(spec.subject.group, spec.subject.kind)
+            is_about = spec.subject == kind.resource
+            if is_about or face is None or face.contribution is None:
+                (first if shapes_pods and not is_about else others).append(spec)
+    return [*first, *others]
 
 
 def _what(outcome: Outcome) -> str:

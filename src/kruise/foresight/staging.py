@@ -108,7 +108,7 @@ def stage(
     watcher = Watcher(kind, wanted, replicas, now)
     for pod in pods:
         watcher.prime(pod)
-    failures, times = failing.of(pods), learn(pods)
+    failures, times = failing.of(pods, kind.name_of), learn(pods)
     room = _room(objects, elsewhere)
     nodes = Nodes(world, times, failure_of=failures.reason, reports=has_agent(pods), room=room)
     playing = Playing(
@@ -163,13 +163,13 @@ def _key(obj: Any) -> Key:
 
 def _down(kind: ForecastFacts, subject: Any, pods: Sequence[Pod], now: datetime) -> tuple[str, ...]:
     seconds = kind.min_ready_seconds(subject)
-    return tuple(pod.metadata.name for pod in pods if is_active(pod) and not kind.serves(pod, seconds, now))
+    return tuple(kind.name_of(pod) for pod in pods if is_active(pod) and not kind.serves(pod, seconds, now))
 
 
 def _broken(kind: ForecastFacts, pods: Sequence[Pod], now: datetime) -> tuple[str, ...]:
     """Who is ready and waits for minReadySeconds is well, and who began lately may be."""
     return tuple(
-        pod.metadata.name
+        kind.name_of(pod)
         for pod in pods
         if is_active(pod) and not kind.serves(pod, 0, now) and not podstates.is_hopeful(pod, now)
     )

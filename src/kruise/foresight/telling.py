@@ -27,6 +27,8 @@ _MAKE_ROOM = (
 )
 
 RevisionOf = Callable[[Pod], str]
+Called = Callable[[str, str], str]
+"""What a pod is called: by its namespace and its name."""
 _CORRECT_IMAGE = "correct the image in the template"
 
 
@@ -108,12 +110,14 @@ def hook_stops(hooks: Mapping[str, AnsweredHook]) -> tuple[Stop, ...]:
     )
 
 
-def last_stops(plan: Plan, pods: Iterable[Pod], at: float, failures: Mapping[str, str]) -> tuple[Stop, ...]:
+def last_stops(
+    plan: Plan, pods: Iterable[Pod], at: float, failures: Mapping[str, str], called: Called
+) -> tuple[Stop, ...]:
     """What holds whom in the end, by cause."""
-    down = _down(pods)
+    down = _down(pods, called)
     groups: dict[Meaning, list[Held]] = {}
     for held in plan.held:
-        if held.target.resource != PODS or held.target.name not in down:
+        if held.target.resource != PODS or called(*held.target.key) not in down:
             groups.setdefault(held.causes[0].meaning, []).append(held)
     stops = [
         Stop(
@@ -121,7 +125,7 @@ def last_stops(plan: Plan, pods: Iterable[Pod], at: float, failures: Mapping[str
             at=at,
             message=members[0].causes[0].message,
             remedy=members[0].causes[0].remedy,
-            pods=tuple(held.target.name for held in members if held.target.resource == PODS),
+            pods=tuple(called(*held.target.key) for held in members if held.target.resource == PODS),
         )
         for meaning, members in groups.items()
     ]
@@ -154,16 +158,17 @@ class _Down:
         return f"{plural(count, 'pod', 'does', 'do')} not start: {self.why}"
 
 
-def _down(pods: Iterable[Pod]) -> dict[str, _Down]:
-    """By the name of the pod."""
+def _down(pods: Iterable[Pod], called: Called) -> dict[str, _Down]:
+    """By what the pods are called."""
     found = {}
     for pod in pods:
         if not is_active(pod):
             continue
+        name = called(pod.metadata.namespace, pod.metadata.name)
         if why := podstates.homeless(pod):
-            found[pod.metadata.name] = _Down(UNSCHEDULED, why)
+            found[name] = _Down(UNSCHEDULED, why)
         elif why := podstates.nameless(pod):
-            found[pod.metadata.name] = _Down(IMAGE_NAME, why)
+            found[name] = _Down(IMAGE_NAME, why)
     return found
 
 
@@ -177,18 +182,23 @@ def _of_down(down: Mapping[str, _Down], at: float) -> Iterator[Stop]:
 
 
 def staying(
-    plan: Plan, pods: Iterable[Pod], unavailable: frozenset[str], target: str, revision_of: RevisionOf
+    plan: Plan,
+    pods: Iterable[Pod],
+    unavailable: frozenset[str],
+    target: str,
+    revision_of: RevisionOf,
+    called: Called,
 ) -> tuple[Staying, ...]:
     """Pods that are not where they should be in the end: held by something, or not serving.
 
-    `unavailable` are the names of pods that do not serve; `target` is the revision that all pods are to have.
+    `unavailable` are those that do not serve, as they are called; `target` is the revision that all pods are to have.
     """
     pods = list(pods)
-    down = _down(pods)
-    causes = {held.target.name: held.causes[0] for held in plan.held if held.target.resource == PODS}
+    down = _down(pods, called)
+    causes = {called(*held.target.key): held.causes[0] for held in plan.held if held.target.resource == PODS}
     found = []
     for pod in pods:
-        name, revision = pod.metadata.name, revision_of(pod)
+        name, revision = called(pod.metadata.namespace, pod.metadata.name), revision_of(pod)
         cause = causes.get(name)
         if why := down.get(name):
             found.append(

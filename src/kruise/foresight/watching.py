@@ -190,7 +190,7 @@ class Watcher:
             how=how,
             at=at,
             uid=uid,
-            pod=found.pod.metadata.name,
+            pod=self._kind.name_of(found.pod),
             revision=self._revision(found.pod),
             before=before or self._revision(found.pod),
             reason=reason,

@@ -89,6 +89,8 @@ class Loop:
         self.passes = 0
         self.writes = 0
         """Writes that the controllers tried."""
+        self.told = 0
+        """Versions of the world that only tell something: a controller wrote the status of its own object."""
         self.controllers = [Controller(spec) for spec in specs]
         for controller in self.controllers:
             for source in controller.spec.all_sources:
@@ -230,10 +232,12 @@ class Loop:
         if conclusion.status is None:
             return
         self._is_own_status = True
+        before = self._world.version
         try:
             write(conclusion.status)
         finally:
             self._is_own_status = False
+            self.told += self._world.version - before
 
     def _note_wakes(self, controller: Controller, key: Key, plan: Plan, conclusion: Conclusion) -> None:
         after = min((wake.after for wake in (*plan.wakes, *conclusion.wakes)), default=None)

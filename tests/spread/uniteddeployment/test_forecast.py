@@ -10,6 +10,7 @@ from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
 from kruise.api.meta import Key
 from kruise.api.native.nodes import NODES, Node
 from kruise.foresight import foresee, needed
+from kruise.foresight.forecast import Forecast
 from kruise.machinery.codec import convert
 from kruise.manager.options import Options
 from kruise.spread.uniteddeployment.forecast import FORECAST
@@ -44,12 +45,10 @@ def nodes(count: int) -> tuple[Node, ...]:
     )
 
 
-def test_a_new_one_is_played_through() -> None:
-    """Its children's own decisions make the pods; each subset is told with its size and its reason."""
-    body = manifest()
+def foreseen(body: dict[str, Any]) -> Forecast:
     needs = needed(UNITED_DEPLOYMENTS, body, features=kinds.features(), settings=OPTIONS)
     assert {"clonesets", "pods", "persistentvolumeclaims", "controllerrevisions"} <= {n.resource.plural for n in needs}
-    forecast = foresee(
+    return foresee(
         UNITED_DEPLOYMENTS,
         Key("default", "shop"),
         body,
@@ -58,6 +57,11 @@ def test_a_new_one_is_played_through() -> None:
         settings=OPTIONS,
         now=NOW,
     )
+
+
+def test_a_new_one_is_played_through() -> None:
+    """Its children's own decisions make the pods; each subset is told with its size and its reason."""
+    forecast = foreseen(manifest())
     assert forecast.is_complete
     assert (forecast.replicas, forecast.available_after, forecast.most_pods) == (6, 6, 6)
     assert forecast.parts == (
@@ -66,6 +70,21 @@ def test_a_new_one_is_played_through() -> None:
         "c: 2 pods (an even share of the 2 that no subset asks for, among 1)",
     )
     assert len(forecast.moves) == 6
+
+
+def test_a_mark_that_comes_and_goes_is_not_looked_at_for_ever() -> None:
+    """UD-61: a subset that keeps its minimum without nodes is tried again and again. The forecast ends and tells it."""
+    nowhere = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["nowhere"]}]}
+    adaptive = {"rescheduleCriticalSeconds": 10, "unschedulableDuration": 10}
+    subsets = [{"name": "a", "nodeSelectorTerm": nowhere, "minReplicas": 1, "maxReplicas": 2}, {"name": "b"}]
+    schedule = {"type": "Adaptive", "adaptive": adaptive}
+    forecast = foreseen(manifest(topology={"subsets": subsets, "scheduleStrategy": schedule}))
+    assert not forecast.is_cut
+    assert forecast.parts == (
+        "a: 1 pod (its pods find no node: it keeps the 0 that are ready, and minReplicas 1)",
+        "b: 5 pods (minReplicas 0, no maxReplicas, in the order of the subsets)",
+    )
+    assert {stop.code for stop in forecast.stops} == {"subset-unschedulable", "unscheduled"}
 
 
 def test_native_children_cannot_be_foreseen() -> None:

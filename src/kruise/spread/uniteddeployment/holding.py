@@ -78,7 +78,8 @@ def _unschedulable(situation: Situation) -> Iterator[Cause]:
         remedy = f"add nodes that suit subset {subset.name}, or correct its nodeSelectorTerm or tolerations"
         if not is_adaptive(situation.united.spec):
             remedy += ", or let pods move on with scheduleStrategy Adaptive"
-        message = f"subset {subset.name}: {plural(len(waiting), 'pod')} of it find no node"
+        find = "finds" if len(waiting) == 1 else "find"
+        message = f"subset {subset.name}: {plural(len(waiting), 'pod')} of it {find} no node"
         yield causes.SUBSET_UNSCHEDULABLE.cause(
             f"{message}: {words}" if words else message,
             details={"subset": subset.name, "pods": [pod.metadata.name for pod in waiting]},

@@ -1,0 +1,104 @@
+"""Forecasts of workloads whose pods are spread, and of those that come back to their nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES, PersistentPodState
+from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
+from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
+from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpread
+from kruise.api.native.nodes import NODES
+from kruise.foresight import foresee
+from kruise.kinds import features
+from kruise.machinery.codec import convert
+from tests.foresight.scenes import KEY, NOW, Scene, manifest, node, options
+
+Json = dict[str, Any]
+ZONES = (*(node(number, labels={"zone": "a"}) for number in (1, 2)), node(3, labels={"zone": "b"}))
+
+
+def zone(name: str) -> Json:
+    return {"matchExpressions": [{"key": "zone", "operator": "In", "values": [name]}]}
+
+
+def spread(**first: Any) -> WorkloadSpread:
+    subsets = [
+        {"name": "a", "requiredNodeSelector": zone("a"), **first},
+        {"name": "b", "requiredNodeSelector": zone("b")},
+    ]
+    target = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web"}
+    metadata = {"name": "ws", "namespace": "demo", "uid": "ws", "generation": 1}
+    return convert({"metadata": metadata, "spec": {"targetRef": target, "subsets": subsets}}, WorkloadSpread)
+
+
+def spreaded(document: Json, spread: WorkloadSpread) -> Scene:
+    empty = Scene(document, {NODES: ZONES, WORKLOAD_SPREADS: (spread,)}, NOW, options())
+    return empty.after(document)
+
+
+def places(scene: Scene) -> Counter[str]:
+    zones = {one.metadata.name: one.metadata.labels["zone"] for one in ZONES}
+    return Counter(zones[pod.spec.node_name] for pod in scene.pods)
+
+
+def test_pods_go_where_a_workloadspread_puts_them() -> None:
+    """WS-22: two into the first subset, and the rest behind; scaled down, those behind go first (WS-45)."""
+    scene = spreaded(manifest(5), spread(maxReplicas=2))
+    assert places(scene) == {"a": 2, "b": 3}
+    assert places(scene.after(scene.changed(replicas=3))) == {"a": 2, "b": 1}
+
+
+def test_pods_made_again_find_the_places_that_were_given_up() -> None:
+    """WS-47: in the model nobody notes deletions, and so they are counted before the next pod comes."""
+    scene = spreaded(manifest(5, rolling={"podUpdatePolicy": "ReCreate", "maxUnavailable": 1}), spread(maxReplicas=2))
+    after = scene.after(scene.changed(image="nginx:2"))
+    assert places(after) == {"a": 2, "b": 3}
+
+
+def test_a_subset_without_nodes_is_a_stop() -> None:
+    lost = Scene(manifest(5), {NODES: ZONES[:2], WORKLOAD_SPREADS: (spread(maxReplicas=2),)}, NOW, options())
+    forecast = lost.foresee(manifest(5))
+    assert forecast.available_after == 2
+    assert [stop.code for stop in forecast.stops] == ["unscheduled"]
+
+
+def test_sidecars_take_room_too() -> None:
+    """A pod that would fit alone does not fit with what is put into it."""
+    sidecar = {"name": "log", "image": "log:1", "resources": {"requests": {"cpu": "5"}}}
+    body = {
+        "metadata": {"name": "log", "uid": "log", "generation": 1},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "containers": [sidecar]},
+    }
+    sets = (convert(body, SidecarSet),)
+    scene = Scene(manifest(4), {NODES: ZONES, SIDECAR_SETS: sets}, NOW, options())
+    forecast = scene.foresee(manifest(4))
+    assert forecast.available_after == 3
+    assert [stop.code for stop in forecast.stops] == ["unscheduled"]
+    assert all("log" in {one.name for one in pod.spec.containers} for pod in scene.after(manifest(3)).pods)
+
+
+def test_a_pod_comes_back_to_its_node_or_waits_for_it() -> None:
+    """PPS-30: what was recorded is injected in a forecast, too."""
+    document = manifest(1)
+    document |= {"kind": "StatefulSet"}
+    document["spec"]["updateStrategy"] = {"type": "RollingUpdate"}
+    target = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "name": "web"}
+    body = {
+        "metadata": {"name": "web", "namespace": "demo", "uid": "pps", "generation": 1},
+        "spec": {"targetRef": target, "requiredPersistentTopology": {"keys": ["zone"]}},
+        "status": {"observedGeneration": 1, "podStates": {"web-0": {"nodeTopologyLabels": {"zone": "b"}}}},
+    }
+    states = (convert(body, PersistentPodState),)
+    for nodes, available in ((ZONES, 1), (ZONES[:2], 0)):
+        forecast = foresee(
+            ADVANCED,
+            KEY,
+            document,
+            {NODES: nodes, PERSISTENT_POD_STATES: states},
+            features=features(),
+            settings=options(),
+            now=NOW,
+        )
+        assert forecast.available_after == available
