@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
 from kruise.api.native.apps import DEPLOYMENTS
 from kruise.api.native.pod import PODS
 from kruise.api.native.policy import POD_DISRUPTION_BUDGETS
@@ -413,3 +414,41 @@ async def a_native_budget_must_agree_too(stage: BudgetStage) -> None:
     await stage.shows(0, 3, 3, 3)
     with pytest.raises(TooManyRequestsError, match="podunavailablebudget"):
         await stage.evict(second)
+
+
+@budget_scenario("PUB-30", "PUB-57")
+async def a_united_deployment_is_guarded_by_its_scale(stage: BudgetStage) -> None:
+    """Nobody watches its kind for budgets: it is asked. Its pods know the budget from the start."""
+    inner: Json = {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "main", "image": OLD}]},
+        },
+    }
+    manifest: Json = {
+        "apiVersion": UNITED_DEPLOYMENTS.api_version,
+        "kind": UNITED_DEPLOYMENTS.kind,
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 4,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"cloneSetTemplate": {"metadata": {"labels": {"app": "web"}}, "spec": inner}},
+            "topology": {"subsets": [{"name": "one"}, {"name": "two"}]},
+        },
+    }
+    about = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "UnitedDeployment", "name": "web"}
+    await stage.budget(target=about, maxUnavailable=1)
+    await stage.shows(0, 0, 0, 0)
+    await stage.client.create(UNITED_DEPLOYMENTS, manifest, stage.namespace)
+    await stage.shows(1, 4, 3, 4)
+    pods = await stage.world.pods("app=web")
+    assert {pod["metadata"]["annotations"][keys.RELATED] for pod in pods} == {"pub"}
+    await stage.evict(names(pods)[0])
+    with pytest.raises(TooManyRequestsError):
+        await stage.evict(names(pods)[1])
+    await stage.shows(1, 4, 3, 4)
+    await stage.client.patch(UNITED_DEPLOYMENTS, "web", {"spec": {"replicas": 2}}, stage.namespace)
+    await stage.shows(1, 2, 1, 2)
+    await stage.client.delete(UNITED_DEPLOYMENTS, "web", stage.namespace)
+    await stage.shows(0, 0, 0, 0)

@@ -18,6 +18,7 @@ from kruise.local.apicore.watching import Watch
 from kruise.machinery.client.errors import RequestTimeoutError, TransportError, from_response
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response
+from kruise.machinery.codec import encode
 
 
 class InProcessTransport:
@@ -33,6 +34,8 @@ class InProcessTransport:
     async def send(self, request: Request) -> Response:
         await asyncio.sleep(0)
         self._check_up()
+        if request.raw_path in ("/api", "/apis"):
+            return self._discovery(request.raw_path)
         if request.timeout is None:
             return await respond(self.core, request, with_owners=self._with_owners)
         try:
@@ -40,6 +43,11 @@ class InProcessTransport:
                 return await respond(self.core, request, with_owners=self._with_owners)
         except TimeoutError as error:
             raise RequestTimeoutError(f"{request}: no answer within {request.timeout} s", sent=True) from error
+
+    def _discovery(self, path: str) -> Response:
+        from kruise.local.server.discovery import Discovery  # few ask, and the server brings much with it
+
+        return Response(200, encode(Discovery(self.core.registry, "").aggregated(core=path == "/api")))
 
     def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         return self._stream(request)

@@ -168,6 +168,11 @@ class ControllerSpec(Generic[S]):
     """The snapshot as it may be kept and shown, for kinds that see what people keep secret. The journal keeps it, with
     what is decided over it."""
     workers: int = 3
+    at_start: Callable[[Any], bool] | None = None
+    """Which subjects are looked at when the controller starts; None: all of them."""
+    outside: Callable[[Any, Stores, Any], Any] | None = None
+    """Made of a client, the stores and a clock: what a pass sees beside the stores, in `View.outside`
+    (`kruise.machinery.controller.Outside`). A forecast and a look from outside have no such thing."""
     pace: Callable[[S], float] | None = None
     """Seconds to gather changes in before the next pass over an object that was last seen so. Deciding about thousands
     of pods costs more than about ten, and one pass over a hundred changes does what a hundred passes would."""

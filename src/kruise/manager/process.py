@@ -34,13 +34,14 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.transport import Transport
 from kruise.machinery.clock import Clock
-from kruise.machinery.controller import RECONCILE, Controller
+from kruise.machinery.controller import RECONCILE, Controller, Outside
 from kruise.machinery.election import FencedTransport, LeaderElector
 from kruise.machinery.events import EventRecorder
 from kruise.machinery.journal import Journal
 from kruise.machinery.limiter import TokenBucket, WriteLimiter
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.queue import Backoff
+from kruise.machinery.spec import ControllerSpec
 from kruise.manager.callers import Reviewer
 from kruise.manager.endpoints import Detail, Endpoints, health_app, journal_app, metrics_app
 from kruise.manager.options import Options, Role
@@ -323,9 +324,13 @@ class Manager:
                         server_version=self._server_version,
                         seed=self._random.getrandbits(64),
                         sync_timeout=None,
+                        outside=self._outside(spec),
                     )
                 )
         return controllers
+
+    def _outside(self, spec: ControllerSpec[Any]) -> Outside | None:
+        return spec.outside(self._leader_client, self._cache, self._clock) if spec.outside is not None else None
 
     async def _lead(self) -> None:
         recording = [_task(recorder.run(), "events") for recorder in self._recorders]

@@ -32,6 +32,8 @@ def held(asked: Any, members: Members) -> list[Cause]:
         (budget(), Members(), [causes.NO_PODS]),
         (budget(), Members(pods=THREE, total=-1, uncounted=("Game web",)), [causes.UNKNOWN_COUNT]),
         (budget(), Members(pods=THREE, total=0), [causes.UNKNOWN_COUNT]),
+        (budget(), Members(pods=THREE, total=2, uncounted=("Game web",)), [causes.UNKNOWN_COUNT]),
+        (budget(spec={"minAvailable": 1}), Members(pods=THREE, total=2, uncounted=("Game web",)), []),
         (
             budget(),
             Members(pods=(*THREE[:2], pod("web-c", is_ready=False)), total=3),

@@ -14,10 +14,11 @@ from kruise.api.resource import Resource
 from kruise.machinery import codec
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched
+from kruise.protection.podunavailablebudget.decide import Memo, Snapshot, decide
 from kruise.protection.podunavailablebudget.indexes import WATCHED_BUDGETS, WATCHED_PODS, WATCHED_REPLICA_SETS
-from kruise.protection.podunavailablebudget.members import Members, Selected, members_of
-from kruise.protection.podunavailablebudget.workloads import NATIVE, OPTIONAL, NotKnownYetError
-from tests.protection.podunavailablebudget.objects import budget, pod
+from kruise.protection.podunavailablebudget.members import Members, Selected, members_of, owners_to_ask
+from kruise.protection.podunavailablebudget.workloads import NATIVE, OPTIONAL, Asked, NotKnownYetError, Owner
+from tests.protection.podunavailablebudget.objects import GATES, NOW, budget, pod
 
 
 class Stores:
@@ -92,10 +93,72 @@ def test_a_daemon_set_counts_its_nodes() -> None:
     assert (found.total, names(found)) == (4, ["web-a"])
 
 
-def test_a_kind_that_nobody_knows_has_an_unknown_count() -> None:
-    """PUB-34."""
-    found = members_of(target("Game", "example.com/v1"), Stores(), Selected())
-    assert (found.total, found.uncounted) == (-1, ("Game web",))
+GAME = Owner("example.com", "Game", "web")
+
+
+def game_pods(stores: Stores) -> None:
+    reference = {"apiVersion": "example.com/v1", "kind": "Game", "name": "web", "uid": "game-uid", "controller": True}
+    for name in ("web-a", "web-b", "web-c"):
+        stores.put(PODS, pod(name, ownerReferences=[reference]))
+
+
+def test_a_kind_that_nobody_watches_is_asked() -> None:
+    """PUB-30: its pods are those that it owns, else those that its scale selects."""
+    stores = Stores()
+    game_pods(stores)
+    about = target("Game", "example.com/v2")
+    assert owners_to_ask(about, stores, Selected()) == (GAME,)
+    owned_pods = members_of(about, stores, Selected(), {GAME: Asked(uid="game-uid", replicas=5)})
+    assert (names(owned_pods), owned_pods.total, owned_pods.uncounted) == (["web-a", "web-b", "web-c"], 5, ())
+    selected_pods = members_of(
+        about, stores, Selected(), {GAME: Asked(uid="other-uid", replicas=5, selector="app=web")}
+    )
+    assert names(selected_pods) == ["web-a", "web-b", "web-c"]
+    gone = members_of(about, stores, Selected(), {GAME: None})
+    assert (gone.pods, gone.total, gone.is_target_missing) == ((), 0, True)
+    none = members_of(about, stores, Selected(), {GAME: Asked(uid="game-uid", replicas=0)})
+    assert (none.pods, none.total) == ((), 0)
+
+
+def test_a_count_that_nobody_tells_can_be_told_by_the_budget() -> None:
+    """PUB-33, PUB-34: then its pods count as those of any other, and not everything is refused."""
+    stores = Stores()
+    game_pods(stores)
+    about = target("Game", "example.com/v1")
+    unknown = members_of(about, stores, Selected(), {GAME: Asked(uid="game-uid")})
+    assert (unknown.total, unknown.uncounted, len(unknown.pods)) == (-1, ("Game web",), 3)
+    spec = {**codec.to_builtins(about)["spec"], "protectTotalReplicas": 3}
+    found = members_of(budget(spec=spec), stores, Selected(), {GAME: Asked(uid="game-uid")})
+    assert (found.total, found.uncounted, names(found)) == (3, (), ["web-a", "web-b", "web-c"])
+    plan = decide(Snapshot(budget=budget(spec=spec), members=found, now=NOW, gates=dict(GATES)))
+    status = plan.memo_as(Memo).status
+    assert status is not None
+    assert (status.unavailable_allowed, status.current_available, status.desired_available) == (1, 3, 2)
+
+
+def test_where_nobody_can_ask_the_last_count_stands() -> None:
+    """For a look at a budget without a manager, and for forecasts."""
+    stores = Stores()
+    game_pods(stores)
+    found = members_of(target("Game", "example.com/v1"), stores, Selected())
+    assert (found.total, names(found)) == (3, ["web-a", "web-b", "web-c"])
+
+
+def test_a_selector_counts_kinds_that_nobody_watches() -> None:
+    """PUB-31: each workload once, if it is the one that the pods remember."""
+    stores = Stores()
+    game_pods(stores)
+    clone_set = stores.put(CLONE_SETS, workload(CLONE_SETS, "other", replicas=2))
+    stores.put(PODS, owned("clone", clone_set, "CloneSet", "apps.kruise.io/v1beta1"))
+    assert owners_to_ask(budget(), stores, Selected()) == (GAME,)
+    for asked, total, uncounted in (
+        (Asked(uid="game-uid", replicas=4), 6, ()),
+        (Asked(uid="another-uid", replicas=4), 2, ()),
+        (None, 2, ()),
+        (Asked(uid="game-uid"), 1, ("Game web",)),
+    ):
+        found = members_of(budget(), stores, Selected(), {GAME: asked})
+        assert (found.total, found.uncounted) == (total, uncounted)
 
 
 def test_a_kind_that_is_not_listed_yet_is_waited_for() -> None:

@@ -13,7 +13,6 @@ from kruise.admission.chain import StepContext
 from kruise.admission.decisions import Allow, Change, Deny, NeedsReads, NeedsWrites, Protected, PublicNote, Verdict
 from kruise.admission.validating_chain import PodOperation, PodQuestion
 from kruise.api.meta import ObjectMeta, controller_of
-from kruise.api.native.apps import REPLICA_SETS
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.policy.podunavailablebudget import (
     DELETE,
@@ -32,7 +31,7 @@ from kruise.protection.podunavailablebudget import keys
 from kruise.protection.podunavailablebudget.booking import Freedom, Refused, book, write
 from kruise.protection.podunavailablebudget.indexes import ANY, PODS_OF, TARGETS, target_value
 from kruise.protection.podunavailablebudget.operations import operation_of_update
-from kruise.protection.podunavailablebudget.workloads import group_of
+from kruise.protection.podunavailablebudget.workloads import KINDS, Owner, owner_of
 
 EVICTION_CODE, EVICTION_REASON = 429, "TooManyRequests"
 """PUB-91: what `kubectl drain` understands, and tries again."""
@@ -72,20 +71,34 @@ def _guards(budgets: Store[PodUnavailableBudget], pod: Pod, context: StepContext
     reference = controller_of(pod)
     if reference is None:
         return min(names, default=None)
-    tops = [(group_of(reference.api_version), reference.kind, reference.name)]
-    if reference.kind == "ReplicaSet" and budgets.by_index(TARGETS, target_value(namespace, "apps", "Deployment", ANY)):
+    owner = owner_of(reference)
+    for _ in range(_MOST_ABOVE):
+        if owner is None:
+            break
+        names += [budget.metadata.name for budget in budgets.by_index(TARGETS, target_value(namespace, *owner))]
+        if not _may_be_below(budgets, namespace, owner):
+            break
         # A ReplicaSet is often a moment old when its first pods come: a store may not know it yet.
-        target = Target(REPLICA_SETS, namespace, reference.name)
+        target = Target(KINDS[owner.group, owner.kind], namespace, owner.name)
         if not context.view.was_read(target):
             return NeedsReads(targets=(target,))
-        owner = context.view.live(target)
-        above = controller_of(owner) if owner is not None else None
-        if above is not None:
-            tops.append((group_of(above.api_version), above.kind, above.name))
-    for group, kind, name in tops:
-        found = budgets.by_index(TARGETS, target_value(namespace, group, kind, name))
-        names += [budget.metadata.name for budget in found]
+        found = context.view.live(target)
+        owner = owner_of(controller_of(found)) if found is not None else None
     return min(names, default=None)
+
+
+_MOST_ABOVE = 3
+"""A ReplicaSet, its Deployment, and a workload of another kind that has several of them."""
+
+
+def _may_be_below(budgets: Store[PodUnavailableBudget], namespace: str, owner: Owner) -> bool:
+    """Whether a budget could be about a workload above this one: nobody else pays for a look."""
+    if not owner.is_watched:
+        return False
+    is_part = (owner.group, owner.kind) == ("apps", "ReplicaSet")
+    if is_part and budgets.by_index(TARGETS, target_value(namespace, "apps", "Deployment", ANY)):
+        return True
+    return bool(budgets.by_index(TARGETS, target_value(namespace, ANY, ANY, ANY)))
 
 
 # What is done to guarded pods

@@ -35,7 +35,7 @@ NO_PODS = Meaning(
 )
 UNKNOWN_COUNT = Meaning(
     code="unknown-count",
-    says="nobody tells how many pods there should be, so nothing is refused",
+    says="nobody tells how many pods there should be, so too little is guarded, or nothing",
     act=Act.SOMEBODY,
     field="spec.protectTotalReplicas",
     patience=0,

@@ -25,6 +25,7 @@ from kruise.protection.podunavailablebudget import keys, validation
 from kruise.protection.podunavailablebudget.admission import guard, mark
 from kruise.protection.podunavailablebudget.availability import is_available
 from kruise.protection.podunavailablebudget.conclude import conclude
+from kruise.protection.podunavailablebudget.counts import asking
 from kruise.protection.podunavailablebudget.decide import Snapshot
 from kruise.protection.podunavailablebudget.indexes import (
     PODS_OF,
@@ -47,7 +48,7 @@ class _Watching:
     """Which changes concern which budgets, and what a pass sees."""
 
     def __init__(self, settings: Settings) -> None:
-        self._selected = Selected()
+        self.selected = Selected()
         self._gates = {name: settings.gates.get(name, False) for name in _GATES}
         self._resizes = self._gates[keys.RESIZE_GATE]
 
@@ -55,12 +56,12 @@ class _Watching:
         self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None, stores: Stores
     ) -> Iterable[Key]:
         if new is None and old is not None:
-            self._selected.forget(key_of(old), stores)
+            self.selected.forget(key_of(old), stores)
         return own_key(old, new, stores)
 
     def pod_keys(self, old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
         """PUB-55: only what changes the numbers, or a pod that does not know yet who guards it."""
-        self._selected.note(old, new, stores)
+        self.selected.note(old, new, stores)
         if not len(stores.store(POD_UNAVAILABLE_BUDGETS)):
             return ()  # nobody uses budgets: pods cost nothing
         if (
@@ -89,7 +90,7 @@ class _Watching:
             return None
         waits_for, members = "", Members()
         try:
-            members = members_of(budget, view, self._selected)
+            members = members_of(budget, view, self.selected, view.outside)
         except NotKnownYetError as error:
             waits_for = str(error)
         return Snapshot(budget=budget, members=members, now=view.now, gates=self._gates, waits_for=waits_for)
@@ -150,6 +151,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
             conclude=conclude,
             snapshot_type=Snapshot,
             workers=settings.workers_of("podunavailablebudget"),
+            outside=asking(watching.selected),
         ),
     )
 

@@ -28,6 +28,10 @@ MARK = "mark"
 """The phase that tells pods who guards them."""
 
 
+_ASKED_AGAIN = 30.0
+"""Seconds until a workload of a kind that nobody watches is asked again; changes of its pods are a reason, too."""
+
+
 class Snapshot(Struct):
     budget: PodUnavailableBudget
     members: Members
@@ -56,10 +60,11 @@ def decide(snapshot: Snapshot) -> Plan:
         return Plan(phases=_marks(snapshot), memo=Memo(error=str(error)))
     kept = _Records(snapshot)
     status = kept.status(floor)
+    asks = (Wake(after=_ASKED_AGAIN, reason="nobody hears when its workload is scaled"),) if members.is_asked else ()
     return Plan(
         phases=_marks(snapshot),
         held=tuple(_held(snapshot, status)),
-        wakes=kept.wakes,
+        wakes=(*kept.wakes, *asks),
         memo=Memo(status=status, events=tuple(kept.events)),
     )
 
@@ -180,6 +185,8 @@ def _held(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Iterator[He
     if (cause := _idle(snapshot, status)) is not None:
         yield Held(target=target, causes=(cause,))
         return
+    if members.uncounted and not isinstance(budget.spec.min_available, int):
+        yield Held(target=target, causes=(_uncounted(members, "so it is not guarded with the others"),))
     if status.unavailable_allowed > 0 or status.desired_available == 0:
         return
     resizes = snapshot.gates.get(keys.RESIZE_GATE, False)
@@ -208,10 +215,7 @@ def _idle(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Cause | Non
             remedy="create it, or delete the budget and make one for the right workload: targetRef cannot be changed",
         )
     if members.uncounted and status.desired_available == 0:
-        return causes.UNKNOWN_COUNT.cause(
-            f"{listed(members.uncounted)} does not tell how many pods it should have, so nothing is refused",
-            remedy="set spec.protectTotalReplicas, or minAvailable as a number",
-        )
+        return _uncounted(members, "so nothing is refused")
     if not members.pods:
         what = "its selector matches no pods" if reference is None else f"{reference.kind} {reference.name} has no pods"
         return causes.NO_PODS.cause(what, remedy="compare its selector with the labels of the pods")
@@ -221,6 +225,13 @@ def _idle(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Cause | Non
             remedy="set spec.protectTotalReplicas, or minAvailable as a number",
         )
     return None
+
+
+def _uncounted(members: Members, effect: str) -> Cause:
+    return causes.UNKNOWN_COUNT.cause(
+        f"{listed(members.uncounted)} does not tell how many pods it should have, {effect}",
+        remedy="set spec.protectTotalReplicas, or minAvailable as a number",
+    )
 
 
 def _used_up(snapshot: Snapshot, status: PodUnavailableBudgetStatus, down: list[str]) -> Cause:

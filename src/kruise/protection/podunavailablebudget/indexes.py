@@ -15,13 +15,13 @@ from kruise.machinery.spec import OWNER_INDEX, Stores
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched
 from kruise.protection.podunavailablebudget import keys
-from kruise.protection.podunavailablebudget.workloads import group_of, top_of
+from kruise.protection.podunavailablebudget.workloads import KINDS, group_of, owners_of
 
 TARGETS = f"{GROUP}/targets"
 PODS_OF = f"{GROUP}/pods"
 GUARDED = f"{GROUP}/guarded"
 ANY = "*"
-"""In place of a name: of no workload, so it stands for all."""
+"""In place of a name: of no workload, so it stands for all. In place of a kind: of no kind that is watched."""
 
 
 def target_value(namespace: str, group: str, kind: str, name: str) -> str:
@@ -32,8 +32,9 @@ def _targets(budget: PodUnavailableBudget) -> tuple[str, ...]:
     reference = budget.spec.target_ref
     if reference is None:
         return ()
-    kind = (budget.metadata.namespace, group_of(reference.api_version), reference.kind)
-    return target_value(*kind, reference.name), target_value(*kind, ANY)
+    namespace, group, kind = budget.metadata.namespace, group_of(reference.api_version), reference.kind
+    found = (target_value(namespace, group, kind, reference.name), target_value(namespace, group, kind, ANY))
+    return found if (group, kind) in KINDS else (*found, target_value(namespace, ANY, ANY, ANY))
 
 
 def _selects(budget: PodUnavailableBudget) -> tuple[Selects, ...]:
@@ -71,9 +72,8 @@ def budgets_over(pod: Pod, stores: Stores) -> list[PodUnavailableBudget]:
     found = list(budgets.selecting(PODS_OF, metadata.labels, metadata.namespace))
     reference = controller_of(pod)
     if reference is not None:
-        direct = (group_of(reference.api_version), reference.kind, reference.name)
-        for group, kind, name in dict.fromkeys((direct, top_of(stores, reference, metadata.namespace))):
-            found += budgets.by_index(TARGETS, target_value(metadata.namespace, group, kind, name))
+        for owner in owners_of(stores, reference, metadata.namespace):
+            found += budgets.by_index(TARGETS, target_value(metadata.namespace, *owner))
     return sorted(found, key=lambda budget: budget.metadata.name)
 
 

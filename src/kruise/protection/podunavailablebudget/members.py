@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from kruise.api.meta import Key, key_of
+from kruise.api.meta import Key, controller_of, key_of
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS, PodUnavailableBudget
 from kruise.machinery.codec import Struct
@@ -20,6 +20,7 @@ from kruise.machinery.store import Store
 from kruise.protection.podunavailablebudget import workloads
 from kruise.protection.podunavailablebudget.indexes import PODS_OF
 from kruise.protection.podunavailablebudget.operations import total_replicas
+from kruise.protection.podunavailablebudget.workloads import Owner
 
 
 class Members(Struct):
@@ -34,6 +35,8 @@ class Members(Struct):
     is_target_missing: bool = False
     uncounted: tuple[str, ...] = ()
     """Workloads that do not tell how many pods they should have."""
+    is_asked: bool = False
+    """A workload had to be asked: nobody hears when it is scaled."""
     version: int = 0
     """The newest version of a pod that was seen."""
 
@@ -93,22 +96,39 @@ def _matching(budget: PodUnavailableBudget, pods: Iterable[Pod]) -> Iterable[Pod
     return (pod for pod in pods if selector.matches(pod.metadata.labels))
 
 
-def members_of(budget: PodUnavailableBudget, stores: Stores, selected: Selected) -> Members:
-    """Raises NotKnownYetError as long as that cannot be told."""
+def owners_to_ask(budget: PodUnavailableBudget, stores: Stores, selected: Selected) -> tuple[Owner, ...]:
+    """The workloads behind a budget that are of kinds which nobody watches."""
+    if budget.spec.target_ref is not None:
+        found = [workloads.owner_of(budget.spec.target_ref)]
+    else:
+        pods = selected.pods_of(budget, stores)
+        found = [workloads.owner_of(controller_of(pod)) for pod in pods if is_active(pod)]
+    return tuple(dict.fromkeys(owner for owner in found if owner is not None and not owner.is_watched))
+
+
+def members_of(
+    budget: PodUnavailableBudget, stores: Stores, selected: Selected, answers: workloads.Answers | None = None
+) -> Members:
+    """`answers`: of the workloads that had to be asked; None: nobody could ask. Raises NotKnownYetError as long as it
+    cannot be told."""
     namespace, reference = budget.metadata.namespace, budget.spec.target_ref
     is_missing = False
     uncounted: tuple[str, ...] = ()
     if reference is None:
         found = selected.pods_of(budget, stores)
-        counted = workloads.counted_over(stores, (pod for pod in found if is_active(pod)))
+        counted = workloads.counted_over(stores, (pod for pod in found if is_active(pod)), answers)
         total = sum(item.replicas for item in counted)
         uncounted = tuple(item.name for item in counted if item.replicas < 0)
     else:
         try:
             workload = workloads.find(stores, reference.api_version, reference.kind, namespace, reference.name)
         except KeyError:
-            workload, found = None, ()
-            total, uncounted = workloads.UNKNOWN, (f"{reference.kind} {reference.name}",)
+            owner = Owner(workloads.group_of(reference.api_version), reference.kind, reference.name)
+            asked = answers.get(owner) if answers is not None else None
+            is_missing = answers is not None and asked is None
+            total = _total(budget, asked, answers)
+            found = () if is_missing or total == 0 else workloads.pods_of_asked(stores, owner, asked, namespace)
+            uncounted = (str(owner),) if total < 0 else ()
         else:
             is_missing = workload is None
             total = 0 if workload is None else workloads.replicas_of(workload)
@@ -122,5 +142,15 @@ def members_of(budget: PodUnavailableBudget, stores: Stores, selected: Selected)
         total=own if own is not None and not is_missing else total,
         is_target_missing=is_missing,
         uncounted=uncounted if own is None else (),
+        is_asked=bool(answers),
         version=store.watermark,
     )
+
+
+def _total(budget: PodUnavailableBudget, asked: workloads.Asked | None, answers: workloads.Answers | None) -> int:
+    """Of a workload that nobody watches. Where nobody could ask, what the manager found last."""
+    if asked is not None:
+        return asked.replicas
+    if answers is not None:
+        return 0
+    return budget.status.total_replicas if budget.status.observed_generation else workloads.UNKNOWN

@@ -27,7 +27,7 @@ from kruise.machinery.client.errors import StatusCause
 from kruise.machinery.intorpercent import problems as number_problems
 from kruise.machinery.store import Store
 from kruise.protection.podunavailablebudget import keys
-from kruise.protection.podunavailablebudget.workloads import KINDS, group_of
+from kruise.protection.podunavailablebudget.workloads import KINDS, SCALED, group_of
 
 PATH = f"/validate-{GROUP.replace('.', '-')}-podunavailablebudget"
 
@@ -241,13 +241,13 @@ def _warnings(body: Json, spec: PodUnavailableBudgetSpec, gates: Mapping[str, bo
     reference = spec.target_ref
     if (
         reference is not None
-        and (group_of(reference.api_version), reference.kind) not in KINDS
+        and (group_of(reference.api_version), reference.kind) not in SCALED.union(KINDS)
         and spec.protect_total_replicas is None
         and not isinstance(spec.min_available, int)
     ):
         yield (
-            f"spec.targetRef: it is not known how many pods a {reference.kind} should have, so nothing is refused:"
-            " set spec.protectTotalReplicas"
+            f"spec.targetRef: a {reference.kind} is asked by its scale subresource how many pods it should have; if it"
+            " has none, nothing is refused: set spec.protectTotalReplicas then"
         )
     if not gates.get(keys.UPDATE_GATE, False) and "UPDATE" in (spec.protect_operations or ("UPDATE",)):
         yield (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.daemonset import DAEMON_SETS as KRUISE_DAEMON_SETS
@@ -14,7 +14,9 @@ from kruise.api.native.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, STATE
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.policy.podunavailablebudget import TargetReference
 from kruise.api.resource import Resource, refers_to
+from kruise.machinery.codec import Struct
 from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.selectors import parse as parse_selector
 from kruise.machinery.spec import OWNER, Stores
 
 UNKNOWN = -1
@@ -26,6 +28,38 @@ OPTIONAL: tuple[Resource[Any], ...] = (DAEMON_SETS, CLONE_SETS, KRUISE_STATEFUL_
 KINDS: Mapping[tuple[str, str], Resource[Any]] = {
     (resource.group, resource.kind): resource for resource in (*NATIVE, *OPTIONAL)
 }
+
+
+class Owner(NamedTuple):
+    """A workload of a namespace, in whatever version."""
+
+    group: str
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    @property
+    def is_watched(self) -> bool:
+        return (self.group, self.kind) in KINDS
+
+
+class Asked(Struct):
+    """A workload of a kind that nobody watches, as it was when it was asked (`counts`)."""
+
+    uid: str
+    replicas: int = UNKNOWN
+    selector: str = ""
+    """Of its pods, where its scale tells."""
+
+
+Answers = Mapping[Owner, Asked | None]
+"""None: there is no such workload, or it is on its way out."""
+
+
+SCALED = frozenset({("", "ReplicationController"), ("apps.kruise.io", "UnitedDeployment")})
+"""Further kinds that are known to have a scale."""
 
 
 class NotKnownYetError(LookupError):
@@ -84,13 +118,40 @@ def pods_of(stores: Stores, workload: Any, kind: str) -> tuple[Pod, ...]:
     return tuple(pod for item in sets for pod in pods.by_index(OWNER, item.metadata.uid))
 
 
-def counted_by(stores: Stores, reference: OwnerReference, namespace: str) -> Counted | None:
+def pods_of_asked(stores: Stores, owner: Owner, asked: Asked | None, namespace: str) -> tuple[Pod, ...]:
+    """Of a workload of a kind that nobody watches: its own, else those that its scale selects (PUB-30). Where it could
+    not be asked, those that name it as their controller."""
+    pods = stores.store(PODS)
+    if asked is None:
+        return tuple(pod for pod in pods.list(namespace) if owner_of(controller_of(pod)) == owner)
+    if own := pods.by_index(OWNER, asked.uid):
+        return own
+    try:
+        selector = parse_selector(asked.selector)
+    except SelectorError:
+        return ()
+    if selector.is_empty:
+        return ()
+    return tuple(pod for pod in pods.list(namespace) if selector.matches(pod.metadata.labels))
+
+
+def owner_of(reference: OwnerReference | TargetReference | None) -> Owner | None:
+    return Owner(group_of(reference.api_version), reference.kind, reference.name) if reference is not None else None
+
+
+def counted_by(
+    stores: Stores, reference: OwnerReference, namespace: str, answers: Answers | None = None
+) -> Counted | None:
     """The workload behind a pod's controller: of a ReplicaSet its Deployment, if it has one. None: it is gone, or has
     another uid than the pod remembers."""
     try:
         found = find(stores, reference.api_version, reference.kind, namespace, reference.name)
     except KeyError:
-        return Counted(reference.uid, f"{reference.kind} {reference.name}", UNKNOWN)
+        owner = Owner(group_of(reference.api_version), reference.kind, reference.name)
+        asked = Asked(uid=reference.uid) if answers is None else answers.get(owner)
+        if asked is None or asked.uid != reference.uid:
+            return None
+        return Counted(reference.uid, str(owner), asked.replicas)
     if found is None or found.metadata.uid != reference.uid:
         return None
     kind = reference.kind
@@ -105,14 +166,14 @@ def counted_by(stores: Stores, reference: OwnerReference, namespace: str) -> Cou
     return Counted(found.metadata.uid, f"{kind} {found.metadata.name}", replicas_of(found))
 
 
-def counted_over(stores: Stores, pods: Iterable[Pod]) -> tuple[Counted, ...]:
+def counted_over(stores: Stores, pods: Iterable[Pod], answers: Answers | None = None) -> tuple[Counted, ...]:
     """The distinct workloads of pods (PUB-31)."""
     references: dict[str, tuple[OwnerReference, str]] = {}
     for pod in pods:
         reference = controller_of(pod)
         if reference is not None:
             references.setdefault(reference.uid, (reference, pod.metadata.namespace))
-    found = (counted_by(stores, reference, namespace) for reference, namespace in references.values())
+    found = (counted_by(stores, reference, namespace, answers) for reference, namespace in references.values())
     return tuple({item.uid: item for item in found if item is not None}.values())
 
 
@@ -121,11 +182,17 @@ def is_target(reference: TargetReference, api_version: str, kind: str, name: str
     return (group_of(reference.api_version), reference.kind, reference.name) == (group_of(api_version), kind, name)
 
 
-def top_of(stores: Stores, reference: OwnerReference, namespace: str) -> tuple[str, str, str]:
-    """Group, kind and name of the workload at the top, as far as it can be told (PUB-57)."""
-    if reference.kind == "ReplicaSet" and group_of(reference.api_version) == "apps":
-        found = stores.store(REPLICA_SETS).get(namespace, reference.name)
+def owners_of(stores: Stores, reference: OwnerReference, namespace: str) -> Iterable[Owner]:
+    """The controller of a pod and all above it, as far as they can be told (PUB-57): of a ReplicaSet its Deployment, of
+    that a UnitedDeployment."""
+    above: OwnerReference | None = reference
+    seen: set[Owner] = set()
+    while above is not None:
+        owner = Owner(group_of(above.api_version), above.kind, above.name)
+        if owner in seen:
+            return
+        seen.add(owner)
+        yield owner
+        resource = KINDS.get((owner.group, owner.kind))
+        found = stores.store(resource).get(namespace, owner.name) if resource is not None else None
         above = controller_of(found) if found is not None else None
-        if above is not None:
-            return group_of(above.api_version), above.kind, above.name
-    return group_of(reference.api_version), reference.kind, reference.name

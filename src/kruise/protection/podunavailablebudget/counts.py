@@ -1,0 +1,112 @@
+"""How many pods workloads should have whose kinds nobody watches: they are asked, by their scale (PUB-30, PUB-31).
+
+Only budgets over such workloads cost a request. Kinds are looked up by what the server says it serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kruise.api.meta import Key, PartialObject
+from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
+from kruise.api.resource import Resource
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
+from kruise.machinery.clock import Clock
+from kruise.machinery.codec import Struct
+from kruise.machinery.controller import OutsideError
+from kruise.machinery.plan import JobState, Plan
+from kruise.machinery.spec import Stores
+from kruise.protection.podunavailablebudget.members import Selected, owners_to_ask
+from kruise.protection.podunavailablebudget.workloads import UNKNOWN, Asked, Owner, group_of
+
+_KINDS_LAST = 60.0
+"""Seconds after which a kind that was not served is looked for again."""
+
+
+class _Spec(Struct):
+    replicas: int | None = None
+
+
+class _Sized(PartialObject):
+    spec: _Spec = _Spec()
+
+
+class Counts:
+    """What passes over budgets see beside the stores (`kruise.machinery.controller.Outside`)."""
+
+    def __init__(self, client: Client, stores: Stores, selected: Selected, clock: Clock) -> None:
+        self._client = client
+        self._stores = stores
+        self._selected = selected
+        self._clock = clock
+        self._kinds: dict[tuple[str, str], Resource[_Sized]] = {}
+        self._looked: float | None = None
+
+    async def look(self, key: Key, /) -> Mapping[Owner, Asked | None]:
+        budget = self._stores.store(POD_UNAVAILABLE_BUDGETS).get(*key)
+        if budget is None:
+            return {}
+        owners = owners_to_ask(budget, self._stores, self._selected)
+        try:
+            return {owner: await self._ask(owner, key.namespace) for owner in owners}
+        except ClientError as error:
+            raise OutsideError(f"the workloads behind the budget cannot be counted: {error}") from error
+
+    async def _ask(self, owner: Owner, namespace: str) -> Asked | None:
+        resource = await self._resource(owner)
+        if resource is None:
+            return None
+        try:
+            # By a list: that the manager may do for every kind.
+            found = (await self._client.list(resource, namespace, fields=f"metadata.name={owner.name}")).items
+        except NotFoundError:
+            self._kinds.pop((owner.group, owner.kind), None)
+            return None
+        if not found or found[0].metadata.deletion_timestamp is not None:
+            return None
+        [workload] = found
+        own = workload.spec.replicas
+        try:
+            scale = await self._client.get_scale(resource, owner.name, namespace)
+        except (NotFoundError, ForbiddenError):
+            return Asked(uid=workload.metadata.uid, replicas=UNKNOWN if own is None else own)
+        # A scale leaves out 0 and what was never said: only the object tells which.
+        is_said = scale.spec.replicas or own is not None
+        replicas = scale.spec.replicas if is_said else UNKNOWN
+        return Asked(uid=workload.metadata.uid, replicas=replicas, selector=scale.status.selector)
+
+    async def _resource(self, owner: Owner) -> Resource[_Sized] | None:
+        kind = (owner.group, owner.kind)
+        now = self._clock.monotonic()
+        if kind not in self._kinds and (self._looked is None or now >= self._looked + _KINDS_LAST):
+            found = await self._client.discover()
+            if any(group_of(version) == owner.group for version in found.unreachable):
+                # What cannot be seen now is not gone: the budget stays as it is.
+                raise OutsideError(f"the server of {owner.group} does not answer: {owner} cannot be counted")
+            self._looked = now
+            for served in found.resources:
+                resource: Resource[Any] = Resource(
+                    served.group, served.version, served.plural, served.kind, served.namespaced, _Sized
+                )
+                self._kinds.setdefault((served.group, served.kind), resource)
+        return self._kinds.get(kind)
+
+    # There is nothing else outside.
+
+    def jobs(self, key: Key, /) -> Mapping[str, JobState]:
+        return {}
+
+    def carry_out(self, key: Key, plan: Plan, /) -> None:
+        return
+
+    def drop(self, key: Key, names: Iterable[str], /) -> None:
+        return
+
+    def forget(self, key: Key, /) -> None:
+        return
+
+
+def asking(selected: Selected) -> Callable[[Client, Stores, Clock], Counts]:
+    return lambda client, stores, clock: Counts(client, stores, selected, clock)
