@@ -82,3 +82,12 @@ def test_a_zone_and_a_deadline() -> None:
         assert moment == "2030-01-01T08:02:00+08:00"
 
     run_local(story, nodes=1, start=False)
+
+
+def test_a_deadline_of_ages_is_none() -> None:
+    async def story(world: LocalWorld) -> None:
+        await begin(world, startingDeadlineSeconds=2**62)
+        await world.sleep(130)
+        assert await minutes(world) == [1, 2]
+
+    run_local(story, nodes=1, start=False)

@@ -113,6 +113,38 @@ def test_more_than_a_hundred_missed_runs_are_given_up(minutes: float, made: list
         assert model.minutes == [102]
 
 
+@pytest.mark.parametrize(
+    ("change", "made"),
+    [
+        ({"startingDeadlineSeconds": 3600}, [200]),
+        ({"schedule": "0 * * * *"}, [180]),
+        ({"schedule": "*/2 * * * *"}, [200]),
+    ],
+)
+def test_what_was_given_up_is_looked_at_anew_with_another_spec(change: Json, made: list[float]) -> None:
+    """ACJ-55, ACJ-63."""
+    model = ModelledCron()
+    assert code(model.to(200.5)) == "missed-too-many"
+    model.to(200.6)
+    assert model.minutes == []
+    model.edit_spec(lambda spec: spec.update(change))
+    model.to(200.7)
+    assert model.minutes == made
+
+
+def test_since_when_runs_were_missed() -> None:  # ACJ-55
+    model = ModelledCron()
+    [held] = model.to(101).held
+    assert "missed since 2030-01-01T12:00:00Z" in held.causes[0].message
+
+
+def test_one_that_was_created_in_the_future_says_so() -> None:  # ACJ-69
+    model = ModelledCron()
+    [held] = model.to(-5).held
+    assert held.causes[0].code == "clock-behind"
+    assert held.causes[0].message.startswith("it was created at 2030-01-01T12:00:00Z, which is in the future")
+
+
 def test_with_a_deadline_only_what_is_within_it_counts() -> None:  # ACJ-53, ACJ-55, ACJ-59
     model = ModelledCron(document(startingDeadlineSeconds=200))
     model.to(500.5)

@@ -7,13 +7,13 @@ latest of them starts nonetheless.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from kruise.api.meta import Condition
 from kruise.local.workloads.job_state import COMPLETE, is_finished
 from kruise.local.workloads.objects import CRON_JOBS, JOBS, ActiveJob, CronJob, CronJobStatus, Job
-from kruise.machinery import cron
+from kruise.machinery import cron, runs
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import Struct, decode, evolve, to_builtins
@@ -35,8 +35,6 @@ from kruise.machinery.times import format_time
 
 SCHEDULED_AT = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 HISTORY, REPLACED, RUN = "history", "replace", "run"
-_MOST_MISSED = 100
-_LONGEST_WAIT = 600.0
 _DELTA = 0.1
 """Seconds that Kubernetes adds to every wait, so that the moment is over when it looks."""
 
@@ -73,18 +71,11 @@ def decide(snapshot: Snapshot) -> Plan:
     except cron.ScheduleError as error:
         return nothing_due(_warning("UnparseableSchedule", f'unparseable schedule: "{spec.schedule}" : {error}'))
     anchor = cron_job.status.last_schedule_time or cron_job.metadata.creation_timestamp or now
-    base = anchor
-    if spec.starting_deadline_seconds is not None:
-        base = max(base, now - timedelta(seconds=spec.starting_deadline_seconds))
-    upcoming = schedule.next(now, anchor=anchor)
-    wakes: tuple[Wake, ...] = ()
-    if upcoming is not None:
-        left = (upcoming - now).total_seconds() + _DELTA
-        wakes = (Wake(after=min(left, _LONGEST_WAIT), reason="the next run is due then"),)
-    due = schedule.last(now, after=base, anchor=anchor) if base <= now else None
+    timing = runs.due(schedule, anchor=anchor, deadline=spec.starting_deadline_seconds, now=now)
+    wakes, due = runs.wakes_for(timing.next, now, later=_DELTA), timing.missed
     if due is None:
         return nothing_due(wakes=wakes)
-    if schedule.is_more_than(_MOST_MISSED, after=base, until=now, anchor=anchor):
+    if timing.is_too_many:
         told = "Set or decrease .spec.startingDeadlineSeconds or check clock skew"
         notes.append(_warning("TooManyMissedTimes", f"too many missed start times. {told}"))
     name = _name(cron_job, due)
@@ -135,14 +126,13 @@ def _history(cron_job: CronJob, jobs: Iterable[Job]) -> Iterator[Action]:
         if (end := is_finished(job)) is not None:
             ended[end.type == COMPLETE].append(job)
     for is_success, limit in ((True, spec.successful_jobs_history_limit), (False, spec.failed_jobs_history_limit)):
-        found = sorted(ended[is_success], key=_start)
-        for job in found[: len(found) - limit] if limit is not None and len(found) > limit else ():
+        for job in runs.surplus(ended[is_success], limit, _begin):
             if job.metadata.deletion_timestamp is None:
                 yield _deletion(cron_job, job.metadata.name, job.metadata.uid, "the history keeps no more")
 
 
-def _start(job: Job) -> tuple[datetime, str]:
-    return job.status.start_time or datetime.min.replace(tzinfo=UTC), job.metadata.name
+def _begin(job: Job) -> tuple[datetime | None, str]:
+    return job.status.start_time, job.metadata.name
 
 
 def _name(cron_job: CronJob, due: datetime) -> str:
@@ -151,29 +141,23 @@ def _name(cron_job: CronJob, due: datetime) -> str:
 
 
 def _deletion(cron_job: CronJob, name: str, uid: str, reason: str) -> Action:
-    target = Target(JOBS, cron_job.metadata.namespace, name)
-    return plans.delete(target, uid=uid, reason=reason, propagation="Background")
+    return runs.deletion(JOBS, cron_job.metadata.namespace, name, uid=uid, reason=reason)
 
 
 def _creation(cron_job: CronJob, due: datetime) -> Action:
     template, zone = cron_job.spec.job_template, cron_job.spec.time_zone
     local = due.astimezone(cron.zone_of(zone)) if zone else due
     moment = format_time(due) if local.utcoffset() == timedelta() else local.isoformat(timespec="seconds")
-    metadata: dict[str, Any] = {
-        "name": _name(cron_job, due),
-        "namespace": cron_job.metadata.namespace,
-        "annotations": {**template.metadata.annotations, SCHEDULED_AT: moment},
-        "ownerReferences": [Owner.of(CRON_JOBS, cron_job).reference()],
-    }
-    if template.metadata.labels:
-        metadata["labels"] = dict(template.metadata.labels)
-    body = {
-        "apiVersion": JOBS.api_version,
-        "kind": JOBS.kind,
-        "metadata": metadata,
-        "spec": decode(template.spec, dict[str, Any]),
-    }
-    return plans.create(JOBS, body, reason=f"the run of {moment} is due", owner_uid=cron_job.metadata.uid)
+    return runs.creation(
+        JOBS,
+        owner=Owner.of(CRON_JOBS, cron_job),
+        namespace=cron_job.metadata.namespace,
+        name=_name(cron_job, due),
+        labels=template.metadata.labels,
+        annotations={**template.metadata.annotations, SCHEDULED_AT: moment},
+        spec=decode(template.spec, dict[str, Any]),
+        reason=f"the run of {moment} is due",
+    )
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:

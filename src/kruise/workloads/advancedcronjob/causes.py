@@ -66,7 +66,7 @@ RUN_REFUSED = Meaning(
 )
 CLOCK_BEHIND = Meaning(
     code="clock-behind",
-    says="its last run is in the future: a clock was set back",
+    says="its last run, or its creation, is in the future: a clock was set back",
     act=Act.NOBODY,
     field="status.lastScheduleTime",
 )

@@ -26,6 +26,8 @@ NAME = "advancedcronjob-controller"
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Note:
     uid: str
+    generation: int
+    """Of another spec nothing is known: it may let runs start that were given up, or refused (ACJ-63)."""
     floor: datetime | None = None
     refusal: str = ""
 
@@ -34,8 +36,10 @@ class _Notes(dict[Key, _Note]):
     """What this process remembers of objects between passes over them: a new one finds it out again."""
 
     def of(self, job: AdvancedCronJob) -> _Note:
-        found, uid = self.get(key_of(job)), job.metadata.uid
-        return found if found is not None and found.uid == uid else _Note(uid)
+        found, metadata = self.get(key_of(job)), job.metadata
+        if found is not None and (found.uid, found.generation) == (metadata.uid, metadata.generation):
+            return found
+        return _Note(metadata.uid, metadata.generation)
 
     def note(self, job: AdvancedCronJob, plan: Plan, outcomes: Outcomes) -> None:
         memo, known = plan.memo_as(Memo), self.of(job)
@@ -45,7 +49,7 @@ class _Notes(dict[Key, _Note]):
         if floor is None and not refusal:
             self.pop(key_of(job), None)
         else:
-            self[key_of(job)] = _Note(job.metadata.uid, floor, refusal)
+            self[key_of(job)] = dataclasses.replace(known, floor=floor, refusal=refusal)
 
 
 class _Snapshots:

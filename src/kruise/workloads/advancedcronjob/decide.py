@@ -11,23 +11,22 @@ from datetime import datetime
 from typing import Any
 
 from kruise.api.apps.advancedcronjob import ADVANCED_CRON_JOBS, FORBID, REPLACE, SCHEDULED_AT, AdvancedCronJob
-from kruise.machinery import cron
+from kruise.machinery import cron, runs
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import Raw, Struct, decode, evolve
 from kruise.machinery.ownership import Owner
-from kruise.machinery.plan import Action, Cause, EventNote, Held, OnError, Phase, Plan, Target, Wake
+from kruise.machinery.plan import Action, Cause, EventNote, Held, OnError, Phase, Plan, Target
+from kruise.machinery.runs import MOST_MISSED, Due
 from kruise.machinery.times import format_time
 from kruise.machinery.wording import listed
 from kruise.workloads.advancedcronjob import causes
 from kruise.workloads.advancedcronjob.children import Child, ChildKind, State, kind_of
-from kruise.workloads.advancedcronjob.timing import MOST_MISSED, Timing, schedule_of, timing_of, zone_name
+from kruise.workloads.advancedcronjob.timing import anchor_of, schedule_of, timing_of, zone_name
 from kruise.workloads.shared.events import warning
 
 HISTORY, REPLACED, RUN = "history", "replace", "run"
 LONGEST_NAME = 52
 """Of an AdvancedCronJob: the names of its runs have eleven characters more, and 63 are allowed (ACJ-76)."""
-_LONGEST_WAIT = 600.0
-"""Seconds. A clock that is set meanwhile is noticed by then; a look costs next to nothing."""
 
 
 class Snapshot(Struct, kw_only=True):
@@ -82,7 +81,7 @@ def decide(snapshot: Snapshot) -> Plan:
     except cron.ScheduleError as error:
         return _unreadable(plan, memo, job, str(error))
     timing = timing_of(job, schedule, last=memo.last, floor=snapshot.floor, now=snapshot.now)
-    plan = dataclasses.replace(plan, wakes=tuple(_wakes(timing, snapshot.now)))
+    plan = dataclasses.replace(plan, wakes=runs.wakes_for(timing.next, snapshot.now))
     if timing.missed is None:
         return _waiting(plan, memo, snapshot, timing)
     if (obstacle := _obstacle(job, active, timing.missed)) is not None:
@@ -107,28 +106,24 @@ def run_name(job: AdvancedCronJob, moment: datetime) -> str:
 
 
 def _history(job: AdvancedCronJob, kind: ChildKind, children: Iterable[Child]) -> Phase:
-    """ACJ-50, ACJ-51. The oldest go; those that never began are the oldest."""
+    """ACJ-50, ACJ-51."""
     spec, found = job.spec, list(children)
     doomed: list[Action] = []
     for state, limit, name in (
         (State.FAILED, spec.failed_jobs_history_limit, "failedJobsHistoryLimit"),
         (State.SUCCESSFUL, spec.successful_jobs_history_limit, "successfulJobsHistoryLimit"),
     ):
-        ended = sorted((child for child in found if child.state is state), key=_start)
-        if limit is not None and len(ended) > limit:
-            reason = f"{name} keeps {limit}"
-            surplus = ended[: len(ended) - max(limit, 0)]
-            doomed += (_deletion(job, kind, child, reason) for child in surplus if not child.is_leaving)
+        old = runs.surplus((child for child in found if child.state is state), limit, _begin)
+        doomed += (_deletion(job, kind, child, f"{name} keeps {limit}") for child in old if not child.is_leaving)
     return Phase(name=HISTORY, chains=tuple((action,) for action in doomed), on_error=OnError.CONTINUE)
 
 
-def _start(child: Child) -> tuple[bool, float, str]:
-    return child.started_at is not None, child.started_at.timestamp() if child.started_at else 0.0, child.name
+def _begin(child: Child) -> tuple[datetime | None, str]:
+    return child.started_at, child.name
 
 
 def _deletion(job: AdvancedCronJob, kind: ChildKind, child: Child, reason: str) -> Action:
-    target = Target(kind.resource, job.metadata.namespace, child.name)
-    return plans.delete(target, uid=child.uid, reason=reason, propagation="Background")
+    return runs.deletion(kind.resource, job.metadata.namespace, child.name, uid=child.uid, reason=reason)
 
 
 # Runs
@@ -174,23 +169,16 @@ def _refused(job: AdvancedCronJob, refusal: str, due: datetime) -> Cause:
 def _creation(job: AdvancedCronJob, kind: ChildKind, due: datetime) -> Action:
     """ACJ-70 to ACJ-75."""
     template = kind.template(job)
-    given = template.metadata
-    metadata: dict[str, Any] = {
-        "name": run_name(job, due),
-        "namespace": job.metadata.namespace,
-        "annotations": {**given.annotations, SCHEDULED_AT: format_time(due)},
-        "ownerReferences": [Owner.of(ADVANCED_CRON_JOBS, job).reference()],
-    }
-    if given.labels:
-        metadata["labels"] = dict(given.labels)
-    body = {
-        "apiVersion": kind.resource.api_version,
-        "kind": kind.kind,
-        "metadata": metadata,
-        "spec": decode(Raw(template.spec), dict[str, Any]),
-    }
-    reason = f"the run of {format_time(due)} is due"
-    return plans.create(kind.resource, body, reason=reason, owner_uid=job.metadata.uid)
+    return runs.creation(
+        kind.resource,
+        owner=Owner.of(ADVANCED_CRON_JOBS, job),
+        namespace=job.metadata.namespace,
+        name=run_name(job, due),
+        labels=template.metadata.labels,
+        annotations={**template.metadata.annotations, SCHEDULED_AT: format_time(due)},
+        spec=decode(Raw(template.spec), dict[str, Any]),
+        reason=f"the run of {format_time(due)} is due",
+    )
 
 
 # Waiting
@@ -204,13 +192,14 @@ def _unreadable(plan: Plan, memo: Memo, job: AdvancedCronJob, error: str) -> Pla
     return dataclasses.replace(plan, held=_held(job, cause), memo=evolve(memo, events=(note,)))
 
 
-def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, timing: Timing) -> Plan:
+def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, timing: Due) -> Plan:
     job, now = snapshot.job, snapshot.now
     zone = zone_name(job.spec.time_zone, job.spec.schedule, snapshot.local_zone)
+    begin = format_time(anchor_of(job, memo.last, now))
     if timing.is_too_many:
         told = (
-            f"more than {MOST_MISSED} runs were missed since {format_time(memo.last or now)}, and none of them is made "
-            f"up for; {_next(timing, zone)}"
+            f"more than {MOST_MISSED} runs were missed since {begin}, and none of them is made up for; "
+            f"{_next(timing, zone)}"
         )
         cause = causes.MISSED_TOO_MANY.cause(told)
         text = (
@@ -227,24 +216,18 @@ def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, timing: Timing) -> Plan
             "startingDeadlineSeconds is 0, so no run ever starts", remedy="set it to some seconds, or leave it out"
         )
     elif timing.is_ahead:
-        last = format_time(memo.last or now)
-        cause = causes.CLOCK_BEHIND.cause(f"its last run was for {last}, which is in the future; runs go on after that")
+        told = f"its last run was for {begin}" if memo.last is not None else f"it was created at {begin}"
+        cause = causes.CLOCK_BEHIND.cause(f"{told}, which is in the future; runs go on after that")
     else:
         cause = causes.SCHEDULED.cause(_next(timing, zone), details={"next": format_time(timing.next)})
     return dataclasses.replace(plan, held=_held(job, cause))
 
 
-def _next(timing: Timing, zone: str) -> str:
+def _next(timing: Due, zone: str) -> str:
     if timing.next is None:
         return "there is no next run"
     local = timing.next.astimezone(cron.zone_of(zone))
     return f"the next run is due at {local:%Y-%m-%d %H:%M:%S} {zone}"
-
-
-def _wakes(timing: Timing, now: datetime) -> Iterable[Wake]:
-    if timing.next is not None:
-        left = (timing.next - now).total_seconds()
-        yield Wake(after=min(max(left, 0.0), _LONGEST_WAIT), reason="the next run is due then")
 
 
 def _held(job: AdvancedCronJob, cause: Cause) -> tuple[Held, ...]:

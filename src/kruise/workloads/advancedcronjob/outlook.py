@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,8 +13,8 @@ from kruise.machinery import codec, cron
 from kruise.machinery.ages import age
 from kruise.machinery.documents import Json
 from kruise.machinery.times import format_time
-from kruise.machinery.wording import plural
-from kruise.workloads.advancedcronjob.children import State, child_of, kind_of
+from kruise.machinery.wording import listed, plural
+from kruise.workloads.advancedcronjob.children import Child, State, child_of, kind_of
 from kruise.workloads.advancedcronjob.decide import last_of, run_name
 from kruise.workloads.advancedcronjob.timing import anchor_of, schedule_of, timing_of, zone_name
 
@@ -34,15 +35,19 @@ def _tell(document: Json, seen: Seen) -> Outlook:
     last, zone = last_of(job, children), zone_name(job.spec.time_zone, job.spec.schedule, seen.zone)
     timing = timing_of(job, schedule, last=last, floor=None, now=seen.now)
     longest = max(filter(None, map(_took, runs)), default=None)
-    active = [child.name for child in children if child.state is State.ACTIVE]
+    active = [child for child in children if child.state is State.ACTIVE]
     place = cron.zone_of(zone) or UTC
     moments = list(schedule.upcoming(seen.now, RUNS, anchor=anchor_of(job, last, seen.now)))
     if timing.missed is not None and not job.spec.paused:
         moments.insert(0, timing.missed)
     rows = []
+    policy = job.spec.concurrency_policy or ALLOW
     before: datetime | None = None
     for moment in moments[:RUNS]:
-        overlap = _overlap(job.spec.concurrency_policy or ALLOW, moment, before, longest)
+        if before is None:
+            overlap = _overlap_with_active(policy, moment, active, longest, seen.now)
+        else:
+            overlap = _overlap(policy, moment, before, longest)
         rows.append(
             (f"{moment.astimezone(place):%Y-%m-%d %H:%M:%S}", format_time(moment), run_name(job, moment), overlap)
         )
@@ -52,9 +57,9 @@ def _tell(document: Json, seen: Seen) -> Outlook:
         ("Schedule", job.spec.schedule),
         ("Zone", zone),
         ("Makes", f"{kind.kind}s"),
-        ("Concurrency", job.spec.concurrency_policy or ALLOW),
+        ("Concurrency", policy),
         ("Longest run", took),
-        ("Active", f"{len(active)}{': ' if active else ''}{', '.join(active)}"),
+        ("Active", f"{len(active)}{': ' if active else ''}{', '.join(child.name for child in active)}"),
         ("Last run", f"{format_time(last)} ({age(last, seen.now)} ago)" if last is not None else "none yet"),
     )
     notes = []
@@ -75,9 +80,9 @@ def _took(run: Any) -> timedelta | None:
     return end - begin if begin is not None and end is not None else None
 
 
-def _overlap(policy: str, moment: datetime, before: datetime | None, longest: timedelta | None) -> str:
-    """By how long runs took so far."""
-    if before is None or longest is None or before + longest <= moment:
+def _overlap(policy: str, moment: datetime, before: datetime, longest: timedelta | None) -> str:
+    """With a run that began then, by how long runs took so far."""
+    if longest is None or before + longest <= moment:
         return ""
     late = plural(int((before + longest - moment).total_seconds()), "second")
     if policy == ALLOW:
@@ -85,6 +90,19 @@ def _overlap(policy: str, moment: datetime, before: datetime | None, longest: ti
     if policy == FORBID:
         return f"waits about {late} for the one before"
     return "replaces the one before"
+
+
+def _overlap_with_active(
+    policy: str, moment: datetime, active: Sequence[Child], longest: timedelta | None, now: datetime
+) -> str:
+    """Of the first run with those that run now. One that takes longer than any before may end whenever it likes."""
+    begun = [(child.started_at or child.scheduled_at or now, child.name) for child in active]
+    if longest is not None and all(begin + longest > now for begin, _ in begun):
+        return _overlap(policy, moment, max(begun)[0], longest) if begun else ""
+    if not begun:
+        return ""
+    words = {ALLOW: "beside", FORBID: "waits for"}.get(policy, "replaces")
+    return f"{words} {listed(sorted(name for _, name in begun))}, unless that has ended by then"
 
 
 def _reads(document: Json) -> tuple[Resource[Any], ...]:

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from kruise.api.apps.advancedcronjob import AdvancedCronJob
-from kruise.machinery import cron
-
-MOST_MISSED = 100
-"""More than so many missed runs are not made up for, unless a deadline bounds them."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
-    missed: datetime | None = None
-    """The latest run that is due and was not made."""
-    next: datetime | None = None
-    is_too_many: bool = False
-    is_ahead: bool = False
-    """The last run is in the future."""
+from kruise.machinery import cron, runs
+from kruise.machinery.runs import Due
 
 
 def zone_name(spec_zone: str | None, schedule: str, local: str) -> str:
@@ -41,24 +29,11 @@ def anchor_of(job: AdvancedCronJob, last: datetime | None, now: datetime) -> dat
 
 def timing_of(
     job: AdvancedCronJob, schedule: cron.Schedule, *, last: datetime | None, floor: datetime | None, now: datetime
-) -> Timing:
-    """`last` is the newest run that there was. `floor`: what was missed before is given up already."""
-    anchor = anchor_of(job, last, now)
-    upcoming = schedule.next(now, anchor=anchor)
-    base, deadline = anchor, job.spec.starting_deadline_seconds
+) -> Due:
+    """`last` is the newest run that there was. `floor`: what was missed before is given up already. Where too many were
+    missed, none is made up for, unless a deadline bounds them (ACJ-55)."""
+    deadline = job.spec.starting_deadline_seconds
+    found = runs.due(schedule, anchor=anchor_of(job, last, now), deadline=deadline, now=now, floor=floor)
     if deadline is not None:
-        base = max(base, _before(now, deadline))
-    if floor is not None:
-        base = max(base, floor)
-    if base > now:
-        return Timing(next=upcoming, is_ahead=anchor > now)
-    if deadline is None and schedule.is_more_than(MOST_MISSED, after=base, until=now, anchor=anchor):
-        return Timing(next=upcoming, is_too_many=True)
-    return Timing(missed=schedule.last(now, after=base, anchor=anchor), next=upcoming)
-
-
-def _before(now: datetime, seconds: int) -> datetime:
-    try:
-        return now - timedelta(seconds=seconds)
-    except OverflowError:
-        return datetime.min.replace(tzinfo=UTC)
+        return dataclasses.replace(found, is_too_many=False)
+    return dataclasses.replace(found, missed=None) if found.is_too_many else found
