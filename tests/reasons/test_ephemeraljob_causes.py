@@ -102,6 +102,16 @@ async def its_node_says_nothing(stage: EphemeralStage) -> None:
     await stage.world.sleep(5)
 
 
+@reaches("pod-without-node")
+async def no_node_suits_its_pod(stage: EphemeralStage) -> None:
+    container = {"name": "main", "image": "nginx:1"}
+    metadata = {"name": "lost", "labels": {"app": "web"}}
+    spec = {"containers": [container], "nodeSelector": {"disk": "none"}}
+    await stage.world.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    await stage.begin()
+    await stage.counts(match=1)
+
+
 @reaches("container-starts")
 async def the_image_is_large(stage: EphemeralStage) -> None:
     await stage.start(replicas=1, annotations={"sim.kruise.io/image-size.dbg": "100Gi"})

@@ -77,8 +77,6 @@ def test_whoever_has_ended_gives_the_place_free(state: Any) -> None:
 def test_whoever_may_never_end_keeps_nobody_waiting() -> None:
     """EJ-37: one pod that is stuck would else starve the job."""
     assert injected(plan_of(job(), pod(1, PULLING), pod(2))) == ["web-2"]
-    nowhere = pod(1, None, spec={"nodeName": ""}, status={"phase": "Pending"})
-    assert injected(plan_of(job(), nowhere, pod(2))) == ["web-2"]
     since = {"uid-1": NOW - timedelta(seconds=50)}
     early = plan_of(job(status={"startTime": STARTED}), pod(1, None), pod(2), unreported=since)
     assert injected(early) == []
@@ -111,11 +109,15 @@ def test_pods_that_are_left_out() -> None:
     assert held(plan_of(job(), other)) == {"web-4": "container-name-taken", "dbg": "no-target-pods"}
 
 
-def test_a_pod_without_a_node_keeps_nobody_waiting() -> None:
-    """EJ-19: it counts, and comes last."""
+def test_a_pod_without_a_node_keeps_nobody_waiting_and_is_served_when_it_has_one() -> None:
+    """EJ-19, EJ-37: it counts, but what it would run begins nobody knows when, beside as many others."""
     pending = pod(1, age=9, spec={"nodeName": ""}, status={"phase": "Pending"})
     assert injected(plan_of(job(), pending, pod(2))) == ["web-2"]
-    assert injected(plan_of(job(), pending)) == ["web-1"]
+    assert status_of(job(), pending, pod(2)).match == 2
+    alone = plan_of(job(), pending)
+    assert injected(alone) == []
+    assert held(alone) == {"web-1": "pod-without-node"}
+    assert injected(plan_of(job(), pod(1, age=9))) == ["web-1"]
 
 
 def test_the_same_name_in_another_job_is_a_clash_but_another_name_is_none() -> None:

@@ -64,6 +64,12 @@ REFUSED = Meaning(
     field=_CONTAINERS,
     patience=0,
 )
+NO_NODE = Meaning(
+    code="pod-without-node",
+    says="the pod has no node yet, and gets the containers when it has",
+    act=Act.NOBODY,
+    patience=MINUTE,
+)
 RUNNING = Meaning(code="container-runs", says="a container of the job runs in it", act=Act.NOBODY)
 STARTING = Meaning(code="container-starts", says="its containers are on their way", act=Act.NOBODY, patience=MINUTE)
 NOT_REPORTED = Meaning(
@@ -96,6 +102,7 @@ CAUSES = (
     PARALLELISM,
     NO_PARALLELISM,
     REFUSED,
+    NO_NODE,
     RUNNING,
     STARTING,
     NOT_REPORTED,

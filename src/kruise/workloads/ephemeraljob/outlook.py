@@ -36,8 +36,9 @@ def tell(document: Json, seen: Seen) -> Outlook:
     waiting = situation.candidates
     may_serve = limit > 0 and bool(situation.containers) and not job.spec.paused
     for place, one in enumerate(waiting, start=len(situation.under_way)):
-        wave = str(place // limit + 1) if may_serve else "-"
-        rows.append((wave, one.name, _node(one), "gets the containers" if may_serve else "does not get them"))
+        wave = str(place // limit + 1) if may_serve and one.has_node else "-"
+        gets = "gets the containers" if one.has_node else "gets the containers when it has a node"
+        rows.append((wave, one.name, _node(one), gets if may_serve else "does not get them"))
     for name, clash in situation.taken.items():
         node = situation.pods[name].spec.node_name or "none"
         rows.append(("-", name, node, f"left out: it has another container called {listed(clash)}"))

@@ -46,6 +46,11 @@ class Seen:
         return bool(self.own)
 
     @property
+    def has_node(self) -> bool:
+        """Without one, containers would begin nobody knows when, beside as many others."""
+        return bool(self.pod.spec.node_name)
+
+    @property
     def is_under_way(self) -> bool:
         """It has the containers, and they have not ended."""
         return self.is_served and self.state not in OVER

@@ -84,7 +84,7 @@ class Situation:
 
     def is_stranded(self, one: Seen) -> bool:
         """Whether nobody can tell that its containers will ever run."""
-        if one.stuck is not None or not one.pod.spec.node_name:
+        if one.stuck is not None:
             return True
         since = self.silent_since(one)
         return since is not None and self.now >= since + LONGEST_SILENCE
@@ -95,9 +95,9 @@ class Situation:
     @property
     def candidates(self) -> tuple[Seen, ...]:
         """The pods that have not been served, in the order in which they will be (EJ-36, EJ-39). A pod without a node
-        cannot run anything: it comes last, so that it keeps nobody waiting."""
+        comes last: it is served when it has one, and keeps nobody waiting until then."""
         fresh = [one for one in self.targets if not one.is_served]
-        return tuple(sorted(fresh, key=lambda one: not one.pod.spec.node_name))
+        return tuple(sorted(fresh, key=lambda one: not one.has_node))
 
     def count(self, state: State) -> int:
         return sum(one.state is state for one in self.targets if one.is_served)

@@ -101,6 +101,10 @@ def _of_pod(situation: Situation, one: Seen) -> Cause | None:
         left = seconds_left(refusal.delay, situation.now)
         remedy = f"correct what the message names in a new job; it is tried again in {left:.0f} s"
         return causes.REFUSED.cause(f"the API server refuses the containers: {refusal.message}", remedy=remedy)
+    if not one.has_node:
+        return causes.NO_NODE.cause(
+            "it has no node yet, and gets the containers when it has one: nobody waits for it"
+        )
     limit = situation.parallelism
     if limit <= 0:
         remedy = "set spec.parallelism to 1 or more"
@@ -119,12 +123,9 @@ def _under_way(situation: Situation, one: Seen) -> Cause:
     if one.state is State.RUNNING:
         name = next(status.name for status in one.statuses if status.state.running is not None)
         return causes.RUNNING.cause(f"container {name} runs", details={"container": name})
-    if not one.pod.spec.node_name:
-        return causes.NOT_REPORTED.cause("it has the containers, but no node yet: it keeps no other pod waiting")
     if not one.statuses:
-        return causes.NOT_REPORTED.cause(
-            f"node {one.pod.spec.node_name} has not reported the containers yet{_given_up(situation, one)}"
-        )
+        who = f"node {one.pod.spec.node_name} has not" if one.has_node else "it has no node, so nobody has"
+        return causes.NOT_REPORTED.cause(f"{who} reported the containers yet{_given_up(situation, one)}")
     return causes.STARTING.cause(f"container {one.own[0]} is on its way")
 
 
