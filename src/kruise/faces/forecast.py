@@ -104,6 +104,8 @@ class ForecastFacts:
     refusal: Callable[[Json], str] = lambda document: ""
     """Why nobody can foresee this object; empty: it can be."""
     claim_templates: Callable[[Any], tuple[Any, ...]] = lambda subject: ()
+    claims_stay: Callable[[Any], tuple[str, str]] = lambda subject: ("", "")
+    """Which claims a change of their templates does not reach, and what to do about it; empty: it reaches all."""
 
     def revision_of(self, subject: Any, pod: Pod) -> str:
         """Which revision of the subject a pod has; empty: none."""

@@ -208,11 +208,9 @@ def _claims(forecast: Forecast, facts: Facts) -> Iterator[Warning]:
         return
     before, after = facts.kind.claim_templates(facts.before), facts.kind.claim_templates(facts.after)
     if codec.canonical(codec.to_builtins(before)) != codec.canonical(codec.to_builtins(after)):
-        yield Warning(
-            code="claims",
-            message="a change of volumeClaimTemplates reaches only pods that are made anew: claims stay as they are",
-            remedy="recreate the pods to have them get new claims",
-        )
+        message, remedy = facts.kind.claims_stay(facts.after)
+        if message:
+            yield Warning(code="claims", message=message, remedy=remedy)
 
 
 def _availability(forecast: Forecast, facts: Facts) -> Iterator[Warning]:

@@ -32,6 +32,7 @@ from kruise.inplace.completion import same_resources
 from kruise.inplace.hashes import metadata_env
 from kruise.inplace.resizing import RESIZE_IN_PROGRESS, RefusedResize, refused_resize
 from kruise.machinery import codec
+from kruise.machinery.quantity import parse_quantity
 from kruise.model import agent, kubelet, podstates
 from kruise.model.images import ImageIds
 from kruise.model.room import EndlessRoom, NoRoomError, Room, takes_room
@@ -194,14 +195,22 @@ class Nodes:
             self._restart(new, stale, after=self._times.agent)
 
     def _claim_noticed(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> None:
-        if old is None and new is not None and new.metadata.deletion_timestamp is None and new.status.phase != "Bound":
-            self._world.after(0.0, lambda: self._bind_claim(new))
+        if new is None or new.metadata.deletion_timestamp is not None:
+            return
+        if new.status.phase != "Bound":
+            if old is None:
+                self._world.after(0.0, lambda: self._serve_claim(new))
+        elif _asks_for_more(new) and (old is None or not _asks_for_more(old)):
+            self._world.after(self._times.resize, lambda: self._serve_claim(new))
 
-    def _bind_claim(self, claim: PersistentVolumeClaim) -> None:
+    def _serve_claim(self, claim: PersistentVolumeClaim) -> None:
+        """Its volume has the size that it asks for: from the beginning, and where it was let to ask for more."""
         found = self._world.store(PERSISTENT_VOLUME_CLAIMS).get(claim.metadata.namespace, claim.metadata.name)
-        if found is not None and found.status.phase != "Bound":
-            bound = codec.evolve(found, status=codec.evolve(found.status, phase="Bound"))
-            self._world.put(PERSISTENT_VOLUME_CLAIMS, bound)
+        if found is None:
+            return
+        status = codec.evolve(found.status, phase="Bound", capacity=dict(found.spec.resources.requests))
+        if status != found.status:
+            self._world.put(PERSISTENT_VOLUME_CLAIMS, codec.evolve(found, status=status))
 
     # Steps of a pod
 
@@ -437,6 +446,12 @@ def _resources(pod: Pod) -> dict[str, ResourceRequirements]:
 def _lacks_resources(pod: Pod) -> bool:
     held = _resources(pod)
     return any(not same_resources(container.resources, held[container.name]) for container in pod.spec.containers)
+
+
+def _asks_for_more(claim: PersistentVolumeClaim) -> bool:
+    """Than its volume has; of one whose size nobody told nothing is known."""
+    has, wants = (amounts.get("storage") for amounts in (claim.status.capacity, claim.spec.resources.requests))
+    return has is not None and wants is not None and parse_quantity(wants) > parse_quantity(has)
 
 
 def _is_being_resized(pod: Pod) -> bool:

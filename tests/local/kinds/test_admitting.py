@@ -136,6 +136,39 @@ async def test_claims_get_the_default_class_and_keep_their_volume() -> None:
     assert made["metadata"]["finalizers"] == ["kubernetes.io/pv-protection"]
 
 
+async def test_claims_grow_only_where_they_are_bound_and_their_class_allows_it() -> None:
+    ours = await _ours()
+    for name, grows in (("grows", True), ("fixed", False)):
+        body = {"provisioner": "a.b/c", "allowVolumeExpansion": grows}
+        await _create(ours, "storageclasses", name, body)
+        await _create(ours, "persistentvolumeclaims", name, claim(storageClassName=name))
+    refused = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must"
+
+    async def grow(name: str) -> tuple[int, str]:
+        more = {"spec": {"resources": {"requests": {"storage": "9Gi"}}}}
+        code, answer = await send(
+            ours, Verb.PATCH, "persistentvolumeclaims", "n", name, more, content_type=PatchType.MERGE
+        )
+        return code, answer.get("message", "")
+
+    assert (await grow("grows"))[0] == 422
+    for name in ("grows", "fixed"):
+        bound = {"status": {"phase": "Bound"}}
+        await send(
+            ours,
+            Verb.PATCH,
+            "persistentvolumeclaims",
+            "n",
+            name,
+            bound,
+            subresource="status",
+            content_type=PatchType.MERGE,
+        )
+    assert (await grow("grows"))[0] == 200
+    code, message = await grow("fixed")
+    assert (code, message.partition("forbidden: ")[2]) == (403, f"{refused} support resize")
+
+
 async def test_system_objects_are_created_once() -> None:
     core = ApiCore(native_registry(), clock=ManualClock(), seed=1)
     for _ in range(2):

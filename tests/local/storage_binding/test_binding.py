@@ -240,3 +240,18 @@ def test_nothing_is_written_while_nothing_changes() -> None:
         assert world.core.storage.version == before
 
     play(scenario)
+
+
+def test_a_volume_of_our_own_grows_with_its_claim() -> None:
+    async def scenario(world: World) -> None:
+        await world.create(CLAIMS, claim("data", storageClassName="standard"))
+        await asyncio.sleep(1)
+        more = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
+        await world.patch(CLAIMS, "data", more)
+        await asyncio.sleep(1)
+        found = await world.get(CLAIMS, "data")
+        assert found.status.capacity == {"storage": "3Gi"}
+        assert (await world.get(VOLUMES, found.spec.volume_name)).spec.capacity == {"storage": "3Gi"}
+        assert ("VolumeResizeSuccessful", "Resize volume succeeded") in await world.messages()
+
+    play(scenario)

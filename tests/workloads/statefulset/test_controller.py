@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kruise.api.apps.statefulset import STATEFUL_SETS
-from kruise.api.meta import Key
+from kruise.api.meta import Key, ObjectMeta
 from kruise.api.native.pod import PODS, Pod
-from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES, PersistentVolumeClaim, StorageClass
 from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.manager.options import Options
@@ -55,6 +55,22 @@ def test_pods_of_nobody_and_pods_in_its_way_are_watched() -> None:  # ST-49, ST-
     assert _keys(model, PODS, _pod("web-0"), gone=True) == MINE
     assert _keys(model, PODS, _pod("web-x")) == []
     assert _keys(model, PODS, _pod("webb-0")) == []
+
+
+def test_a_class_that_lets_claims_grow_makes_their_sets_try_again() -> None:  # ST-94
+    model = ModelledStatefulSet(document(1, volumeClaimTemplates=[CLAIM]), gates={"StatefulSetAutoResizePVCGate": True})
+    model.settle()
+    [source] = [one for one in model.loop.controllers[0].spec.all_sources if one.resource == STORAGE_CLASSES]
+
+    def keys_of(before: bool | None, after: bool | None, name: str = "manual") -> list[Key]:
+        was, now = (
+            None if allows is None else StorageClass(metadata=ObjectMeta(name=name), allow_volume_expansion=allows)
+            for allows in (before, after)
+        )
+        return list(source.keys(was, now, model.world))
+
+    assert keys_of(False, True) == keys_of(None, True) == keys_of(True, None) == MINE
+    assert keys_of(False, False) == keys_of(None, False) == keys_of(False, True, "another") == []
 
 
 def test_a_set_that_is_gone_is_not_looked_at() -> None:  # ST-48

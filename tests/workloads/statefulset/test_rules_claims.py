@@ -291,5 +291,8 @@ def test_a_class_that_does_not_grow_is_said() -> None:  # ST-94
     assert found is not None
     model.world.put(STORAGE_CLASSES, codec.evolve(found, allow_volume_expansion=False))
     _template(model, "2Gi")
-    assert model.causes(model.reconcile(), "web-2") == ["claim-differs"]
+    plan = model.reconcile()
+    assert model.causes(plan, "web-2") == ["claim-differs"]
     assert _sizes(model) == ["1Gi"] * 3
+    [remedy] = {cause.remedy for held in plan.held for cause in held.causes if cause.code == "claim-differs"}
+    assert remedy.startswith("let the StorageClass allow expansion, or delete the claim")

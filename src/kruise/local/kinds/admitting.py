@@ -12,10 +12,12 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from kruise.api.core import quantities
 from kruise.local.apicore import errors
 from kruise.local.apicore.admitting import AdmissionRequest, Operation
 from kruise.local.apicore.core import ApiCore
 from kruise.local.apicore.errors import Json
+from kruise.local.kinds.storage import requested_storage
 from kruise.machinery.names import NameSource
 
 PROTECTED_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
@@ -95,6 +97,8 @@ class Plugins:
                 raise _forbidden(request, "this namespace may not be deleted")
         elif resource == "priorityclasses.scheduling.k8s.io" and (request.object or {}).get("globalDefault"):
             self._check_single_default(request)
+        elif resource == "persistentvolumeclaims" and request.old_object is not None and not request.subresource:
+            self._check_growth(request, request.object or {}, request.old_object)
 
     # Pods
 
@@ -195,6 +199,16 @@ class Plugins:
 
     async def _new_volume(self, request: AdmissionRequest, volume: Json) -> Json:
         return _with_finalizer(volume, VOLUME_FINALIZER)
+
+    def _check_growth(self, request: AdmissionRequest, claim: Json, before: Json) -> None:
+        """Of a bound claim: validation keeps others as they are."""
+        if quantities.compare(requested_storage(claim), requested_storage(before)) <= 0:
+            return
+        name = claim["spec"].get("storageClassName") or ""
+        found = self._class("storageclasses.storage.k8s.io", name) if name else None
+        if found is None or not found.get("allowVolumeExpansion"):
+            text = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must"
+            raise _forbidden(request, f"{text} support resize")
 
     def _default_storage_class(self) -> Json | None:
         """The newest of those that say so; the first by name where two are equally new."""

@@ -35,7 +35,7 @@ _IMMUTABLE_CLAIM: Final = (
 )
 
 
-def _requested(claim: Struct) -> str:
+def requested_storage(claim: Struct) -> str:
     return str(((claim["spec"].get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 
@@ -59,14 +59,14 @@ def claim(new: Struct, old: Struct | None) -> Errors:
         spec.pop("storageClassName", None)
     bound = (new.get("status") or {}).get("phase") == "Bound"
     if bound:
-        spec["resources"] = _same_size(spec.get("resources") or {}, _requested(old))
+        spec["resources"] = _same_size(spec.get("resources") or {}, requested_storage(old))
         for holder in (spec, before):
             holder.pop("volumeAttributesClassName", None)
     if spec != before:
         yield forbidden(SPEC, _IMMUTABLE_CLAIM)
-    if quantities.compare(_requested(new), _requested(old)) < 0:
+    if quantities.compare(requested_storage(new), requested_storage(old)) < 0:
         size = ((old.get("status") or {}).get("capacity") or {}).get("storage", "0")
-        if quantities.compare(_requested(new), size) <= 0:
+        if quantities.compare(requested_storage(new), size) <= 0:
             where = SPEC.child("resources", "requests", "storage")
             yield forbidden(where, "field can not be less than status.capacity")
     yield from checks.immutable("volumeMode", new["spec"].get("volumeMode"), old["spec"].get("volumeMode"))

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from kruise.api.native.nodes import Node
-from kruise.local.storage_binding.matching import best_volume, mismatch, requested
+from kruise.local.storage_binding.matching import best_volume, capacity, mismatch, requested
 from kruise.local.storage_binding.objects import (
     BIND_COMPLETED,
     BOUND_BY_CONTROLLER,
@@ -77,6 +77,7 @@ class _Course:
     chain: list[Action] = dataclasses.field(default_factory=list)
     events: list[EventNote] = dataclasses.field(default_factory=list)
     provisioned: str = ""
+    is_grown: bool = False
     capacity: dict[str, Any] = dataclasses.field(default_factory=dict)
     access_modes: tuple[str, ...] = ()
 
@@ -92,6 +93,8 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
     if course.provisioned and any(_is_made(item.action.target) and item.result is Result.DONE for item in outcomes):
         message = f"Successfully provisioned volume {course.provisioned}"
         events.append(EventNote(reason="ProvisioningSucceeded", message=message))
+    if course.is_grown and any(_is_made(item.action.target) and item.result is Result.DONE for item in outcomes):
+        events.append(EventNote(reason="VolumeResizeSuccessful", message="Resize volume succeeded"))
     if any(item.result is not Result.DONE for item in outcomes) or not course.phase:
         return Conclusion(events=tuple(events))
     status: dict[str, Any] = {"phase": course.phase}
@@ -149,6 +152,7 @@ def _check_bound(snapshot: Snapshot, course: _Course) -> None:
     volume = _named(snapshot, claim.spec.volume_name)
     if volume is not None and (volume.spec.claim_ref is None or refers_to_claim(volume, claim)):
         _bind(course, claim, volume)
+        _grow(course, claim, volume)
         return
     course.phase = "Lost"
     if claim.status.phase == "Lost":
@@ -272,6 +276,23 @@ def _bind(course: _Course, claim: Claim, volume: Volume) -> None:
     _name_volume(course, claim, volume.metadata.name)
     course.phase, course.volume = "Bound", volume
     course.capacity, course.access_modes = dict(volume.spec.capacity), volume.spec.access_modes
+
+
+def _grow(course: _Course, claim: Claim, volume: Volume) -> None:
+    """A volume of our own is a directory, so it has room for whatever the API server let the claim ask for."""
+    wanted = requested(claim)
+    if volume.metadata.annotations.get(PROVISIONED_BY) != LOCAL_PROVISIONER or wanted <= capacity(volume):
+        return
+    size = {"storage": str(wanted)}
+    course.chain.append(
+        plans.patch(
+            Target.of(VOLUMES, volume),
+            {"spec": {"capacity": size}},
+            uid=volume.metadata.uid,
+            reason="its claim has grown",
+        )
+    )
+    course.is_grown, course.capacity = True, {**course.capacity, **size}
 
 
 def _name_volume(course: _Course, claim: Claim, name: str, provisioner: str = "") -> None:

@@ -36,8 +36,10 @@ DEFAULT_STORAGE_CLASS: Mapping[str, Any] = {
     "provisioner": LOCAL_PROVISIONER,
     "reclaimPolicy": "Delete",
     "volumeBindingMode": "Immediate",
+    "allowVolumeExpansion": True,
 }
-"""Binds at once and on any node: claims of a local cluster are there to be used, not to be waited for."""
+"""Binds at once and on any node, and lets claims grow: claims of a local cluster are there to be used, not to be waited
+for."""
 
 
 def specs() -> tuple[ControllerSpec[Any], ...]:

@@ -50,4 +50,8 @@ FORECAST = ForecastFacts(
     update_revision=lambda cloneset: cloneset.status.update_revision,
     history_limit=lambda cloneset: cloneset.spec.revision_history_limit,
     claim_templates=lambda cloneset: cloneset.spec.volume_claim_templates,
+    claims_stay=lambda cloneset: (
+        "a change of volumeClaimTemplates reaches only pods that are made anew: claims stay as they are",
+        "recreate the pods to have them get new claims",
+    ),
 )

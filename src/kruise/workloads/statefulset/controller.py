@@ -24,7 +24,6 @@ from kruise.machinery.spec import (
     Source,
     Stores,
     View,
-    no_keys,
     own_key,
     owner_keys,
 )
@@ -50,6 +49,8 @@ from kruise.workloads.statefulset.volumes import GATE as GROWTH_GATE
 NAME = "statefulset-controller"
 _CLAIMS = "claims"
 """Index of the StatefulSets by what the names of their claims begin with."""
+_CLASSES = "claims/class"
+"""Index of claims by their class."""
 
 
 def _claim_prefixes(statefulset: StatefulSet) -> Iterator[str]:
@@ -148,9 +149,27 @@ def _claim_keys(old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | 
         yield from map(key_of, found)
 
 
+def _by_class(claim: PersistentVolumeClaim) -> tuple[str, ...]:
+    return (claim.spec.storage_class_name,) if claim.spec.storage_class_name else ()
+
+
+def _class_keys(old: StorageClass | None, new: StorageClass | None, stores: Stores) -> Iterator[Key]:
+    """The StatefulSets with claims of a class that lets them grow now, or does no longer (ST-94)."""
+    grew, grows = (item is not None and bool(item.allow_volume_expansion) for item in (old, new))
+    changed = new if new is not None else old
+    if changed is None or grew == grows:
+        return
+    found: set[Key] = set()
+    for claim in stores.store(PERSISTENT_VOLUME_CLAIMS).by_index(_CLASSES, changed.metadata.name):
+        found.update(_claim_keys(None, claim, stores))
+    yield from found
+
+
 def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
     sets = Watched(STATEFUL_SETS, indexes={_CLAIMS: _claim_prefixes}, selectors=ADOPTERS)
-    classes = (Source(STORAGE_CLASSES, no_keys),) if settings.gates.get(GROWTH_GATE, False) else ()
+    grows = settings.gates.get(GROWTH_GATE, False)
+    classes = (Source(STORAGE_CLASSES, _class_keys),) if grows else ()
+    claim_indexes = {**OWNER_INDEX, _CLASSES: _by_class} if grows else OWNER_INDEX
     return (
         ControllerSpec(
             name=NAME,
@@ -163,7 +182,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
             sources=(
                 Source(sets, own_key),
                 Source(WATCHED_PODS, _pod_keys),
-                Source(Watched(PERSISTENT_VOLUME_CLAIMS, indexes=OWNER_INDEX), _claim_keys),
+                Source(Watched(PERSISTENT_VOLUME_CLAIMS, indexes=claim_indexes), _claim_keys),
                 Source(WATCHED_REVISIONS, owner_keys(STATEFUL_SETS)),
                 *classes,
                 *common_sources(settings, STATEFUL_SETS, PRE_DOWNLOAD_GATE),

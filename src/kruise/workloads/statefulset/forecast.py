@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kruise.api.apps.shared import IN_PLACE_POLICIES, RE_CREATE
-from kruise.api.apps.statefulset import STATEFUL_SETS, StatefulSet
+from kruise.api.apps.statefulset import ON_POD_ROLLING_UPDATE, STATEFUL_SETS, StatefulSet
 from kruise.faces.forecast import Amount, ForecastFacts, Limits
 from kruise.inplace import availability
 from kruise.workloads.shared.ordinals import replicas_of
@@ -30,6 +30,18 @@ def _limits(statefulset: StatefulSet) -> Limits:
     )
 
 
+def _claims_stay(statefulset: StatefulSet) -> tuple[str, str]:
+    """A pod that is made anew gets its claim back (ST-81, ST-91)."""
+    if statefulset.spec.volume_claim_update_strategy.type == ON_POD_ROLLING_UPDATE:
+        return "", ""
+    return (
+        "a change of volumeClaimTemplates reaches only claims that do not exist yet: pods keep theirs, however often "
+        "they are made anew",
+        f"set volumeClaimUpdateStrategy.type to {ON_POD_ROLLING_UPDATE} to let claims grow, or delete a claim and then "
+        "its pod when the data may go",
+    )
+
+
 FORECAST = ForecastFacts(
     resource=STATEFUL_SETS,
     wanted=lambda statefulset, around: replicas_of(statefulset.spec),
@@ -42,4 +54,5 @@ FORECAST = ForecastFacts(
     update_revision=lambda statefulset: statefulset.status.update_revision,
     history_limit=lambda statefulset: statefulset.spec.revision_history_limit,
     claim_templates=lambda statefulset: statefulset.spec.volume_claim_templates,
+    claims_stay=_claims_stay,
 )

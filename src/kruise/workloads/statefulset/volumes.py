@@ -111,6 +111,8 @@ def growth_of(situation: Situation, slot: Slot) -> Growth:
                 waits.append(claim.metadata.name)
         elif problem := _problem(situation, claim, template):
             remedy = "delete the claim and the pod by hand when its data may go, or take the change back"
+            if _is_alike(claim, template):
+                remedy = f"let the StorageClass allow expansion, or {remedy}"
             cause = CLAIM_DIFFERS.cause(problem, details={"claim": claim.metadata.name}, remedy=remedy)
             return Growth(cause=cause, is_refused=True)
         else:
