@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
-from kruise.api.native.pod import PODS
+from kruise.api.native.pod import PODS, Pod
 from kruise.machinery import codec
 from kruise.machinery.patches import merge
 from kruise.sidecars.sidecarset.building import injected
@@ -53,6 +53,33 @@ def pod(name: str = "web-1", *, labels: Json | None = None, annotations: Json | 
 
 def with_sidecars(submitted: Json, *contents: Content, sorts_by_name: bool = False) -> Json:
     return injected(submitted, contents, NOW, sorts_by_name=sorts_by_name)
+
+
+def running(whole: Json, *, ready: bool = True, images: Json | None = None, node: str = "n") -> Json:
+    """The pod as a node reports it; `images` are those that other images run than the spec asks for."""
+    ran = {item["name"]: (images or {}).get(item["name"], item["image"]) for item in whole["spec"]["containers"]}
+    statuses = [
+        {"name": name, "image": image, "imageID": f"id-{image}", "containerID": f"c-{name}", "ready": ready}
+        for name, image in ran.items()
+    ]
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    namespace, name = whole["metadata"].get("namespace", "default"), whole["metadata"]["name"]
+    metadata = {**whole["metadata"], "namespace": namespace, "uid": f"uid-{namespace}-{name}"}
+    return {
+        **whole,
+        "metadata": {**metadata, "resourceVersion": "9", "creationTimestamp": "2029-12-31T00:00:00Z"},
+        "spec": {**whole["spec"], "nodeName": node},
+        "status": {"phase": "Running", "conditions": conditions, "containerStatuses": statuses},
+    }
+
+
+def read(whole: Json) -> Pod:
+    return codec.decode(json.dumps(whole).encode(), Pod)
+
+
+def made(manifest: Json, name: str = "web-1", labels: Json | None = None, **state: Any) -> Json:
+    """A running pod with the sidecars of a SidecarSet."""
+    return running(with_sidecars(pod(name, labels=labels), content_of(stored(manifest))), **state)
 
 
 def names(containers: list[Json]) -> list[str]:

@@ -349,7 +349,6 @@ async def owner_of(session: Session, document: Json) -> tuple[Target, Json] | No
 async def lone_pod(session: Session, document: Json) -> tuple[Link, ...]:
     """What is wrong with a pod of nobody."""
     pod = convert(document, Pod)
-    now, namespace = session.clock.now(), pod.metadata.namespace
+    now = session.clock.now()
     around = await surroundings(session, [pod], now)
-    flags = f" -n {namespace}" if namespace not in ("", "default") else ""
-    return standalone(pod, around=around[pod.metadata.uid], now=now, flags=flags)
+    return standalone(pod, around=around[pod.metadata.uid], now=now)

@@ -71,6 +71,9 @@ class Contribution:
     """The object that a container belongs to, and what the object calls it; None: it is the pod's own."""
     revision_of: Callable[[Mapping[str, str], str], str]
     """Name of the revision that the pod has of an object; empty: the object has put nothing into it."""
+    is_current: Callable[[Mapping[str, str], Json], bool]
+    """Whether the pod has what the object (a document) puts into pods now, as far as that can change in a pod. An older
+    revision may have the same."""
     ran_before: Callable[[Mapping[str, str], str], str]
     """The id of the image that a container ran before it was last changed; empty: it was not, or nobody knows."""
     revision_label: str

@@ -20,6 +20,7 @@ from kruise.inplace.keys import REVISION_LABEL
 from kruise.machinery.documents import Json
 from kruise.machinery.intorpercent import IntOrPercent
 from kruise.machinery.plan import Plan
+from kruise.machinery.wording import full_name
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,9 @@ class ForecastFacts:
     """What does not happen although somebody may expect it, in a sentence; empty: there is nothing of the kind."""
     contributed: Callable[[Any, Pod], str] | None = None
     """Which revision of the subject a pod of somebody else has; None: the label tells."""
+    is_current: Callable[[Any, Pod], bool] | None = None
+    """Whether a pod of somebody else has what the subject puts into pods now, whatever revision it names; None: the
+    revision tells."""
     limits: Callable[[Any], Limits] = lambda subject: Limits()
     min_ready_seconds: Callable[[Any], int] = lambda subject: 0
     policy: Callable[[Any], str] = lambda subject: ""
@@ -106,6 +110,13 @@ class ForecastFacts:
     claim_templates: Callable[[Any], tuple[Any, ...]] = lambda subject: ()
     claims_stay: Callable[[Any], tuple[str, str]] = lambda subject: ("", "")
     """Which claims a change of their templates does not reach, and what to do about it; empty: it reaches all."""
+
+    def called(self, namespace: str, name: str) -> str:
+        """What people call a pod: a subject in no namespace may have pods in all of them."""
+        return name if self.resource.namespaced else full_name(namespace, name)
+
+    def name_of(self, pod: Pod) -> str:
+        return self.called(pod.metadata.namespace, pod.metadata.name)
 
     def revision_of(self, subject: Any, pod: Pod) -> str:
         """Which revision of the subject a pod has; empty: none."""

@@ -43,3 +43,8 @@ def _blocks(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     room = max(map(len, header)) + 2
     blocks = [[f"{name + ':':<{room}}{cell}" for name, cell in zip(header, row, strict=True)] for row in rows]
     return [line for index, block in enumerate(blocks) for line in (["", *block] if index else block)]
+
+
+def full_name(namespace: str, name: str) -> str:
+    """An object among those of many namespaces."""
+    return f"{namespace}/{name}" if namespace else name

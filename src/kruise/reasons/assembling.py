@@ -16,10 +16,10 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import evolve
 from kruise.machinery.documents import Json, name_of, namespace_of, value_at
 from kruise.machinery.revision_names import is_revision
-from kruise.machinery.wording import plural
+from kruise.machinery.wording import full_name, plural
 from kruise.reasons import causes, native
-from kruise.reasons.decision import Decision, Step
-from kruise.reasons.diagnosis import NOTHING_KNOWN, Place, Surroundings, diagnose
+from kruise.reasons.decision import About, Decision, Step
+from kruise.reasons.diagnosis import NOTHING_KNOWN, Place, Surroundings, diagnose, namespace_flag
 from kruise.reasons.links import OBJECT, Answer, HeldObject, Link, PodPlace, Remark, Source
 from kruise.reasons.manager import UNKNOWN, Manager
 from kruise.workloads.shared import causes as shared
@@ -67,14 +67,14 @@ def place_of(kind: Face, document: Json, *, is_first: bool = False) -> Place:
     namespace = namespace_of(document)
     return Place(
         target=f"{kind.word}/{name_of(document)}",
-        flags=f" -n {namespace}" if namespace not in ("", "default") else "",
+        flags=namespace_flag(namespace),
         can_undo=kind.history is not None and not is_first,
     )
 
 
-def standalone(pod: Pod, *, around: Surroundings, now: datetime, flags: str) -> tuple[Link, ...]:
+def standalone(pod: Pod, *, around: Surroundings, now: datetime) -> tuple[Link, ...]:
     """What is wrong with a pod that belongs to nobody known."""
-    return diagnose(pod, min_ready_seconds=0, now=now, around=around, place=Place(flags=flags))
+    return diagnose(pod, min_ready_seconds=0, now=now, around=around, place=Place())
 
 
 def lacks_controller(reason: str) -> Link:
@@ -89,7 +89,7 @@ class _Assembling:
         self._document = facts.document
         self._place = place_of(facts.kind, facts.document, is_first=facts.is_first)
         self._min_ready = int(value_at(self._document, facts.kind.min_ready, 0) or 0)
-        self._pods = {pod.metadata.name: pod for pod in facts.pods}
+        self._pods = {self._called(pod.metadata.namespace, pod.metadata.name): pod for pod in facts.pods}
         self._counted = {name: pod for name, pod in self._pods.items() if is_active(pod)}
         self._available = {name for name, pod in self._counted.items() if is_available(pod, self._min_ready, facts.now)}
         planned = facts.decision.revision if facts.decision is not None else ""
@@ -98,6 +98,13 @@ class _Assembling:
         self._links: dict[str, list[Link]] = {}
         self._shared: dict[int, Link] = {}
         """By the identity of a cause, which lives as long as the decision: one may hold thousands of pods."""
+
+    def _called(self, namespace: str, name: str) -> str:
+        """What is in no namespace may have pods in all of them."""
+        return name if self._facts.kind.resource.namespaced else full_name(namespace, name)
+
+    def _key(self, about: About) -> str:
+        return self._called(about.namespace, about.name)
 
     def answer(self) -> Answer:
         facts = self._facts
@@ -168,21 +175,25 @@ class _Assembling:
     def _is_new(self, pod: Pod) -> bool:
         contribution = self._facts.kind.contribution
         if contribution is not None:
-            return contribution.revision_of(pod.metadata.annotations, name_of(self._document)) == self._revision
+            return contribution.is_current(pod.metadata.annotations, self._document)
         return is_revision(pod.metadata.labels.get(self._facts.kind.revision_label, ""), self._revision)
 
     def _place_of(self, name: str) -> PodPlace:
         pod = self._counted[name]
         labels = pod.metadata.labels
-        revision = labels.get(self._facts.kind.revision_label, "") or labels.get(keys.TEMPLATE_HASH_LABEL, "")
+        contribution = self._facts.kind.contribution
+        if contribution is not None:
+            revision = contribution.revision_of(pod.metadata.annotations, name_of(self._document))
+        else:
+            revision = labels.get(self._facts.kind.revision_label, "") or labels.get(keys.TEMPLATE_HASH_LABEL, "")
         return PodPlace(revision=revision, is_available=name in self._available, node=pod.spec.node_name)
 
     # The plan
 
     def _add_held(self, decision: Decision) -> None:
         for about, held in decision.held:
-            if about.is_pod and about.name in self._pods:
-                self._add(about.name, tuple(self._link(cause, about.name) for cause in held))
+            if about.is_pod and (name := self._key(about)) in self._pods:
+                self._add(name, tuple(self._link(cause, name) for cause in held))
             elif about.name == name_of(self._document) and about.plural == self._facts.kind.resource.plural:
                 self._add(OBJECT, tuple(self._link(cause, OBJECT) for cause in held))
             elif self._facts.kind.pods is Pods.NONE:
@@ -193,11 +204,11 @@ class _Assembling:
         known = self._shared.get(id(cause))
         if known is not None:
             return known
-        meaning = cause.meaning
-        place = self._place
-        told = meaning.remedy.format(
-            target=place.target, flags=place.flags, pod=name, by_hand=_by_hand(cause, name, place.flags)
-        )
+        meaning, pod = cause.meaning, self._pods.get(name)
+        target, flags, called = self._place.target, self._place.flags, name
+        if pod is not None and ("{pod}" in meaning.remedy or "{by_hand}" in meaning.remedy):
+            flags, called = namespace_flag(pod.metadata.namespace), pod.metadata.name
+        told = meaning.remedy.format(target=target, flags=flags, pod=called, by_hand=_by_hand(cause, called, flags))
         link = Link(
             meaning=meaning,
             message=f"it waits for {cause.message}" if meaning == shared.GRACE else cause.message,
@@ -215,23 +226,23 @@ class _Assembling:
         if self._facts.kind.pods is Pods.NONE:
             return
         creates = [step for step in decision.steps if step.verb == Verb.CREATE.value]
-        to_come = [step for step in creates if step.about.name not in self._pods]
+        to_come = [step for step in creates if self._key(step.about) not in self._pods]
         if to_come and not self._facts.manager.is_down:
             message = f"{plural(len(to_come), 'pod', 'is', 'are')} about to be created: {to_come[0].reason}"
             self._add(OBJECT, (self._own(causes.CREATING, message),))
         for step in decision.steps:
-            pod = self._pods.get(step.about.name)
-            if pod is None or step.verb == Verb.CREATE.value or self._links.get(step.about.name):
+            name = self._key(step.about)
+            pod = self._pods.get(name)
+            if pod is None or step.verb == Verb.CREATE.value or self._links.get(name):
                 continue
             if decision.seen is not None and decision.seen.get(pod.metadata.uid) != pod.metadata.resource_version:
                 continue
-            if not self._is_settled_but_for(step, pod):
+            if not self._is_settled_but_for(step, name):
                 verb = "deleted" if step.verb == Verb.DELETE.value else "changed"
-                self._add(step.about.name, (self._own(causes.MOVING, f"it is about to be {verb}: {step.reason}"),))
+                self._add(name, (self._own(causes.MOVING, f"it is about to be {verb}: {step.reason}"),))
 
-    def _is_settled_but_for(self, step: Step, pod: Pod) -> bool:
+    def _is_settled_but_for(self, step: Step, name: str) -> bool:
         """Bookkeeping on a pod that serves at its revision is nothing that anybody waits for."""
-        name = pod.metadata.name
         return step.verb == Verb.PATCH.value and name in self._available and name in self._new
 
     # The pods
@@ -239,7 +250,7 @@ class _Assembling:
     def _add_diagnoses(self) -> None:
         facts = self._facts
         for name, pod in self._pods.items():
-            if name in self._available or (not is_active(pod) and not self._blocks(pod)):
+            if name in self._available or (not is_active(pod) and not self._blocks(name, pod)):
                 continue
             found = diagnose(
                 pod,
@@ -250,10 +261,10 @@ class _Assembling:
             )
             self._links[name] = list(_joined(name, self._links.get(name, []), found))
 
-    def _blocks(self, pod: Pod) -> bool:
+    def _blocks(self, name: str, pod: Pod) -> bool:
         """A pod on its way out is told of where somebody waits for it, or where its time is over."""
         until = pod.metadata.deletion_timestamp
-        return until is not None and (bool(self._links.get(pod.metadata.name)) or until <= self._facts.now)
+        return until is not None and (bool(self._links.get(name)) or until <= self._facts.now)
 
     # The workload
 
@@ -335,7 +346,8 @@ class _Assembling:
         decision = self._facts.decision
         users: tuple[str, ...] = ()
         if decision is not None:
-            users = tuple(dict.fromkeys(step.about.name for step in decision.steps)) or self._chosen_and_held(decision)
+            moved = tuple(dict.fromkeys(self._key(step.about) for step in decision.steps))
+            users = moved or self._chosen_and_held(decision)
         for name, links in self._links.items():
             for index, link in enumerate(links):
                 if link.meaning in (causes.MOVING, shared.NEXT) and self._facts.manager.is_down:
@@ -353,9 +365,11 @@ class _Assembling:
     def _chosen_and_held(self, decision: Decision) -> tuple[str, ...]:
         """Pods whose turn it was, and which something else holds: they keep their place in the wave."""
         return tuple(
-            about.name
+            name
             for about, held in decision.held
-            if about.is_pod and not any(cause.meaning.is_before_turn for cause in held) and about.name in self._links
+            if about.is_pod
+            and not any(cause.meaning.is_before_turn for cause in held)
+            and (name := self._key(about)) in self._links
         )
 
     def _own(self, why: Meaning, message: str, *, remedy: str = "", act: Act | None = None) -> Link:

@@ -11,7 +11,7 @@ from kruise.machinery.codec import Struct
 from kruise.machinery.memo import RolloutMemo
 
 if TYPE_CHECKING:
-    from kruise.machinery.plan import Plan
+    from kruise.machinery.plan import Plan, Target
 
 WRITES = frozenset({Verb.CREATE.value, Verb.PATCH.value, Verb.DELETE.value})
 
@@ -22,6 +22,11 @@ class About(NamedTuple):
     group: str
     plural: str
     name: str
+    namespace: str = ""
+
+    @classmethod
+    def target(cls, target: Target) -> About:
+        return cls(target.resource.group, target.resource.plural, target.name, target.namespace)
 
     @property
     def is_pod(self) -> bool:
@@ -55,14 +60,11 @@ def of_plan(plan: Plan) -> Decision:
     """A plan that was just decided."""
     memo = plan.memo if isinstance(plan.memo, RolloutMemo) else RolloutMemo()
     return Decision(
-        held=tuple(
-            (About(one.target.resource.group, one.target.resource.plural, one.target.name), one.causes)
-            for one in plan.held
-        ),
+        held=tuple((About.target(one.target), one.causes) for one in plan.held),
         steps=tuple(
             Step(
                 action.verb.value,
-                About(action.target.resource.group, action.target.resource.plural, action.target.name),
+                About.target(action.target),
                 action.reason,
                 action.uid,
             )

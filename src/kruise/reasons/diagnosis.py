@@ -48,6 +48,10 @@ class Place(Struct):
     can_undo: bool = False
 
 
+def namespace_flag(namespace: str) -> str:
+    return f" -n {namespace}" if namespace not in ("", "default") else ""
+
+
 class Surroundings(Struct):
     """What is known about a pod besides the pod."""
 
@@ -383,7 +387,8 @@ class _Look:
 
     @property
     def _flags(self) -> str:
-        return self._place.flags
+        """Of commands about the pod, which may be in a namespace although its workload is in none."""
+        return self._place.flags or namespace_flag(self._pod.metadata.namespace)
 
     @property
     def _scheduler(self) -> str:
@@ -406,7 +411,7 @@ class _Look:
                 f"({command}), or go back: kruise rollout undo {owner}"
             )
         if not place.target:
-            return f"correct the image, or the access to its registry: kubectl edit pod {self._name}{place.flags}"
+            return f"correct the image, or the access to its registry: kubectl edit pod {self._name}{self._flags}"
         command = f"kruise set image {place.target}{place.flags} {container}=IMAGE"
         return f"correct the image or the access to its registry ({command}){self._undo()}"
 

@@ -39,6 +39,7 @@ class _Cause(Struct):
 class _Target(Struct):
     group: str = ""
     plural: str = ""
+    namespace: str = ""
     name: str = ""
 
 
@@ -131,7 +132,7 @@ def _cause(told: _Cause, catalogue: Catalogue) -> Cause:
 
 
 def _about(target: _Target) -> About:
-    return About(target.group, target.plural, target.name)
+    return About(target.group, target.plural, target.name, target.namespace)
 
 
 def _versions(snapshot: Mapping[str, Raw], pods: tuple[Pod, ...] | None) -> Iterator[tuple[str, str]]:

@@ -88,7 +88,9 @@ def states(kind: Face, document: Json, pods: Iterable[Pod], revisions: Sequence[
     found = []
     for pod in pods_of(kind, document, pods, revisions):
         revision = _revision(kind, document, pod, revisions)
-        if kind.history is None:
+        if kind.contribution is not None:
+            is_new = kind.contribution.is_current(pod.metadata.annotations, document)
+        elif kind.history is None:
             is_new = is_revision(_label(kind, pod), value_at(document, kind.revision_field, ""))
         else:
             is_new = revision is not None and newest is not None and revision.number == newest.number

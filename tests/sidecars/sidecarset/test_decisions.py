@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.api.apps.sidecarset import SidecarSet
-from kruise.api.native.pod import Pod
 from kruise.inplace.edits import PodEdit, writes
-from kruise.machinery import codec
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.patches import json_patch
 from kruise.machinery.patches.errors import PatchError
@@ -28,41 +26,15 @@ from kruise.sidecars.sidecarset.memo import Memo
 from kruise.sidecars.sidecarset.rolling import order
 from kruise.sidecars.sidecarset.situation import Snapshot, situation_of
 from kruise.workloads.shared.failure_budget import ANNOTATION
-from tests.support.sidecarsets import NOW, SIDE, pod, sidecar_set, stored, with_sidecars
+from tests.support.sidecarsets import NOW, SIDE, made, pod, read, running, sidecar_set, stored, with_sidecars
 
 Json = dict[str, Any]
-
-
-def running(whole: Json, *, ready: bool = True, images: Json | None = None, node: str = "n") -> Json:
-    """The pod as a node reports it; `images` are those that other images run than the spec asks for."""
-    ran = {item["name"]: (images or {}).get(item["name"], item["image"]) for item in whole["spec"]["containers"]}
-    statuses = [
-        {"name": name, "image": image, "imageID": f"id-{image}", "containerID": f"c-{name}", "ready": ready}
-        for name, image in ran.items()
-    ]
-    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
-    metadata = {**whole["metadata"], "namespace": "default", "uid": f"uid-{whole['metadata']['name']}"}
-    return {
-        **whole,
-        "metadata": {**metadata, "resourceVersion": "9", "creationTimestamp": "2029-12-31T00:00:00Z"},
-        "spec": {**whole["spec"], "nodeName": node},
-        "status": {"phase": "Running", "conditions": conditions, "containerStatuses": statuses},
-    }
-
-
-def read(whole: Json) -> Pod:
-    return codec.decode(json.dumps(whole).encode(), Pod)
 
 
 def snapshot(current: SidecarSet, *pods: Json) -> Snapshot:
     return Snapshot(
         sidecar_set=current, pods=tuple(map(read, pods)), own_namespace="kruise-system", now=NOW, revisions=()
     )
-
-
-def made(manifest: Json, name: str = "web-1", labels: Json | None = None, **state: Any) -> Json:
-    """A running pod with the sidecars of a SidecarSet."""
-    return running(with_sidecars(pod(name, labels=labels), content_of(stored(manifest))), **state)
 
 
 OLD = sidecar_set()

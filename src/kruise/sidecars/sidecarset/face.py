@@ -92,7 +92,16 @@ def owner_of(annotations: Mapping[str, str], container: str) -> tuple[str, str] 
 
 def revision_of(annotations: Mapping[str, str], name: str) -> str:
     entry = _json(annotations, keys.HASH).get(name)
-    return str(entry.get("controllerRevision") or entry.get("hash", "")) if isinstance(entry, dict) else ""
+    if isinstance(entry, dict):
+        return str(entry.get("controllerRevision") or entry.get("hash", ""))
+    return entry if isinstance(entry, str) else ""  # the form of long ago: a hash alone
+
+
+def is_current(annotations: Mapping[str, str], document: Json) -> bool:
+    """SCS-83: init containers, volumes and patches of metadata are no part of the hash, and of no update (SCS-14)."""
+    entry = _json(annotations, keys.HASH).get(name_of(document))
+    recorded = entry.get("hash") if isinstance(entry, dict) else entry
+    return bool(recorded) and recorded == value_at(document, ("metadata", "annotations"), {}).get(keys.HASH)
 
 
 def ran_before(annotations: Mapping[str, str], container: str) -> str:
@@ -122,6 +131,7 @@ FACE = Face(
     contribution=Contribution(
         owner_of=owner_of,
         revision_of=revision_of,
+        is_current=is_current,
         ran_before=ran_before,
         revision_label=keys.NAME_LABEL,
         recorded=("containers", "initContainers", "imagePullSecrets", "patchPodMetadata", "volumes"),

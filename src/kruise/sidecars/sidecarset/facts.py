@@ -11,6 +11,7 @@ from kruise.api.native.pod import ContainerStatus, Pod, is_ready
 from kruise.inplace.hashes import containers_meta_of, plain_hash
 from kruise.inplace.state import BrokenAnnotation
 from kruise.machinery.remembered import once_per_object
+from kruise.machinery.wording import full_name
 from kruise.sidecars.sidecarset import keys, records
 from kruise.sidecars.sidecarset.content import Content, Json, is_hot, name_of, names_in_pods, twins_of
 from kruise.sidecars.sidecarset.records import RecordError, UpdateState
@@ -110,7 +111,7 @@ class SidecarFacts:
     @property
     def full_name(self) -> str:
         """A SidecarSet looks after pods of many namespaces."""
-        return f"{self.pod.metadata.namespace}/{self.name}"
+        return full_name(self.pod.metadata.namespace, self.name)
 
     @property
     def serves(self) -> bool:

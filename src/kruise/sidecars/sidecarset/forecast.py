@@ -8,8 +8,9 @@ from kruise.api.native.pod import Pod, is_active
 from kruise.faces.forecast import Amount, Around, ForecastFacts, Limits, amount_of
 from kruise.inplace import availability
 from kruise.machinery.wording import plural
+from kruise.sidecars.sidecarset.content import content_of
 from kruise.sidecars.sidecarset.face import revision_of
-from kruise.sidecars.sidecarset.facts import injected_sets
+from kruise.sidecars.sidecarset.facts import injected_sets, noted, recorded_hash
 from kruise.sidecars.sidecarset.matching import is_empty, selects_pod
 from kruise.sidecars.sidecarset.situation import limits_of
 
@@ -70,6 +71,11 @@ def _revision(sidecar_set: SidecarSet, pod: Pod) -> str:
     return revision_of(pod.metadata.annotations, sidecar_set.metadata.name)
 
 
+def _is_current(sidecar_set: SidecarSet, pod: Pod) -> bool:
+    """SCS-83."""
+    return recorded_hash(noted(pod).hashes, sidecar_set.metadata.name) == content_of(sidecar_set).hash
+
+
 FORECAST = ForecastFacts(
     resource=SIDECAR_SETS,
     wanted=_wanted,
@@ -77,6 +83,7 @@ FORECAST = ForecastFacts(
     serves=availability.is_available,
     owns=_owns,
     contributed=_revision,
+    is_current=_is_current,
     untouched=_untouched,
     policy=lambda sidecar_set: "InPlaceOnly",
     in_place_policies=frozenset({"InPlaceOnly"}),

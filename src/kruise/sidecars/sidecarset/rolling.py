@@ -17,6 +17,10 @@ from kruise.sidecars.sidecarset.situation import Situation
 from kruise.workloads.shared import causes as shared
 
 _NAMED = 5
+_NOT_SELECTED = causes.NOT_SELECTED.cause(
+    "updateStrategy.selector does not select it",
+    remedy="give the pod the labels that spec.updateStrategy.selector asks for, or take the selector away",
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +89,7 @@ def choose(situation: Situation, stop: Cause | None) -> Round:
                 break
             count += 1
         chosen.append(fact)
-    names = [fact.name for fact in (*busy, *(one for one in chosen if one.is_ready))]
+    names = [fact.full_name for fact in (*busy, *(one for one in chosen if one.is_ready))]
     held += [_held(fact, _unavailable(situation, names)) for fact in line[len(chosen) :]]
     return Round(chosen=tuple(chosen), held=tuple(held))
 
@@ -114,7 +118,7 @@ def _not_in_line(situation: Situation) -> Iterator[Held]:
             if (cause := arriving(fact, content.owner)) is not None:
                 yield _held(fact, cause)
         elif not fact.is_selected:
-            yield _held(fact, causes.NOT_SELECTED.cause("updateStrategy.selector does not select it"))
+            yield _held(fact, _NOT_SELECTED)
         elif not fact.is_upgradable:
             yield _held(
                 fact,
