@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FAILED, NOT_IN_TIME = 1, 3
 _EVERY = 0.3
+_GOING = 5.0
+"""Seconds that a job which is deleted has to go."""
 _SILENCE = 10.0
 """Seconds without any container after which it is told where to look."""
 
@@ -65,6 +67,7 @@ def debug(
     kruise debug app=web --image busybox:1.36 -- sh -c 'nslookup db'
     """
     from kruise.cli.session import duration, run
+    from kruise.verbs.errors import UsageError
 
     async def work(session: Session) -> int:
         seconds = duration(timeout, "--timeout")
@@ -80,11 +83,15 @@ def debug(
             replicas=replicas,
             deadline=limit,
         )
-        pods = await _matching(session, selector)
-        job["spec"]["parallelism"] = parallelism or max(1, len(pods))
-        return await _carry_out(
-            session, job, pods, attach=attach_hint or not command, wait=wait, seconds=seconds, remove=remove
-        )
+        pods = _free(await _matching(session, selector), job)
+        number = len(pods) if replicas is None else min(len(pods), replicas)
+        job["spec"]["parallelism"] = parallelism or number
+        if remove and wait and not command and (parallelism or number) < number:
+            raise UsageError(
+                "--rm would delete the job while pods still wait for their shell: leave out --parallelism or --rm"
+            )
+        follower = _Follower(session, selector, expected=number, attach=attach_hint or not command)
+        return await _carry_out(session, job, follower, wait=wait, seconds=seconds, remove=remove)
 
     if code := run(connection, work):
         sys.exit(code)
@@ -183,15 +190,30 @@ async def _matching(session: Session, selector: str) -> tuple[Pod, ...]:
     return found
 
 
+def _free(pods: Sequence[Pod], job: Json) -> tuple[Pod, ...]:
+    """The pods that can get the container: two of one name cannot be in a pod, and an ephemeral one stays for good."""
+    from kruise.machinery.wording import listed
+    from kruise.verbs.errors import VerbError
+
+    name = job["spec"]["template"]["ephemeralContainers"][0]["name"]
+    taken = [f"pod/{pod.metadata.name}" for pod in pods if name in _container_names(pod)]
+    if not taken:
+        return tuple(pods)
+    remedy = "choose another name with --container"
+    if len(taken) == len(pods):
+        raise VerbError(f"each pod has a container called {name} already: nothing was made; {remedy}")
+    some = listed(taken[:3]) + (" and others" if len(taken) > 3 else "")
+    click.echo(f"left out, since a container is called {name} there already: {some}; {remedy}", err=True)
+    return tuple(pod for pod in pods if name not in _container_names(pod))
+
+
+def _container_names(pod: Pod) -> set[str]:
+    own = {one.name for one in (*pod.spec.containers, *pod.spec.init_containers)}
+    return own | {one.name for one in pod.spec.ephemeral_containers}
+
+
 async def _carry_out(
-    session: Session,
-    job: Json,
-    pods: Sequence[Pod],
-    *,
-    attach: bool,
-    wait: bool,
-    seconds: float,
-    remove: bool,
+    session: Session, job: Json, follower: _Follower, *, wait: bool, seconds: float, remove: bool
 ) -> int:
     from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
     from kruise.cli.flags import Writing
@@ -199,71 +221,92 @@ async def _carry_out(
 
     name = job["metadata"]["name"]
     made = await session.create(EPHEMERAL_JOBS, job, Writing())
-    number = min(len(pods), job["spec"].get("replicas", len(pods)))
-    click.echo(f"ephemeraljob.apps.kruise.io/{name} created for {plural(number, 'pod')}")
+    click.echo(f"ephemeraljob.apps.kruise.io/{name} created for {plural(follower.expected, 'pod')}")
     if not wait:
         return 0
-    follower = _Follower(session, made, expected=number, attach=attach)
     try:
-        return await follower.run(seconds)
+        return await follower.run(made, seconds)
     finally:
         if remove:
-            await session.client.delete(EPHEMERAL_JOBS, name, session.namespace)
-            click.echo(f"ephemeraljob.apps.kruise.io/{name} deleted; its containers stay in the pods")
+            state = "deleted" if await _removed(session, name) else "is being deleted"
+            click.echo(f"ephemeraljob.apps.kruise.io/{name} {state}; its containers stay in the pods")
+
+
+async def _removed(session: Session, name: str) -> bool:
+    """Whether it is gone within seconds: the manager has a finalizer on it, and the name is free only then."""
+    import asyncio
+
+    from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
+    from kruise.machinery.client.errors import NotFoundError
+
+    await session.client.delete(EPHEMERAL_JOBS, name, session.namespace)
+    deadline = session.clock.monotonic() + _GOING
+    while session.clock.monotonic() < deadline:
+        try:
+            await session.client.get(EPHEMERAL_JOBS, name, session.namespace)
+        except NotFoundError:
+            return True
+        await asyncio.sleep(_EVERY)
+    return False
 
 
 class _Follower:
     """Tells of each pod once what has become of its container."""
 
-    def __init__(self, session: Session, job: Json, *, expected: int, attach: bool) -> None:
+    def __init__(self, session: Session, selector: str, *, expected: int, attach: bool) -> None:
+        self.expected = expected
         self._session = session
-        self._job = job
-        self._uid = str(job["metadata"]["uid"])
-        self._expected = expected
+        self._selector = selector
         self._attach = attach
-        self._is_shell = "command" not in job["spec"]["template"]["ephemeralContainers"][0]
         self._told: dict[str, str] = {}
         self._flags = f" -n {session.namespace}" if session.namespace != "default" else ""
-        self._why = f"see kruise why ejob/{job['metadata']['name']}{self._flags}"
         self._is_silence_told = False
 
-    async def run(self, seconds: float) -> int:
+    async def run(self, job: Json, seconds: float) -> int:
         import asyncio
 
+        uid, spec = str(job["metadata"]["uid"]), job["spec"]
+        is_shell = "command" not in spec["template"]["ephemeralContainers"][0]
+        why = f"see kruise why ejob/{job['metadata']['name']}{self._flags}"
         clock = self._session.clock
         begin = clock.monotonic()
         deadline = begin + seconds if seconds else None
         while True:
-            seen = await self._look()
+            seen = await self._look(uid)
             for one in seen:
                 self._tell(one)
-            if (code := self._result(seen)) is not None:
+            if (code := self._result(seen, at_once=spec["parallelism"] if is_shell else 0)) is not None:
                 return code
             if not seen and not self._is_silence_told and clock.monotonic() - begin > _SILENCE:
                 self._is_silence_told = True
-                click.echo(f"no pod has got a container yet: {self._why}", err=True)
+                click.echo(f"no pod has got a container yet: {why}", err=True)
             if deadline is not None and clock.monotonic() > deadline:
-                click.echo(f"not all containers got there in time: {self._why}", err=True)
+                click.echo(f"not all containers got there in time: {why}", err=True)
                 return NOT_IN_TIME
             await asyncio.sleep(_EVERY)
 
-    async def _look(self) -> list[Seen]:
+    async def _look(self, uid: str) -> list[Seen]:
         from kruise.api.native.pod import PODS
         from kruise.workloads.ephemeraljob.pods import seen
 
-        listed = await self._session.client.list(PODS, self._session.namespace)
-        found = (seen(pod, self._uid) for pod in listed.items)
+        listed = await self._session.client.list(PODS, self._session.namespace, labels=self._selector)
+        found = (seen(pod, uid) for pod in listed.items)
         return [one for one in found if one.is_served]
 
-    def _result(self, pods: Sequence[Seen]) -> int | None:
-        """None: it goes on."""
+    def _result(self, pods: Sequence[Seen], *, at_once: int) -> int | None:
+        """None: it goes on. `at_once`: so many shells run at a time; 0: the containers are no shells, and end."""
+        from kruise.machinery.wording import plural
         from kruise.workloads.ephemeraljob.pods import OVER, State
 
         if any(one.stuck is not None and self._is_for_good(one) for one in pods):
             return FAILED
-        final = {*OVER, State.RUNNING} if self._is_shell else OVER
-        if sum(one.state in final for one in pods) < self._expected:
+        left = self.expected - sum(one.state in OVER for one in pods)
+        running = sum(one.state is State.RUNNING for one in pods)
+        if running < min(left, at_once) if at_once else left > 0:
             return None
+        if running < left and at_once:
+            more = plural(left - running, "more pod", "gets its shell", "get their shells")
+            click.echo(f"{more} when one has ended (--parallelism {at_once})")
         return FAILED if any(one.state is State.FAILED for one in pods) else 0
 
     @staticmethod

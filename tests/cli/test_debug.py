@@ -1,0 +1,95 @@
+"""`kruise debug`: a container for each pod that a selector matches, followed until it runs or has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
+from kruise.api.native.pod import PODS
+from tests.support.commandline import Kruise, local_cluster
+
+IMAGE = ("--image", "busybox:1.36")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kruise]:
+    with local_cluster(tmp_path_factory.mktemp("state")) as kubeconfig:
+        yield Kruise(kubeconfig)
+
+
+@pytest.fixture
+def kruise(cluster: Kruise, request: pytest.FixtureRequest) -> Kruise:
+    """With two pods that run, of the label `app=<the test's name>`."""
+    label = request.node.name.partition("[")[0]
+    for number in (1, 2):
+        metadata = {"name": f"{label.replace('_', '-')}-{number}", "labels": {"app": label}}
+        spec = {"containers": [{"name": "main", "image": "nginx:1"}], "terminationGracePeriodSeconds": 0}
+        cluster.create(PODS, {"metadata": metadata, "spec": spec})
+    return cluster
+
+
+def test_tasks_are_followed_to_their_end(kruise: Kruise) -> None:
+    done = kruise("debug", "app=test_tasks_are_followed_to_their_end", *IMAGE, "--name", "check", "--", "true")
+    assert done.code == 0, done.err
+    [first, *rest] = done.lines
+    assert first == "ephemeraljob.apps.kruise.io/check created for 2 pods"
+    ended = [line for line in rest if "ended well; output: kubectl logs" in line]
+    assert len(ended) == 2
+    failed = kruise("debug", "app=test_tasks_are_followed_to_their_end", *IMAGE, "--", "sh", "-c", "exit 3")
+    assert failed.code == 1
+    assert failed.out.count("failed with exit code 3; output: kubectl logs") == 2
+
+
+def test_a_name_that_is_taken_is_told_before_anything_is_made(kruise: Kruise) -> None:  # EJ-20, EJ-52
+    label = "app=test_a_name_that_is_taken_is_told_before_anything_is_made"
+    kruise.ok("debug", label, *IMAGE, "--name", "again", "--replicas", "1", "--rm", "--", "true")
+    some = kruise("debug", label, *IMAGE, "--name", "again", "--rm", "--", "true")
+    assert some.code == 0, some.err
+    assert "left out, since a container is called again there already: pod/" in some.err
+    assert some.lines[0] == "ephemeraljob.apps.kruise.io/again created for 1 pod"
+    told = kruise.refused("debug", label, *IMAGE, "--name", "again", "--rm", "--", "true")
+    assert told == (
+        "each pod has a container called again already: nothing was made; choose another name with --container"
+    )
+    told = kruise.refused("debug", label, *IMAGE, "--container", "main", "--", "true")
+    assert told.startswith("each pod has a container called main already")
+    listed = kruise.talk(lambda client: client.list(EPHEMERAL_JOBS, "default"))
+    assert [job for job in listed.items if job.metadata.name == "again"] == []
+
+
+def test_shells_of_which_not_all_run_at_once(kruise: Kruise) -> None:
+    label = "app=test_shells_of_which_not_all_run_at_once"
+    told = kruise.refused("debug", label, *IMAGE, "--parallelism", "1", "--rm", code=2)
+    assert told.startswith("--rm would delete the job while pods still wait for their shell")
+    done = kruise("debug", label, *IMAGE, "--name", "shell", "--parallelism", "1")
+    assert done.code == 0, done.err
+    assert "attach: kubectl attach -it " in done.lines[1]
+    assert done.lines[2:] == ["1 more pod gets its shell when one has ended (--parallelism 1)"]
+    all_of_them = kruise("debug", label, *IMAGE, "--name", "shells")
+    assert all_of_them.out.count("runs; attach: kubectl attach -it ") == 2
+
+
+def test_an_image_that_cannot_be_had(kruise: Kruise) -> None:
+    done = kruise("debug", "app=test_an_image_that_cannot_be_had", "--image", "busybox:missing", "--replicas", "1")
+    assert done.code == 1
+    assert "cannot start: ImagePullBackOff" in done.out
+
+
+def test_it_asks_only_for_the_pods_that_it_is_about(kruise: Kruise, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kruise.machinery.client.client import Client
+
+    asked: list[str] = []
+    original = Client.list
+
+    async def counted(self: Client, resource: object, *arguments: object, **options: object) -> object:
+        if resource is PODS:
+            asked.append(str(options.get("labels")))
+        return await original(self, resource, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Client, "list", counted)
+    label = "app=test_it_asks_only_for_the_pods_that_it_is_about"
+    kruise.ok("debug", label, *IMAGE, "--", "true")
+    assert set(asked) == {label}
+    assert len(asked) > 1
