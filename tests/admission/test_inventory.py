@@ -119,7 +119,10 @@ def test_pod_entries_spare_the_managers_own_namespaces() -> None:  # MGR-40, PW-
         if entry.get("namespaceSelector")
     }
     plain = {"matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}]}
-    assert with_selector == {"mpod.kb.io": plain, "vpod.kb.io": plain, "vpodeviction.kb.io": plain}
+    # Unlike the original: a manager that is gone never keeps a pod of kube-system from going.
+    not_system = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}
+    guarded = {"matchExpressions": [*plain["matchExpressions"], not_system]}
+    assert with_selector == {"mpod.kb.io": plain, "vpod.kb.io": guarded, "vpodeviction.kb.io": guarded}
 
 
 def test_deletion_protection_looks_at_labelled_objects_only() -> None:  # MGR-41, PW-47
@@ -153,6 +156,7 @@ def test_as_the_chart_has_it() -> None:  # MGR-40, PW section 6
     not_system = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}
     own = {"key": "control-plane", "operator": "NotIn", "values": ["openkruise"]}
     assert mutating["mpod.kb.io"]["namespaceSelector"] == {"matchExpressions": [own, not_system, *aks]}
+    assert validating["vpod.kb.io"]["namespaceSelector"] == {"matchExpressions": [own, not_system, *aks]}
     assert mutating["mcloneset.kb.io"]["namespaceSelector"] == {"matchExpressions": aks}
     assert validating["vnamespace.kb.io"]["namespaceSelector"] == {"matchExpressions": [not_system, *aks]}
     assert validating["vnamespace.kb.io"]["failurePolicy"] == "Ignore"

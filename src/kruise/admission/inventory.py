@@ -263,6 +263,9 @@ def _namespace_selector(entry: Entry, options: RegistrationOptions) -> dict[str,
     expressions: list[Any] = []
     if entry.is_pod:
         expressions.extend(options.pod_namespaces["matchExpressions"])
+        if entry.path == VALIDATE_POD:
+            # What can refuse that a pod goes must never stand in the way of the control plane, whoever is down.
+            expressions.extend(item for item in NOT_KUBE_SYSTEM["matchExpressions"] if item not in expressions)
     elif entry.is_protection and options.protection_namespaces:
         expressions.extend(options.protection_namespaces["matchExpressions"])
     if options.aks:
