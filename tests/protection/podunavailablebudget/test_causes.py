@@ -8,7 +8,9 @@ import pytest
 
 from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
 from kruise.machinery.causes import Cause
+from kruise.machinery.plan import EventType, Outcomes
 from kruise.protection.podunavailablebudget import causes, keys
+from kruise.protection.podunavailablebudget.conclude import conclude
 from kruise.protection.podunavailablebudget.decide import Snapshot, decide
 from kruise.protection.podunavailablebudget.face import standing
 from kruise.protection.podunavailablebudget.members import Members
@@ -107,3 +109,20 @@ def test_how_a_budget_stands_in_words() -> None:
         "3 of 3 pods available, 2 must be (minAvailable 50%); 1 more may be made unavailable now"
     )
     assert standing({"spec": {}}) == "its pods have not been counted yet"
+
+
+def test_what_a_gate_leaves_unguarded_is_told() -> None:
+    """Not among what is refused, by `why`, and once as an event."""
+    gates = {keys.DELETE_GATE: True, keys.UPDATE_GATE: False}
+    closed = budget(spec={"maxUnavailable": 0}, total=0, observedGeneration=0)
+    snapshot = Snapshot(budget=closed, members=Members(pods=THREE, total=3), now=NOW, gates=gates)
+    plan = decide(snapshot)
+    unguarded, never = [cause for one in plan.held for cause in one.causes]
+    assert unguarded.meaning == causes.UNGUARDED
+    assert unguarded.message.startswith("RESIZE and UPDATE of its pods are not guarded: PodUnavailableBudgetUpdateGate")
+    assert ": DELETE, EVICT are refused" in never.message
+    [event] = conclude(snapshot, plan, Outcomes()).events
+    assert (event.reason, event.type) == ("NotGuarded", EventType.WARNING)
+    seen = budget(spec={"maxUnavailable": 0})
+    again = Snapshot(budget=seen, members=Members(pods=THREE, total=3), now=NOW, gates=gates)
+    assert conclude(again, decide(again), Outcomes()).events == ()

@@ -47,6 +47,13 @@ USED_UP = Meaning(
     field="spec.maxUnavailable or spec.minAvailable",
     waits_for_others=True,
 )
+UNGUARDED = Meaning(
+    code="operation-unguarded",
+    says="nobody asks the budget about an operation that it is meant to guard: a gate of the manager is off",
+    act=Act.INTENDED,
+    field="spec.protectOperations",
+    is_wanted=True,
+)
 NEVER_FREE = Meaning(
     code="budget-never-free",
     says="it refuses everything even when all pods are available",
@@ -62,5 +69,5 @@ POD_UNAVAILABLE = Meaning(
 )
 HOLDING = (BUDGET, CLOSED_BUDGET)
 """Of pods that workloads would take away."""
-OF_BUDGETS = (TARGET_MISSING, NO_PODS, UNKNOWN_COUNT, USED_UP, NEVER_FREE, POD_UNAVAILABLE)
+OF_BUDGETS = (TARGET_MISSING, NO_PODS, UNKNOWN_COUNT, USED_UP, NEVER_FREE, UNGUARDED, POD_UNAVAILABLE)
 """Of budgets themselves."""

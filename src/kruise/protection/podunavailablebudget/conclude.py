@@ -9,6 +9,7 @@ from kruise.machinery.codec import evolve
 from kruise.machinery.plan import Conclusion, EventNote, EventType, Outcomes, Plan, StatusEffect
 from kruise.protection.podunavailablebudget.booking import write
 from kruise.protection.podunavailablebudget.decide import Memo, Snapshot
+from kruise.protection.podunavailablebudget.operations import unguarded_operations
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
@@ -34,6 +35,16 @@ def _events(snapshot: Snapshot, memo: Memo) -> Iterator[EventNote]:
         yield EventNote(
             reason="CalculateExpectedPodCountFailed",
             message=f"Failed to calculate the number of expected pods: {memo.error}",
+            type=EventType.WARNING,
+        )
+    budget = snapshot.budget
+    unguarded = unguarded_operations(budget, snapshot.gates)
+    if unguarded and budget.status.observed_generation != budget.metadata.generation:
+        # Once for each spec: there is no condition that could tell it.
+        gates = " and ".join(sorted(set(unguarded.values())))
+        yield EventNote(
+            reason="NotGuarded",
+            message=f"{', '.join(unguarded)} of its pods not guarded: {gates} of the manager is off",
             type=EventType.WARNING,
         )
     yield from memo.events

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from kruise.api.native.pod import PODS, Pod
@@ -22,7 +22,7 @@ from kruise.protection.podunavailablebudget.availability import is_available, wh
 from kruise.protection.podunavailablebudget.booking import DISRUPTION_LASTS, UPDATE_LASTS, ends, is_recorded
 from kruise.protection.podunavailablebudget.floor import floor_of
 from kruise.protection.podunavailablebudget.members import Members
-from kruise.protection.podunavailablebudget.operations import guarded_operations
+from kruise.protection.podunavailablebudget.operations import guarded_operations, unguarded_operations
 
 MARK = "mark"
 """The phase that tells pods who guards them."""
@@ -187,6 +187,8 @@ def _held(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Iterator[He
         return
     if members.uncounted and not isinstance(budget.spec.min_available, int):
         yield Held(target=target, causes=(_uncounted(members, "so it is not guarded with the others"),))
+    if unguarded := unguarded_operations(budget, snapshot.gates):
+        yield Held(target=target, causes=(_unguarded(unguarded),))
     if status.unavailable_allowed > 0 or status.desired_available == 0:
         return
     resizes = snapshot.gates.get(keys.RESIZE_GATE, False)
@@ -234,6 +236,16 @@ def _uncounted(members: Members, effect: str) -> Cause:
     )
 
 
+def _unguarded(unguarded: Mapping[str, str]) -> Cause:
+    gates = sorted(set(unguarded.values()))
+    return causes.UNGUARDED.cause(
+        f"{' and '.join(unguarded)} of its pods {'are' if len(unguarded) > 1 else 'is'} not guarded:"
+        f" {listed(gates)} of the manager is off",
+        details={"gates": gates},
+        remedy=f"start the manager with --feature-gates={','.join(f'{gate}=true' for gate in gates)}",
+    )
+
+
 def _used_up(snapshot: Snapshot, status: PodUnavailableBudgetStatus, down: list[str]) -> Cause:
     spec = snapshot.budget.spec
     said = (
@@ -241,7 +253,8 @@ def _used_up(snapshot: Snapshot, status: PodUnavailableBudgetStatus, down: list[
         if spec.max_unavailable is None
         else f"maxUnavailable {spec.max_unavailable}"
     )
-    operations = ", ".join(sorted(guarded_operations(snapshot.budget, snapshot.gates)))
+    guarded = guarded_operations(snapshot.budget, snapshot.gates)
+    operations = ", ".join(sorted(guarded.difference(unguarded_operations(snapshot.budget, snapshot.gates))))
     needed = f"{said} wants {plural(status.desired_available, 'available pod')}, and {status.current_available} are"
     if not down and status.current_available <= status.desired_available and _is_whole(status):
         return causes.NEVER_FREE.cause(

@@ -35,6 +35,18 @@ def guarded_operations(budget: PodUnavailableBudget, gates: Mapping[str, bool]) 
     return chosen
 
 
+_GATES = {DELETE: keys.DELETE_GATE, EVICT: keys.DELETE_GATE, UPDATE: keys.UPDATE_GATE, RESIZE: keys.UPDATE_GATE}
+
+
+def unguarded_operations(budget: PodUnavailableBudget, gates: Mapping[str, bool]) -> Mapping[str, str]:
+    """What a budget is meant to guard and nobody asks it about, each with the gate that is off."""
+    return {
+        operation: _GATES[operation]
+        for operation in sorted(guarded_operations(budget, gates))
+        if not gates.get(_GATES[operation], False)
+    }
+
+
 def total_replicas(budget: PodUnavailableBudget) -> int | None:
     """PUB-33, PUB-5: how many pods there should be, where the budget itself says it."""
     if budget.spec.protect_total_replicas is not None:
