@@ -114,6 +114,19 @@ async def test_nobody_answers(tmp_path: Path) -> None:
         await connect(tmp_path)
 
 
+async def test_who_speaks_something_else_is_passed_over(tmp_path: Path) -> None:
+    """DMN-13: an answer that is no message is an answer of somebody else, and not the end of the daemon."""
+    odd = FakeRuntime()
+    odd.answers["ListImages"] = lambda request: b"\xff\xff"
+    async with serving(odd, tmp_path / "containerd.sock"), serving(FakeRuntime("cri-o"), tmp_path / "crio.sock"):
+        found = await connect(tmp_path)
+        assert list(found) == ["cri-o"]
+        await closed(*found.values())
+    async with speaking(odd, tmp_path / "s") as runtime:
+        with pytest.raises(CallError, match="ListImages: .* answers with something else"):
+            await runtime.list_images()
+
+
 def test_the_order_of_sockets(tmp_path: Path) -> None:
     """DMN-12."""
     for name in reversed(CANDIDATES):

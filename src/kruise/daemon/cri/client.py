@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from grpclib.client import Channel
 from grpclib.config import Configuration
@@ -16,6 +16,8 @@ from kruise.daemon.cri import messages
 from kruise.daemon.cri.messages import IMAGE, RUNTIME
 from kruise.daemon.cri.wire import WireError
 from kruise.daemon.runtime import Auth, CallError, Container, ContainerStatus, ExecResult, Image, SandboxConfig
+
+T = TypeVar("T")
 
 CALL_SECONDS = 5.0
 DIAL_SECONDS = 30.0
@@ -48,39 +50,41 @@ class CriRuntime:
 
     async def connect(self) -> None:
         """Find out whether somebody answers who speaks CRI v1, and who that is (DMN-13). Raises CallError."""
-        await self._call(IMAGE + "ImageFsInfo", b"", PROBE_SECONDS)
+        await self._call(IMAGE + "ImageFsInfo", b"", len, PROBE_SECONDS)
         await self.list_images()
-        self.name = messages.runtime_name(await self._call(RUNTIME + "Version", messages.version_request()))
+        self.name = await self._call(RUNTIME + "Version", messages.version_request(), messages.runtime_name)
 
     def close(self) -> None:
         self._channel.close()
 
     async def list_containers(self, *, pod_uid: str = "", container_id: str = "") -> Sequence[Container]:
         request = messages.list_containers_request(pod_uid=pod_uid, container_id=container_id)
-        return messages.containers(await self._call(RUNTIME + "ListContainers", request))
+        return await self._call(RUNTIME + "ListContainers", request, messages.containers)
 
     async def container_status(self, container_id: str, *, verbose: bool = False) -> ContainerStatus:
         request = messages.container_status_request(container_id, verbose=verbose)
-        return messages.container_status(await self._call(RUNTIME + "ContainerStatus", request))
+        return await self._call(RUNTIME + "ContainerStatus", request, messages.container_status)
 
     async def list_images(self) -> Sequence[Image]:
-        return messages.images(await self._call(IMAGE + "ListImages", b"", PROBE_SECONDS))
+        return await self._call(IMAGE + "ListImages", b"", messages.images, PROBE_SECONDS)
 
     async def pull_image(self, reference: str, *, sandbox: SandboxConfig, auth: Auth | None = None) -> str:
         request = messages.pull_request(reference, sandbox, auth)
-        return messages.image_ref(await self._call(IMAGE + "PullImage", request, None))
+        return await self._call(IMAGE + "PullImage", request, messages.image_ref, None)
 
     async def stop_container(self, container_id: str, grace: int) -> None:
         request = messages.stop_request(container_id, grace)
-        await self._call(RUNTIME + "StopContainer", request, CALL_SECONDS + grace)
+        await self._call(RUNTIME + "StopContainer", request, len, CALL_SECONDS + grace)
 
     async def exec_sync(self, container_id: str, command: Sequence[str], seconds: float = 0) -> ExecResult:
         # Runtimes take whole seconds, and 0 for no limit; the exact limit is kept here.
         request = messages.exec_request(container_id, command, max(1, round(seconds)) if seconds else 0)
         limit = CALL_SECONDS + seconds if seconds else None
-        return messages.exec_result(await self._call(RUNTIME + "ExecSync", request, limit))
+        return await self._call(RUNTIME + "ExecSync", request, messages.exec_result, limit)
 
-    async def _call(self, name: str, request: bytes, seconds: float | None = CALL_SECONDS) -> bytes:
+    async def _call(
+        self, name: str, request: bytes, read: Callable[[bytes], T], seconds: float | None = CALL_SECONDS
+    ) -> T:
         what = name.rpartition("/")[2]
         try:
             async with asyncio.timeout(seconds):
@@ -88,16 +92,17 @@ class CriRuntime:
                 async with stream as call:
                     await call.send_message(request, end=True)
                     answer = await call.recv_message()
+            if answer is None:
+                raise CallError("Internal", f"{what}: no answer")
+            return read(answer)
+        except WireError as error:
+            raise CallError("Internal", f"{what}: {self.path} answers with something else: {error}") from error
         except GRPCError as error:
             raise CallError(_code(error.status), error.message or what) from error
         except TimeoutError as error:
             raise CallError("DeadlineExceeded", f"{what}: no answer within {seconds:g} s") from error
         except (OSError, ProtocolError, StreamTerminatedError) as error:
             raise CallError("Unavailable", f"{what}: {self.path}: {str(error) or type(error).__name__}") from error
-        if answer is None:
-            raise CallError("Internal", f"{what}: no answer")
-        data: bytes = answer
-        return data
 
 
 def _code(status: Status) -> str:
