@@ -334,6 +334,19 @@ def test_odd_secrets_match_nothing_and_broken_ones_are_named() -> None:  # secti
         credentials_for("reg.io/a", [broken])
 
 
+@pytest.mark.parametrize(("auth", "problem"), [
+    ("not base64!", "has an auth that is not base64"),
+    (base64.b64encode(b"\xff\xfe").decode(), "has an auth that is not base64"),
+    (base64.b64encode(b"user-only").decode(), "has an auth that is not user:password"),
+])  # fmt: skip
+def test_an_entry_that_cannot_be_read_stops_the_pull(auth: str, problem: str) -> None:  # DMN-45
+    """To ask without it would only show that the registry refuses strangers."""
+    with pytest.raises(CredentialsError, match=rf"^pull secret x/s: the entry for reg\.io {problem}$"):
+        credentials_for("reg.io/a", [config({"reg.io": {"auth": auth}})])
+    wrapped = base64.encodebytes(b"user:" + b"p" * 90).decode()
+    assert credentials_for("reg.io/a", [config({"reg.io": {"auth": wrapped}})])[0].username == "user"
+
+
 def test_a_plugin_is_asked_as_the_kubelet_asks(tmp_path: Path) -> None:  # DMN-47
     answer = {
         "kind": "CredentialProviderResponse",

@@ -51,7 +51,10 @@ def entries_of(secret: Secret) -> Iterator[tuple[str, Auth]]:
     else:
         return
     for registry, entry in found.items() if isinstance(found, dict) else ():
-        auth = _auth(entry)
+        try:
+            auth = _auth(entry)
+        except ValueError as error:
+            raise CredentialsError(f"pull secret {name}: the entry for {registry} {error}") from None
         if auth is not None:
             yield normalised(str(registry)), auth
 
@@ -64,18 +67,20 @@ def _object(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _auth(entry: Any) -> Auth | None:
-    """Unknown fields do not matter; an entry that says nothing is none."""
+    """Unknown fields do not matter; an entry that says nothing is none. One that cannot be read is an error: to pull
+    without it would only show that the registry refuses strangers (DMN-45). Raises ValueError."""
     if not isinstance(entry, Mapping):
         return None
     username, password, token = entry.get("username"), entry.get("password"), entry.get("auth")
     if isinstance(token, str) and token:
         try:
-            text = base64.b64decode(token + "=" * (-len(token) % 4)).decode()
+            token = "".join(token.split())
+            text = base64.b64decode(token + "=" * (-len(token) % 4), validate=True).decode()
         except (binascii.Error, UnicodeDecodeError):
-            return None
+            raise ValueError("has an auth that is not base64") from None
         username, separator, password = text.partition(":")
         if not separator:
-            return None
+            raise ValueError("has an auth that is not user:password")
     if not isinstance(username, str) or not isinstance(password, str):
         return None
     return Auth(username=username, password=password)
