@@ -211,7 +211,8 @@ class Controller(Generic[S]):
         """Work until cancelled. Then no further write is begun, and those in flight have `grace` seconds to end."""
         await self._cache.wait_synced(self._sync_timeout, self.resources)
         for obj in self._cache.store(self.spec.subject).list():
-            self.queue.add(key_of(obj), reason="start")
+            if self.spec.at_start is None or self.spec.at_start(obj):
+                self.queue.add(key_of(obj), reason="start")
         log.info("controller started", extra={"controller": self.spec.name, "workers": self._workers})
         workers = [
             asyncio.create_task(self._work(), name=f"{self.spec.name}-{number}") for number in range(self._workers)

@@ -6,14 +6,16 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+from kruise.api.meta import OwnerReference
 from kruise.daemon.containers.decide import DELAY, KILL, RETRY_SECONDS, Decisions
-from kruise.daemon.containers.part import read_environment
+from kruise.daemon.containers.part import read_environment, spec
 from kruise.daemon.containers.report import with_own_variables
 from kruise.daemon.containers.situation import Job, Seen, SeenContainer, Snapshot
+from kruise.daemon.parts import Place, Settings
 from kruise.daemon.pods import PODS, Container, Pod
 from kruise.daemon.runtime import ContainerStatus, ExecResult
 from kruise.inplace import keys
-from kruise.machinery.codec import convert
+from kruise.machinery.codec import convert, evolve
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ENV = [{"name": "VERSION", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['version']"}}}]
@@ -79,3 +81,18 @@ async def test_an_environment_that_the_runtime_does_not_tell_is_read_in_the_cont
 
     runtime.container_status = status
     assert await read_environment(runtime, "c1") == {"A": "b"}
+
+
+def test_a_daemon_that_comes_later_does_not_report_every_pod_at_once() -> None:
+    """DMN-70: a pod without a report waits until something happens to it."""
+    reporting = spec(Place.of("n", Settings()))
+    [source] = reporting.sources
+    stores: Any = None
+    meta = '{"containers":[{"name":"app","containerID":"containerd://c0"}]}'
+    owner = OwnerReference(api_version="apps.kruise.io/v1beta1", kind="CloneSet", name="c", uid="1", controller=True)
+    bare = evolve(POD, metadata=evolve(POD.metadata, owner_references=(owner,)))
+    stale = evolve(bare, metadata=evolve(bare.metadata, annotations={keys.CONTAINERS_META_ANNOTATION: meta}))
+    assert reporting.at_start is not None
+    assert [reporting.at_start(pod) for pod in (bare, stale)] == [False, True]
+    assert [bool(source.keys(None, pod, stores)) for pod in (bare, stale)] == [False, True]
+    assert source.keys(bare, bare, stores)

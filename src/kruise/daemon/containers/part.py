@@ -14,6 +14,7 @@ from kruise.daemon.killing import kill
 from kruise.daemon.parts import Part, Place, Scene
 from kruise.daemon.pods import PODS, Pod
 from kruise.daemon.runtime import CallError, Container, ContainerState, Runtime, split_id
+from kruise.inplace.keys import CONTAINERS_META_ANNOTATION
 from kruise.machinery.codec import Struct
 from kruise.machinery.plan import JobState
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View
@@ -38,9 +39,15 @@ class _Pods:
 
     def keys(self, old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
         """Only pods of ours whose report may be out of date: all others cost nothing."""
-        if new is None or not is_watched(new):
+        if new is None or not is_watched(new) or (old is None and not self.is_reported(new)):
             return ()
         return (key_of(new),) if needs_report(new, reads_environment=self._reads_environment) else ()
+
+    @staticmethod
+    def is_reported(pod: Pod) -> bool:
+        """A daemon that comes to a full node does not report all its pods at once: one without a report is looked at
+        when something happens to it (DMN-70)."""
+        return CONTAINERS_META_ANNOTATION in pod.metadata.annotations
 
     def snapshot(self, view: View, key: Key) -> Snapshot | None:
         pod = view.store(self._pods).get(*key)
@@ -151,6 +158,7 @@ def spec(place: Place) -> ControllerSpec[Snapshot]:
         conclude=decisions.conclude,
         snapshot_type=Snapshot,
         workers=5,
+        at_start=pods.is_reported,
     )
 
 
