@@ -46,6 +46,7 @@ def test_every_cause_of_a_job_comes_up_with_a_remedy_where_somebody_must_act() -
         **causes(full),
         **causes(node_image("b"), spec={"parallelism": 0}),
         **causes(node_image("b"), awaited_secrets=("s",)),
+        **causes(node_image("b"), awaited_secrets=("s",), missing_exchange="x"),
         **causes(node_image("b"), missing_secrets=("s",)),
         **causes(spec={"completionPolicy": {"type": "Never"}}),
         **causes(spec={"image": "Bad"}),

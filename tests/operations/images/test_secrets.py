@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kruise.api.apps.images import MODE, REFERENCES, SOURCE_KEY, ImagePullJob
+from kruise.api.apps.images import EXCHANGE_NAMESPACE, MODE, REFERENCES, SOURCE_KEY, ImagePullJob
 from kruise.api.meta import Key
 from kruise.api.native.config import SECRETS, Secret
+from kruise.api.native.nodes import NAMESPACES
 from kruise.machinery import codec
 from kruise.operations.images.pulljob import controller
 from kruise.operations.images.pulljob.secrets import Snapshot, conceal, decide
 from tests.operations.images.objects import NOW, job
+from tests.support.world import Json, LocalWorld, run_local
 
 SECRET = "hunter2-very-secret"
 
@@ -93,3 +96,37 @@ def test_a_secret_elsewhere_is_no_copy(monkeypatch: pytest.MonkeyPatch, namespac
     assert seen.has_copies is is_copy
     assert [one.namespace for one in seen.secrets] == (["x"] if is_copy else [])
     assert seen.missing_secrets == (() if is_copy else ("s",))
+
+
+def test_secrets_go_to_nodes_as_soon_as_their_namespace_is_there() -> None:
+    """IPJ-35: somebody has deleted it, or it was never made."""
+
+    async def scenario(world: LocalWorld) -> None:
+        await world.delete(NAMESPACES, EXCHANGE_NAMESPACE)
+        body: Json = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "type": "Opaque", "data": {}}
+        await world.create(body)
+        await world.create(
+            {
+                "apiVersion": "apps.kruise.io/v1beta1",
+                "kind": "ImagePullJob",
+                "metadata": {"name": "j"},
+                "spec": {"image": "nginx:1", "pullSecrets": ["s"], "completionPolicy": {"type": "Never"}},
+            }
+        )
+
+        async def is_held() -> None:
+            entries = world.journal.entries(controller="imagepulljob-controller", limit=1)
+            held = [one for entry in entries for one in entry["plan"].get("held", ())]
+            assert "does not exist: s cannot be brought there" in str(held), entries
+
+        await world.until(is_held, within=60)
+        await asyncio.sleep(300)  # what was tried again and again comes late by now
+        again = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": EXCHANGE_NAMESPACE}}
+        await world.client.create(NAMESPACES, again)
+
+        async def has_copy() -> None:
+            assert len((await world.client.list(SECRETS, EXCHANGE_NAMESPACE)).items) == 1
+
+        await world.until(has_copy, within=5)
+
+    run_local(scenario, feature_gates="ImagePullJobGate=true", nodes=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from kruise.api.apps.images import (
     IMAGE_PULL_JOBS,
@@ -16,6 +16,7 @@ from kruise.api.apps.images import (
 from kruise.api.core.images import reference_of
 from kruise.api.meta import Key, Object, key_of
 from kruise.api.native.config import SECRETS, Secret
+from kruise.api.native.nodes import Namespace
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.machinery.selector_index import ALL_NAMESPACES, Selects
 from kruise.machinery.selectors import EVERYTHING
@@ -212,6 +213,37 @@ def sources_of_job(old: ImagePullJob | None, new: ImagePullJob | None, stores: S
         for name in job.spec.pull_secrets
         if name
     )
+
+
+_NamespaceKeys = Callable[[Namespace | None, Namespace | None, Stores], Iterable[Key]]
+
+
+def jobs_of_exchange(exchange: str) -> _NamespaceKeys:
+    """Jobs with pull secrets, when the namespace of the copies comes or goes (IPJ-35)."""
+
+    def keys(old: Namespace | None, new: Namespace | None, stores: Stores) -> Iterable[Key]:
+        return [key_of(job) for job in _waiting_jobs(exchange, old, new, stores)]
+
+    return keys
+
+
+def sources_of_exchange(exchange: str) -> _NamespaceKeys:
+    """Likewise, the secrets that these jobs name."""
+
+    def keys(old: Namespace | None, new: Namespace | None, stores: Stores) -> Iterable[Key]:
+        jobs = _waiting_jobs(exchange, old, new, stores)
+        return dict.fromkeys(Key(job.metadata.namespace, name) for job in jobs for name in job.spec.pull_secrets)
+
+    return keys
+
+
+def _waiting_jobs(
+    exchange: str, old: Namespace | None, new: Namespace | None, stores: Stores
+) -> Iterable[ImagePullJob]:
+    changed = new if new is not None else old
+    if changed is None or changed.metadata.name != exchange or (old is not None and new is not None):
+        return ()
+    return [job for job in stores.store(IMAGE_PULL_JOBS).list() if job.spec.pull_secrets and is_open(job)]
 
 
 def sources_of_secret(old: Secret | None, new: Secret | None, stores: Stores) -> Iterable[Key]:

@@ -36,6 +36,12 @@ NODE_FULL = Meaning(
 SECRET_COPY = Meaning(
     code="secret-copy", says="its pull secrets are being brought to where nodes read them", act=Act.NOBODY
 )
+NO_EXCHANGE = Meaning(
+    code="no-secret-namespace",
+    says="the namespace in which nodes read pull secrets does not exist",
+    act=Act.SOMEBODY,
+    patience=0,
+)
 SECRET_MISSING = Meaning(
     code="secret-missing",
     says="a pull secret does not exist",
@@ -62,6 +68,7 @@ CAUSES = (
     HELD,
     NODE_FULL,
     SECRET_COPY,
+    NO_EXCHANGE,
     SECRET_MISSING,
     NO_NODE,
     BAD_IMAGE,

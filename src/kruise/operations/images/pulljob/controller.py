@@ -15,6 +15,7 @@ from kruise.api.apps.images import (
 )
 from kruise.api.meta import Key, controller_of, key_of
 from kruise.api.native.config import SECRETS, Secret
+from kruise.api.native.nodes import NAMESPACES
 from kruise.api.resource import refers_to
 from kruise.feature import Feature, Settings
 from kruise.flags import FeatureFlag, Flag, whole
@@ -34,10 +35,12 @@ from kruise.operations.images.watching import (
     WATCHED_PODS,
     WATCHED_SECRETS,
     is_open,
+    jobs_of_exchange,
     jobs_of_list,
     jobs_of_node,
     jobs_of_pod,
     jobs_of_secret,
+    sources_of_exchange,
     sources_of_job,
     sources_of_secret,
     users_of,
@@ -80,6 +83,7 @@ class _Snapshots:
             secrets=refs,
             awaited_secrets=awaited,
             missing_secrets=missing,
+            missing_exchange=self._exchange if awaited and not self._has_exchange(view) else "",
             has_copies=any(map(self._is_copy, view.store(SECRETS).by_index(BY_USER, str(key)))),
             now=view.now,
             seed=view.seed,
@@ -87,6 +91,11 @@ class _Snapshots:
             default_ttl=self._ttl,
             looked_at=looked_at,
         )
+
+    def _has_exchange(self, view: View) -> bool:
+        """Whether copies can be made at all, as far as anybody knows (IPJ-35)."""
+        namespaces = view.store(NAMESPACES)
+        return not namespaces.synced or namespaces.get("", self._exchange) is not None
 
     def _is_copy(self, secret: Secret) -> bool:
         """Anybody may write such annotations elsewhere; nodes read here only."""
@@ -172,6 +181,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Any], ...]:
             Source(WATCHED_PODS, jobs_of_pod),
             Source(WATCHED_SECRETS, jobs_of_secret),
             Source(IMAGE_LIST_PULL_JOBS, jobs_of_list),
+            Source(NAMESPACES, jobs_of_exchange(settings.daemon_namespace)),
         ),
         snapshot=_Snapshots(settings),
         decide=decide,
@@ -183,7 +193,11 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Any], ...]:
     copies: ControllerSpec[Any] = ControllerSpec(
         name=SECRETS_NAME,
         subject=SECRETS,
-        sources=(Source(WATCHED_SECRETS, sources_of_secret), Source(WATCHED_JOBS, sources_of_job)),
+        sources=(
+            Source(WATCHED_SECRETS, sources_of_secret),
+            Source(WATCHED_JOBS, sources_of_job),
+            Source(NAMESPACES, sources_of_exchange(settings.daemon_namespace)),
+        ),
         snapshot=_SecretSnapshots(settings),
         decide=secrets.decide,
         conclude=secrets.conclude,

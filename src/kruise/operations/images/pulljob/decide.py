@@ -70,6 +70,8 @@ class Snapshot(Struct):
     """It was made by a job of several images that is not over."""
     default_ttl: int = 300
     """Seconds that tasks stay beyond what their job asks for."""
+    missing_exchange: str = ""
+    """The namespace in which nodes read secrets, if copies are awaited and it does not exist."""
     looked_at: int = 0
     """How many objects had to be looked at to select nodes: for the pace."""
 
@@ -354,6 +356,7 @@ def _sight(snapshot: Snapshot, nodes: Nodes, image: ImageReference) -> Sight:
         failed=tuple((one.metadata.name, _message(one, image)) for one in nodes.failed),
         awaited_secrets=snapshot.awaited_secrets,
         missing_secrets=snapshot.missing_secrets,
+        missing_exchange=snapshot.missing_exchange,
     )
 
 

@@ -34,6 +34,7 @@ class Sight:
     """With what went wrong."""
     awaited_secrets: tuple[str, ...] = ()
     missing_secrets: tuple[str, ...] = ()
+    missing_exchange: str = ""
 
 
 def causes_of(sight: Sight) -> Iterator[Cause]:
@@ -87,7 +88,15 @@ def _secrets(sight: Sight) -> Iterator[Cause]:
             details={"secrets": list(sight.missing_secrets)},
             remedy=f"create them in namespace {namespace}: nodes get them as soon as they are there",
         )
-    if sight.awaited_secrets:
+    if sight.missing_exchange:
+        yield causes.NO_EXCHANGE.cause(
+            f"namespace {sight.missing_exchange}, in which nodes read pull secrets, does not exist: "
+            f"{listed(sight.awaited_secrets)} cannot be brought there",
+            details={"namespace": sight.missing_exchange, "secrets": list(sight.awaited_secrets)},
+            remedy=f"kubectl create namespace {sight.missing_exchange}, or kruise install, which makes it with the "
+            "rights of the daemon",
+        )
+    elif sight.awaited_secrets:
         yield causes.SECRET_COPY.cause(
             f"pull secrets are being brought to where nodes read them: {listed(sight.awaited_secrets)}"
         )
