@@ -55,16 +55,54 @@ def completion(shell: str) -> None:
 
 
 def namespaces(ctx: click.Context, incomplete: str) -> list[str]:
+    async def ask(session: Session) -> list[str]:
+        return await _plain_names(session, "namespaces", "Namespace")
+
+    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)]
+
+
+def pods(ctx: click.Context, incomplete: str) -> list[str]:
+    async def ask(session: Session) -> list[str]:
+        return await _plain_names(session, "pods", "Pod", session.namespace)
+
+    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)]
+
+
+def nodes(ctx: click.Context, incomplete: str) -> list[str]:
+    async def ask(session: Session) -> list[str]:
+        return await _plain_names(session, "nodes", "Node")
+
+    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)]
+
+
+def images(ctx: click.Context, incomplete: str) -> list[str]:
+    """Of those that nodes tell of."""
+    from kruise.operations.images.inventory import NODES, holdings
+
+    async def ask(session: Session) -> list[str]:
+        page = await session.client.list_page(NODES, limit=_MOST, timeout=PATIENCE)
+        return list({str(one.image) for one in holdings(page.items, ())})
+
+    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)]
+
+
+async def _plain_names(session: Session, plural: str, kind: str, namespace: str = "") -> list[str]:
     from kruise.api.meta import PartialObject
     from kruise.api.resource import Resource
 
-    resource = Resource("", "v1", "namespaces", "Namespace", False, PartialObject)
+    resource = Resource("", "v1", plural, kind, bool(namespace), PartialObject)
+    page = await session.client.list_page(resource, namespace, limit=_MOST, timeout=PATIENCE)
+    return [item.metadata.name for item in page.items]
+
+
+def containers_of_pod(ctx: click.Context, pod: str, incomplete: str) -> list[str]:
+    from kruise.api.native.pod import PODS
 
     async def ask(session: Session) -> list[str]:
-        page = await session.client.list_page(resource, limit=_MOST, timeout=PATIENCE)
-        return [item.metadata.name for item in page.items]
+        found = await session.client.get(PODS, pod, session.namespace, timeout=PATIENCE)
+        return [container.name for container in found.spec.containers]
 
-    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)]
+    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)] if pod else []
 
 
 def targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:

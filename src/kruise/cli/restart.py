@@ -14,12 +14,32 @@ if TYPE_CHECKING:
     from kruise.machinery.client.requests import Request
 
 EVERY_SECONDS = 0.25
+SHORTEST_KEEP = 60
+"""Seconds that a request is kept for while somebody follows it."""
+
+
+def _complete_pod(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from kruise.cli.completion import pods
+
+    return pods(ctx, incomplete)
+
+
+def _complete_container(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    from kruise.cli.completion import containers_of_pod
+
+    words = [ctx.params.get("pod") or "", *ctx.args]  # a flag without its value keeps words from their places
+    return containers_of_pod(ctx, _name(next((word for word in words if word), "")), incomplete)
 
 
 @click.command(cls=flags.Command)
-@click.argument("pod")
+@click.argument("pod", shell_complete=_complete_pod)
 @click.option(
-    "-c", "--container", "containers", multiple=True, help="A container to restart; without one, all of them."
+    "-c",
+    "--container",
+    "containers",
+    multiple=True,
+    help="A container to restart; without one, all of them.",
+    shell_complete=_complete_container,
 )
 @click.option("--ordered", is_flag=True, help="One after the other: the next when the one before is ready.")
 @click.option("--force", is_flag=True, help="Also those that were replaced since, or are still starting.")
@@ -32,6 +52,7 @@ EVERY_SECONDS = 0.25
 )
 @click.option("--keep", default=300, show_default=True, type=click.IntRange(0), help="Seconds to keep the request for.")
 @click.option("--no-wait", is_flag=True, help="Only ask for it.")
+@click.option("-o", "--output", type=click.Choice(["json"]), default=None, help="What became of it, as data.")
 @flags.connection
 def restart(
     pod: str,
@@ -45,6 +66,7 @@ def restart(
     timeout: int,
     keep: int,
     no_wait: bool,
+    output: str | None,
     connection: Connection,
 ) -> None:
     """Restart containers of POD, and follow it until they are ready again. The pod stays, other containers run on."""
@@ -59,7 +81,7 @@ def restart(
         "minStartedSeconds": min_started,
     }
     strategy = {name: value for name, value in strategy.items() if value is not None}
-    name = pod.removeprefix("pod/").removeprefix("pods/")
+    name = _name(pod)
 
     async def work(session: Session) -> None:
         from kruise.api.native.pod import PODS
@@ -72,15 +94,97 @@ def restart(
         spec: dict[str, Any] = {"podName": name, "containers": [{"name": one} for one in found]}
         if strategy:
             spec["strategy"] = strategy
-        request = await _made(
-            session, name, {**spec, "activeDeadlineSeconds": timeout, "ttlSecondsAfterFinished": keep}
-        )
+        # Who follows it must see its end: what is not to be kept is taken away here.
+        seconds = keep if no_wait else max(keep, SHORTEST_KEEP)
+        spec |= {"activeDeadlineSeconds": timeout, "ttlSecondsAfterFinished": seconds}
+        request = await _made(session, name, spec)
         which = f"container {found[0]} is" if len(found) == 1 else f"{len(found)} containers are"
-        click.echo(f"pod/{name}: {which} restarted by containerrecreaterequest/{request}")
+        telling = _Telling(name, request, found, as_data=output is not None)
+        telling.say(f"pod/{name}: {which} restarted by containerrecreaterequest/{request}")
         if not no_wait:
-            await _followed(session, name, request, timeout)
+            await _follow(session, telling, timeout)
+        if keep == 0 and telling.is_over:
+            await _remove(session, request)
+        telling.end(is_followed=not no_wait)
 
     run(connection, work)
+
+
+def _name(pod: str) -> str:
+    return pod.removeprefix("pod/").removeprefix("pods/")
+
+
+class _Telling:
+    """What a person, or a program, hears of a restart."""
+
+    def __init__(self, pod: str, request: str, containers: tuple[str, ...], *, as_data: bool) -> None:
+        self.pod = pod
+        self.request = request
+        self.containers = containers
+        self.is_over = False
+        self._as_data = as_data
+        self._said: dict[str, str] = {}
+        self._states: list[dict[str, Any]] = []
+        self._message = ""
+
+    def say(self, text: str) -> None:
+        if not self._as_data:
+            click.echo(text)
+
+    def hear(self, status: dict[str, Any]) -> None:
+        self._states = status.get("containerRecreateStates") or []
+        self._message = status.get("message") or ""
+        self.is_over = status.get("phase") == "Completed"
+        for state in self._states:
+            said = _said(state)
+            if said and self._said.get(state["name"]) != said:
+                self._said[state["name"]] = said
+                self.say(f"{state['name']}: {said}")
+
+    def lost(self) -> None:
+        """Somebody has deleted the request; what was seen of it last counts."""
+        if not self.is_done:
+            self._message = self._message or "the request was deleted before its end"
+        self.is_over = True
+
+    @property
+    def _recreated(self) -> int:
+        return sum(state["phase"] == "Succeeded" for state in self._states)
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self._states) and self._recreated == len(self._states) and not self._message
+
+    def end(self, *, is_followed: bool) -> None:
+        """Raises ClickException where a container did not make it."""
+        from kruise.machinery.wording import plural
+
+        if self._as_data:
+            self._print_data()
+        if not is_followed:
+            return
+        total = len(self._states) or len(self.containers)
+        done = f"{self._recreated} of {total} containers recreated"
+        if self._message:
+            raise click.ClickException(f"pod/{self.pod}: {self._message}; {done}")
+        if not self.is_done:
+            raise click.ClickException(f"pod/{self.pod}: {done}")
+        self.say(f"pod/{self.pod}: {plural(self._recreated, 'container')} recreated")
+
+    def _print_data(self) -> None:
+        import json
+
+        known = {state["name"]: state for state in self._states}
+        containers = [
+            {
+                "name": name,
+                "phase": known.get(name, {}).get("phase", "Pending"),
+                "message": known.get(name, {}).get("message", ""),
+            }
+            for name in dict.fromkeys(self.containers)
+        ]
+        data = {"pod": self.pod, "request": self.request, "completed": self.is_over, "message": self._message}
+        click.echo(json.dumps({**data, "containers": containers}, indent=4))
 
 
 async def _made(session: Session, pod: str, spec: dict[str, Any]) -> str:
@@ -99,36 +203,39 @@ async def _made(session: Session, pod: str, spec: dict[str, Any]) -> str:
     return str(made["metadata"]["name"])
 
 
-async def _followed(session: Session, pod: str, request: str, timeout: int) -> None:
-    """Tell of each container when it moves; fail where one did not make it."""
+async def _follow(session: Session, telling: _Telling, timeout: int) -> None:
+    """Until it is over."""
     import asyncio
 
     from kruise.api.apps.containerrecreaterequest import REQUESTS
     from kruise.cli.session import NotFinishedError
+    from kruise.machinery.client.errors import NotFoundError
     from kruise.machinery.client.requests import Request, Verb
-    from kruise.machinery.wording import plural
 
-    told: dict[str, str] = {}
     ends = session.clock.monotonic() + timeout + 5
     while True:
-        status = (await _sent(session, Request(Verb.GET, REQUESTS, session.namespace, request))).get("status") or {}
-        states = status.get("containerRecreateStates") or []
-        for state in states:
-            said = _said(state)
-            if said and told.get(state["name"]) != said:
-                told[state["name"]] = said
-                click.echo(f"{state['name']}: {said}")
-        if status.get("phase") == "Completed":
-            break
+        try:
+            found = await _sent(session, Request(Verb.GET, REQUESTS, session.namespace, telling.request))
+        except NotFoundError:
+            telling.lost()
+            return
+        telling.hear(found.get("status") or {})
+        if telling.is_over:
+            return
         if session.clock.monotonic() > ends:
-            raise NotFinishedError(f"not done within {timeout} s: see kruise why crr/{request}")
+            telling.end(is_followed=False)
+            raise NotFinishedError(f"not done within {timeout} s: see kruise why crr/{telling.request}")
         await asyncio.sleep(EVERY_SECONDS)
-    done = sum(state["phase"] == "Succeeded" for state in states)
-    if message := status.get("message"):
-        raise click.ClickException(f"pod/{pod}: {message}; {done} of {max(len(states), 1)} containers recreated")
-    if done < len(states):
-        raise click.ClickException(f"pod/{pod}: {done} of {len(states)} containers recreated")
-    click.echo(f"pod/{pod}: {plural(done, 'container')} recreated")
+
+
+async def _remove(session: Session, request: str) -> None:
+    from contextlib import suppress
+
+    from kruise.api.apps.containerrecreaterequest import REQUESTS
+    from kruise.machinery.client.errors import NotFoundError
+
+    with suppress(NotFoundError):
+        await session.client.delete(REQUESTS, request, session.namespace)
 
 
 async def _sent(session: Session, request: Request) -> dict[str, Any]:

@@ -1,0 +1,166 @@
+"""`kruise images` and `kruise restart`, on a local cluster."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kruise.api.apps.containerrecreaterequest import REQUESTS
+from kruise.api.apps.images import IMAGE_PULL_JOBS
+from kruise.api.native.pod import PODS
+from tests.support.commandline import Kruise, local_cluster
+
+Json = dict[str, Any]
+NODES = ["node-1", "node-2", "node-3"]
+
+
+@pytest.fixture(scope="module")
+def kruise(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kruise]:
+    with local_cluster(tmp_path_factory.mktemp("state")) as kubeconfig:
+        kruise = Kruise(kubeconfig)
+        kruise.create(PODS, pod("web"))
+        yield kruise
+
+
+def pod(name: str) -> Json:
+    containers = [{"name": one, "image": "nginx:1.25"} for one in ("app", "side")]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": containers}}
+
+
+def pull(name: str, image: str, *nodes: str) -> Json:
+    return {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "ImagePullJob",
+        "metadata": {"name": name},
+        "spec": {
+            "image": image,
+            "selector": {"names": list(nodes)},
+            "parallelism": 10,
+            "pullPolicy": {"backoffLimit": 0},
+            "completionPolicy": {"type": "Always"},
+        },
+    }
+
+
+def until(check: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not check():
+        assert time.monotonic() < end, "it does not come about"
+        time.sleep(0.2)
+
+
+def rows(lines: list[str]) -> list[list[str]]:
+    return [line.split()[:3] for line in lines[1:]]
+
+
+def test_which_node_has_which_image(kruise: Kruise) -> None:
+    until(lambda: len(kruise("images", "nginx:1.25").lines) == 4)
+    assert kruise("images", "nginx:1.25").lines[0].split() == ["IMAGE", "NODE", "STATE", "SIZE", "SINCE"]
+    until(lambda: sorted(row[2] for row in rows(kruise.ok("images", "nginx:1.25"))) == ["absent", "absent", "present"])
+    kruise.create(IMAGE_PULL_JOBS, pull("bring", "nginx:1.25", *NODES))
+    kruise.ok("rollout", "status", "imagepulljob/bring", "--timeout=120s")
+    until(lambda: kruise("images", "nginx:1.25", "--check").code == 0)
+    assert rows(kruise.ok("images", "docker.io/library/nginx")) == [["nginx:1.25", node, "present"] for node in NODES]
+    [line] = [line for line in kruise.ok("images") if line.startswith("nginx:1.25")]
+    assert line.split()[3] == "3/3"
+    # The kubelet tells of sizes, some time later.
+    until(lambda: "B" in kruise.ok("images", "nginx", "--node=node-2")[1])
+    data = json.loads(kruise("images", "nginx", "--node=node-2", "-o", "json").out)
+    assert data["nodes"] == 1
+    [image] = data["images"]
+    assert image["image"] == "nginx:1.25"
+    assert image["sizeBytes"] > 0
+    assert [(one["node"], one["present"], one["pull"]) for one in image["nodes"]] == [("node-2", True, "")]
+
+
+def test_a_pull_that_failed_is_told_in_the_words_of_the_registry(kruise: Kruise) -> None:
+    kruise.create(IMAGE_PULL_JOBS, pull("missing", "nginx:missing", "node-1"))
+    assert kruise("rollout", "status", "imagepulljob/missing", "--timeout=120s").code == 1
+    done = kruise("images", "nginx:missing")
+    [row] = [line for line in done.lines if "node-1" in line]
+    assert row.split()[2] == "failed"
+    assert 'Failed to pull image reference "nginx:missing"' in row
+    assert kruise("images", "nginx:missing", "--check").code == 1
+    assert [row[:2] for row in rows(kruise.ok("images", "--pulls"))] == [["nginx:missing", "node-1"]]
+
+
+def test_what_is_not_there_is_said(kruise: Kruise) -> None:
+    assert kruise.refused("images", "redis:7").startswith("no node has redis:7, and none pulls it")
+    assert kruise("images", "redis:7", "--check").code == 1
+    assert "no node is called node-9; there are: node-1, node-2, node-3" in kruise.refused("images", "--node=node-9")
+    assert "'Redis' is no image" in kruise.refused("images", "Redis", code=2)
+    assert "--check needs the images" in kruise.refused("images", "--check", code=2)
+
+
+def restarts(kruise: Kruise) -> dict[str, int]:
+    async def ask(client: Any) -> dict[str, int]:
+        found = await client.get(PODS, "web", "default")
+        return {one.name: one.restart_count for one in found.status.container_statuses}
+
+    return kruise.talk(ask)
+
+
+def requests(kruise: Kruise) -> list[str]:
+    async def ask(client: Any) -> list[str]:
+        return [one.metadata.name for one in (await client.list(REQUESTS, "default")).items]
+
+    return kruise.talk(ask)
+
+
+def test_a_request_that_is_not_kept_is_followed_to_its_end(kruise: Kruise) -> None:
+    """CRR-22: it would be gone before anybody could see what became of it."""
+    until(lambda: len(restarts(kruise)) == 2)
+    done = kruise.ok("restart", "web", "-c", "app", "--keep=0")
+    assert done[-2:] == ["app: recreated", "pod/web: 1 container recreated"]
+    assert restarts(kruise)["app"] == 1
+    until(lambda: requests(kruise) == [])
+    asked = kruise.ok("restart", "pod/web", "-c", "side", "--no-wait", "--keep=0")
+    assert len(asked) == 1
+    until(lambda: restarts(kruise)["side"] == 1 and requests(kruise) == [])
+
+
+def test_a_restart_as_data(kruise: Kruise) -> None:
+    data = json.loads("\n".join(kruise.ok("restart", "web", "-o", "json", "--keep=0")))
+    assert data["request"].startswith("web-")
+    assert (data["pod"], data["completed"], data["message"]) == ("web", True, "")
+    assert data["containers"] == [{"name": name, "phase": "Succeeded", "message": ""} for name in ("app", "side")]
+
+
+def test_a_request_that_somebody_deletes_is_not_called_done(kruise: Kruise) -> None:
+    done: list[str] = []
+
+    async def take_away(client: Any) -> None:
+        for one in (await client.list(REQUESTS, "default")).items:
+            await client.delete(REQUESTS, one.metadata.name, "default")
+
+    def watch() -> None:
+        until(lambda: bool(requests(kruise)))
+        kruise.talk(take_away)
+        done.append("deleted")
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    said = kruise.refused("restart", "web", "-c", "app", "--min-started=30")
+    thread.join()
+    assert done == ["deleted"]
+    assert said == "pod/web: the request was deleted before its end; 0 of 1 containers recreated"
+
+
+def test_completion(kruise: Kruise) -> None:
+    def offered(*words: str) -> list[str]:
+        variables = {
+            "_KRUISE_COMPLETE": "bash_complete",
+            "COMP_WORDS": " ".join(["kruise", *words]),
+            "COMP_CWORD": str(len(words)),
+        }
+        return [line.partition(",")[2] for line in kruise(environment=variables).lines if line]
+
+    assert offered("restart", "we") == ["web"]
+    assert offered("restart", "web", "-c", "") == ["app", "side"]
+    assert offered("images", "--node", "node-") == NODES
+    assert "nginx:1.25" in offered("images", "ngin")
