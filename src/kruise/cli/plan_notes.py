@@ -61,7 +61,7 @@ async def notes_of(
 async def _of_budgets(
     session: Session, kind: Face, changed: Json, forecast: Forecast, namespace: str
 ) -> AsyncIterator[str]:
-    """A plan does not ask budgets: they may make a rollout slower than it says."""
+    """A plan asks the budgets as they are now. What others take from them meanwhile makes a rollout slower."""
     if not any(move.how is not How.CREATE for move in forecast.moves):
         return
     try:
@@ -78,7 +78,7 @@ async def _of_budgets(
             said = f"maxUnavailable {limit}" if limit is not None else f"minAvailable {budget.spec.min_available}"
             yield (
                 f"podunavailablebudget/{budget.metadata.name} ({said}) is over these pods: deletions wait for it, and"
-                f" updates in place where the gate {UPDATE_GATE} is on; that may take longer than told here"
+                f" updates in place where the gate {UPDATE_GATE} is on; what others take from it is not told here"
             )
 
 
