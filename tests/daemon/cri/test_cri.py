@@ -123,7 +123,7 @@ async def test_who_speaks_something_else_is_passed_over(tmp_path: Path) -> None:
         assert list(found) == ["cri-o"]
         await closed(*found.values())
     async with speaking(odd, tmp_path / "s") as runtime:
-        with pytest.raises(CallError, match="ListImages: .* answers with something else"):
+        with pytest.raises(CallError, match=r"ListImages: .* answers with something else"):
             await runtime.list_images()
 
 
