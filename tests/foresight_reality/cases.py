@@ -1,9 +1,10 @@
-"""Random CloneSets, how their pods came to where they are, and a change: each a printable value made from its seed.
+"""Random workloads, how their pods came to where they are, and a change: each a printable value made from its seed.
 
     case = make_case(17)
     print(case.text())
 
-A case does not know the names of its pods: it means them by their position in the order of names.
+A case does not know the names of its pods: it means them by their position in the order of names. CloneSets are made
+here, other kinds in `sets`.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ _LONG_ENOUGH_TO_BE_STUCK = 400.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Edit:
-    """One thing that is changed in a CloneSet."""
+    """One thing that is changed in a workload."""
 
     what: str
-    """`image`, `label`, `annotation`, `env`, `args`, `resources`, `replicas`, `rolling`, `type`, `min-ready` or
-    `to-delete`."""
+    """`image`, `label`, `annotation`, `env`, `args`, `resources`, `replicas`, `rolling`, `type`, `min-ready`,
+    `to-delete`, or `spec`: a whole field of it."""
     where: str = ""
     """A container, or a key."""
     value: Any = None
@@ -127,6 +128,8 @@ def edited(document: Mapping[str, Any], edits: Sequence[Edit], pods: Sequence[st
             case "to-delete":
                 chosen = [pods[position] for position in edit.value if position < len(pods)]
                 spec.setdefault("scaleStrategy", {})["podsToDelete"] = chosen
+            case "spec":
+                spec[edit.where] = copy.deepcopy(edit.value)
             case _:
                 raise ValueError(f"nobody knows how to change {edit.what}")
     return made
@@ -159,13 +162,15 @@ def suits_real_nodes(case: Case) -> bool:
 
 def make_case(seed: int) -> Case:
     """The case of this number: always the same."""
-    return _Maker(seed).case()
+    return Maker(seed).case()
 
 
-class _Maker:
-    def __init__(self, seed: int) -> None:
+class Maker:
+    """Of CloneSets; those of other kinds are like them in most."""
+
+    def __init__(self, seed: int, kind: str = "") -> None:
         self._seed = seed
-        self._random = Random(f"plan and reality {seed}")
+        self._random = Random(f"plan and reality {kind}{seed}")
         self._replicas = self._random.randint(1, 12)
         self._containers = list(_IMAGES)[: self._one_of((1, 6), (2, 3), (3, 1))]
         self._images = dict.fromkeys(self._containers, 0)
@@ -185,9 +190,12 @@ class _Maker:
             manifest=manifest,
             steps=steps,
             change=change,
-            gates=f"{self._random.choice(_GATES)}=true" if self._chance(0.12) else "",
+            gates=self._gates(),
             answers_hooks=not (hooked and self._chance(0.2)),
         )
+
+    def _gates(self) -> str:
+        return f"{self._random.choice(_GATES)}=true" if self._chance(0.12) else ""
 
     # Chance
 

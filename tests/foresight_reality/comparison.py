@@ -109,7 +109,7 @@ def _count(reality: Reality, act: Act) -> int:
 def _of_survivors(forecast: Forecast, reality: Reality) -> Iterator[Difference]:
     gone = {move.pod for move in forecast.moves if move.how in (How.DELETE, How.RECREATE)}
     foreseen = sorted(set(reality.start) - gone)
-    yield from _unequal("survivors", foreseen, sorted(set(reality.start) & set(reality.pods)))
+    yield from _unequal("survivors", foreseen, sorted(set(reality.start) & set(reality.survivors)))
 
 
 def _of_staying(forecast: Forecast, reality: Reality) -> Iterator[Difference]:

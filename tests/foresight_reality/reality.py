@@ -1,4 +1,4 @@
-"""Playing a case: the CloneSet comes to its start, the change is foreseen, then made, and what happens is written down.
+"""Playing a case: the workload comes to its start, the change is foreseen, then made, and what happens is written down.
 
 outcome = await play(world, case)
 outcome.forecast, outcome.reality
@@ -12,7 +12,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
 from kruise.api.meta import Key
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
@@ -20,17 +19,17 @@ from kruise.foresight.errors import RefusedError
 from kruise.foresight.forecast import Forecast
 from kruise.foresight.foreseeing import foresee
 from kruise.foresight.needs import needed
-from kruise.kinds import features
+from kruise.kinds import face_of, features
 from kruise.machinery import codec
 from kruise.machinery.client.errors import InvalidError as RefusedByServerError
 from kruise.machinery.client.errors import NotFoundError
 from kruise.machinery.client.requests import PatchType
+from kruise.machinery.documents import value_at
 from kruise.manager.options import Options
-from kruise.workloads.cloneset.controller import NAME as CONTROLLER
 from tests.foresight_reality.cases import NAME, Case, Step, edited
 from tests.foresight_reality.people import People
 from tests.support.rollout_log import RolloutLog, Sign, is_leaving, revision_of, watching
-from tests.support.world import LocalWorld, World
+from tests.support.world import LocalWorld, World, resource_of
 
 Json = dict[str, Any]
 _LABELS = f"app={NAME}"
@@ -56,6 +55,8 @@ class Reality:
     most_pods: int
     available_after: int
     by_revision: Mapping[str, int]
+    survivors: tuple[str, ...]
+    """The names of the pods of the beginning that are there in the end: the very same, not others of that name."""
     pods: Mapping[str, str]
     """In the end: the revision of each pod."""
     seconds: float
@@ -77,6 +78,7 @@ class _Player:
     def __init__(self, world: World, case: Case, options: Options, patience: Patience) -> None:
         self._world = world
         self._case = case
+        self._resource = resource_of(case.manifest)
         self._options = options
         self._patience = patience
         lifecycle = case.manifest["spec"].get("lifecycle") or {}
@@ -87,7 +89,7 @@ class _Player:
             await self._come_to_the_start()
             self._people.answers = self._case.answers_hooks
             async with watching(self._world.client, self._world.namespace, _LABELS, self._world.clock) as log:
-                live = await self._world.cloneset(NAME)
+                live = await self._world.get(self._resource, NAME)
                 changed = edited(live, self._case.change, await self._pod_names())
                 forecast = await self._foresee(live, changed)
                 try:
@@ -113,7 +115,7 @@ class _Player:
     async def _take(self, step: Step) -> None:
         names = await self._pod_names()
         if step.edits:
-            live = await self._world.cloneset(NAME)
+            live = await self._world.get(self._resource, NAME)
             try:
                 await self._write(edited(live, step.edits, names))
             except RefusedByServerError:
@@ -140,13 +142,13 @@ class _Player:
 
     async def _write(self, document: Mapping[str, Any]) -> None:
         change = [{"op": "replace", "path": "/spec", "value": document["spec"]}]
-        await self._world.patch(CLONE_SETS, NAME, change, patch_type=PatchType.JSON)
+        await self._world.patch(self._resource, NAME, change, patch_type=PatchType.JSON)
 
     # What is foreseen
 
     async def _foresee(self, live: Json, changed: Json) -> Forecast | str:
-        objects: dict[Resource[Any], tuple[Any, ...]] = {CLONE_SETS: (codec.convert(live, CloneSet),)}
-        for need in needed(CLONE_SETS, live, features=features(), settings=self._options):
+        objects: dict[Resource[Any], tuple[Any, ...]] = {self._resource: (codec.convert(live, self._resource.type),)}
+        for need in needed(self._resource, live, features=features(), settings=self._options):
             try:
                 listed = await self._world.client.list(need.resource, need.namespace, labels=need.selector)
             except NotFoundError:
@@ -156,7 +158,7 @@ class _Player:
             objects[need.resource] = (*objects.get(need.resource, ()), *listed.items)
         try:
             return foresee(
-                CLONE_SETS,
+                self._resource,
                 Key(self._world.namespace, NAME),
                 changed,
                 objects,
@@ -171,7 +173,10 @@ class _Player:
     # What happened
 
     def _seen(self, log: RolloutLog, changed: Mapping[str, Any]) -> Reality:
-        min_ready = int(changed["spec"].get("minReadySeconds", 0))
+        face = face_of(self._resource.group, self._resource.kind)
+        assert face is not None
+        min_ready = int(value_at(changed, face.min_ready, 0) or 0)
+        there = {pod.metadata.name: pod for pod in log.pods}
         return Reality(
             signs=tuple(log.signs),
             start=tuple(sorted(pod.metadata.name for pod in log.start.values() if not is_leaving(pod))),
@@ -179,14 +184,15 @@ class _Player:
             most_pods=log.most_pods(),
             available_after=log.available(min_ready, self._world.clock.now()),
             by_revision=log.by_revision(),
-            pods={pod.metadata.name: revision_of(pod) for pod in log.pods},
+            survivors=tuple(sorted(name for name, pod in there.items() if pod.metadata.uid in log.start)),
+            pods={name: revision_of(pod) for name, pod in there.items()},
             seconds=log.signs[-1].at if log.signs else 0.0,
-            causes=_causes(self._world) if isinstance(self._world, LocalWorld) else None,
+            causes=_causes(self._world, face.controller) if isinstance(self._world, LocalWorld) else None,
         )
 
 
-def _causes(world: LocalWorld) -> dict[str, tuple[str, ...]]:
-    dump = json.loads(world.journal.dump(CONTROLLER, Key(world.namespace, NAME)))
+def _causes(world: LocalWorld, controller: str) -> dict[str, tuple[str, ...]]:
+    dump = json.loads(world.journal.dump(controller, Key(world.namespace, NAME)))
     found: dict[str, tuple[str, ...]] = {}
     for held in dump["plan"]["held"]:
         codes = tuple(str(cause["code"]) for cause in held["causes"])
