@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kruise.api.native.pod import PODS
-from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
+from kruise.local.storage_binding.objects import PROVISIONED_BY
 from kruise.workloads.statefulset.causes import CAUSES
 from tests.reasons.asking import ask_journal, codes, is_helped
 from tests.scenarios.stage import Stage
@@ -65,10 +66,20 @@ async def a_claim_is_on_its_way_out(web: Stateful) -> None:
     await web.world.sleep(30)
 
 
-async def _grow(web: Stateful) -> None:
+@reaches("gate-off")
+async def ordinals_begin_elsewhere_without_the_gate(web: Stateful) -> None:
+    await web.start(manifest(1, ordinals={"start": 3}))
+    await web.world.sleep(10)
+
+
+async def _grow(web: Stateful, *, provisioner: bool = True) -> None:
     given = with_claims(manifest(1, volumeClaimUpdateStrategy={"type": "OnPodRollingUpdate"}))
     given["spec"]["volumeClaimTemplates"][0]["spec"]["storageClassName"] = "fixed"
     await web.start(given)
+    if not provisioner:
+        [volume] = (await web.world.client.list(PERSISTENT_VOLUMES)).items
+        mine = {"metadata": {"annotations": {PROVISIONED_BY: "example.com/somebody"}}}
+        await web.world.patch(PERSISTENT_VOLUMES, volume.metadata.name, mine)
     await web.change({"volumeClaimUpdateStrategy": {"type": "OnDelete"}})
     template = copy.deepcopy(given["spec"]["volumeClaimTemplates"][0])
     template["spec"]["resources"] = {"requests": {"storage": "2Gi"}}
@@ -85,7 +96,7 @@ async def a_class_does_not_grow(web: Stateful) -> None:
 @reaches("claim-growing", GROWTH)
 async def a_volume_grows_slowly(web: Stateful) -> None:
     await web.world.client.patch(STORAGE_CLASSES, "fixed", {"allowVolumeExpansion": True})
-    await _grow(web)
+    await _grow(web, provisioner=False)
     await web.world.sleep(30)
 
 

@@ -51,9 +51,17 @@ def manifest(
     }
 
 
-def with_claims(given: Json) -> Json:
+def claim_template(size: str = "1Gi", storage_class: str = "") -> Json:
+    made = copy.deepcopy(dict(CLAIM))
+    made["spec"]["resources"]["requests"]["storage"] = size
+    if storage_class:
+        made["spec"]["storageClassName"] = storage_class
+    return made
+
+
+def with_claims(given: Json, storage_class: str = "") -> Json:
     made = copy.deepcopy(given)
-    made["spec"]["volumeClaimTemplates"] = [copy.deepcopy(dict(CLAIM))]
+    made["spec"]["volumeClaimTemplates"] = [claim_template(storage_class=storage_class)]
     mount = {"name": "data", "mountPath": "/data"}
     made["spec"]["template"]["spec"]["containers"][0]["volumeMounts"] = [mount]
     return made
@@ -217,6 +225,53 @@ async def a_bad_image_is_repaired(world: World) -> None:
     await web.change({"template": {"spec": {"readinessGates": [GATE]}}})
     await web.complete()
     assert await web.names() == ["web-0", "web-1"]
+
+
+async def claims_grow(world: World, storage_class: str = "") -> None:
+    """One after the other, before their pods get the new image, and no pod is made anew (ST-94, ST-96, ST-98). It takes
+    gate StatefulSetAutoResizePVCGate."""
+    web = Stateful(world)
+    grows = {"type": "OnPodRollingUpdate"}
+    await web.start(with_claims(manifest(2, rolling=IN_PLACE, volumeClaimUpdateStrategy=grows), storage_class))
+    before = await web.uids()
+    await web.change({"volumeClaimTemplates": [claim_template("2Gi", storage_class)]})
+    await web.set_image("nginx:1.26")
+
+    async def grown() -> None:
+        assert [claim["status"]["capacity"]["storage"] for claim in await web.claims()] == ["2Gi", "2Gi"]
+        [counted] = (await web.status())["volumeClaims"]
+        assert (counted["compatibleReplicas"], counted["compatibleReadyReplicas"]) == (2, 2)
+
+    await world.until(grown, within=120)
+    await web.complete()
+    assert await web.uids() == before
+
+
+async def a_class_that_does_not_let_claims_grow(world: World, storage_class: str) -> None:
+    """It is said, no pod is touched, and as soon as the class allows it all goes on by itself (ST-94)."""
+    web = Stateful(world)
+    grows = {"type": "OnPodRollingUpdate"}
+    await web.start(with_claims(manifest(2, rolling=IN_PLACE, volumeClaimUpdateStrategy=grows), storage_class))
+    # Admission refuses the change while it can see that it cannot be; an object from before may still ask for it.
+    await world.patch(STORAGE_CLASSES, storage_class, {"allowVolumeExpansion": True})
+    await web.change({"updateStrategy": {"rollingUpdate": {"paused": True}}})
+    await web.change({"volumeClaimTemplates": [claim_template("2Gi", storage_class)]})
+    await world.patch(STORAGE_CLASSES, storage_class, {"allowVolumeExpansion": False})
+    await web.change({"updateStrategy": {"rollingUpdate": {"paused": False}}})
+
+    async def is_said() -> None:
+        found = {one["type"]: one["message"] for one in (await web.status()).get("conditions", [])}
+        assert f"StorageClass {storage_class} does not set allowVolumeExpansion" in found.get("Waiting", "")
+        assert await world.events("web", "FailedUpdatePVC")
+
+    await world.until(is_said, within=60)
+    await world.patch(STORAGE_CLASSES, storage_class, {"allowVolumeExpansion": True})
+
+    async def grown() -> None:
+        assert [claim["status"]["capacity"]["storage"] for claim in await web.claims()] == ["2Gi", "2Gi"]
+
+    await world.until(grown, within=120)
+    await web.complete()
 
 
 STORIES = (in_place_and_back, parallel_with_a_partition, ordinals_move, orphans_are_adopted, a_bad_image_is_repaired)

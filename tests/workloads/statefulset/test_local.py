@@ -12,7 +12,16 @@ from kruise.api.native.storage import STORAGE_CLASSES
 from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
 from kruise.machinery.client.errors import InvalidError
 from tests.support.world import LocalWorld, World, run_local
-from tests.workloads.statefulset.stories import IN_PLACE, STORIES, Stateful, a_life_with_storage, manifest, with_claims
+from tests.workloads.statefulset.stories import (
+    IN_PLACE,
+    STORIES,
+    Stateful,
+    a_class_that_does_not_let_claims_grow,
+    a_life_with_storage,
+    claims_grow,
+    manifest,
+    with_claims,
+)
 
 
 async def _with_storage(world: LocalWorld) -> None:
@@ -39,6 +48,26 @@ def test_the_walkthrough_of_a_parallel_set(version: str) -> None:  # ST-7, ST-75
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: str(story.__name__))
 def test_a_story(story: Callable[[World], Awaitable[None]]) -> None:  # ST-40, ST-49, ST-72, ST-75, ST-80, ST-120
     run_local(story)
+
+
+GROWS = "StatefulSetAutoResizePVCGate=true"
+
+
+def test_claims_grow() -> None:  # ST-91, ST-94, ST-95, ST-96, ST-98
+    async def play(world: LocalWorld) -> None:
+        await _with_storage(world)
+        await claims_grow(world)
+
+    run_local(play, feature_gates=GROWS)
+
+
+def test_claims_that_cannot_grow_do_when_their_class_lets_them() -> None:  # ST-94
+    async def play(world: LocalWorld) -> None:
+        fixed = {**DEFAULT_STORAGE_CLASS, "metadata": {"name": "fixed"}, "allowVolumeExpansion": False}
+        await world.client.create(STORAGE_CLASSES, fixed)
+        await a_class_that_does_not_let_claims_grow(world, "fixed")
+
+    run_local(play, feature_gates=GROWS)
 
 
 def test_webhooks_default_and_refuse() -> None:  # ST-22, ST-28, ST-39, ST-111, ST-134

@@ -296,3 +296,17 @@ def test_a_class_that_does_not_grow_is_said() -> None:  # ST-94
     assert _sizes(model) == ["1Gi"] * 3
     [remedy] = {cause.remedy for held in plan.held for cause in held.causes if cause.code == "claim-differs"}
     assert remedy.startswith("let the StorageClass allow expansion, or delete the claim")
+
+
+def test_growth_without_its_gate_is_said() -> None:  # ST-10, ST-91
+    given = _with_claims(1, volumeClaimUpdateStrategy={"type": "OnPodRollingUpdate"})
+    model = _settled(given)
+    assert model.causes(model.reconcile(), "web") == []
+    _template(model, "2Gi")
+    model.settle(2)
+    plan = model.reconcile()
+    assert model.causes(plan, "web") == ["gate-off"]
+    [waiting] = [item for item in model.statefulset.status.conditions if item.type == "Waiting"]
+    assert "claims do not grow: data-web-0: the manager runs without feature gate StatefulSetAutoResizePVCGate" in (
+        waiting.message
+    )

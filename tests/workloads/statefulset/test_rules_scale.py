@@ -310,6 +310,15 @@ def test_reserving_an_ordinal_moves_its_pod_away() -> None:  # ST-40, ST-42
     assert model.names == ["web-0", "web-2", "web-3"]
 
 
+def test_a_start_without_its_gate_is_said() -> None:  # ST-10, ST-40
+    model = _settled(document(2, ordinals={"start": 3}))
+    assert model.names == ["web-0", "web-1"]
+    assert model.causes(model.reconcile(), "web") == ["gate-off"]
+    [waiting] = [item for item in model.statefulset.status.conditions if item.type == "Waiting"]
+    assert (waiting.status, waiting.reason) == ("True", "GateOff")
+    assert "feature gate StatefulSetStartOrdinal" in waiting.message
+
+
 def test_another_start_is_ordinary_scaling() -> None:  # ST-42
     model = _settled(document(2), {"StatefulSetStartOrdinal": True})
     model.edit_spec(lambda spec: spec.update(ordinals={"start": 2}))

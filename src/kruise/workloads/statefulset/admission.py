@@ -9,10 +9,9 @@ from kruise.api.native.storage import STORAGE_CLASSES
 from kruise.workloads.shared.admission import Admission, Judgement
 from kruise.workloads.shared.wire import read_spec
 from kruise.workloads.statefulset.advice import warnings_of
+from kruise.workloads.statefulset.claim_templates import GROWTH_GATE
 from kruise.workloads.statefulset.defaults import defaulted
 from kruise.workloads.statefulset.validation import problems
-
-GROWTH_GATE = "StatefulSetAutoResizePVCGate"
 
 
 def _judged(asked: Judgement[StatefulSetSpec]) -> tuple[FieldError, ...]:

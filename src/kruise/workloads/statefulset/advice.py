@@ -12,8 +12,10 @@ from kruise.api.versions import mapping
 from kruise.machinery.codec import struct_fields
 from kruise.machinery.wording import listed
 from kruise.workloads.shared import advice
+from kruise.workloads.shared.ordinals import START_GATE
 from kruise.workloads.shared.validation import Candidate
 from kruise.workloads.shared.wire import CLAIM_TEMPLATES, ROLLING, SPEC
+from kruise.workloads.statefulset.claim_templates import GROWTH_GATE
 
 _HOOK_MEMBERS = tuple(wire_name for _, wire_name, _ in struct_fields(LifecycleHook))
 
@@ -37,11 +39,11 @@ def _gates(spec: StatefulSetSpec, gates: Mapping[str, bool]) -> Iterator[str]:
     growth, path = spec.volume_claim_update_strategy.type, SPEC.child("volumeClaimUpdateStrategy", "type")
     if growth not in ("", ON_DELETE, ON_POD_ROLLING_UPDATE):
         yield f"{path}: {advice.shown(growth)} is unknown and counts as {ON_DELETE}"
-    elif growth == ON_POD_ROLLING_UPDATE and not gates.get("StatefulSetAutoResizePVCGate", False):
-        yield f"{path}: claims grow only where the manager runs with feature gate StatefulSetAutoResizePVCGate"
-    if spec.ordinals is not None and spec.ordinals.start and not gates.get("StatefulSetStartOrdinal", False):
+    elif growth == ON_POD_ROLLING_UPDATE and not gates.get(GROWTH_GATE, False):
+        yield f"{path}: claims grow only where the manager runs with feature gate {GROWTH_GATE}"
+    if spec.ordinals is not None and spec.ordinals.start and not gates.get(START_GATE, False):
         path = SPEC.child("ordinals", "start")
-        yield f"{path}: ordinals begin at 0 unless the manager runs with feature gate StatefulSetStartOrdinal"
+        yield f"{path}: ordinals begin at 0 unless the manager runs with feature gate {START_GATE}"
     retention = spec.persistent_volume_claim_retention_policy
     is_off = not gates.get("StatefulSetAutoDeletePVC", True)
     if retention is not None and is_off and DELETE in (retention.when_deleted, retention.when_scaled):

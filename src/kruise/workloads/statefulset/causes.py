@@ -48,5 +48,11 @@ CLAIM_DIFFERS = Meaning(
     field="spec.volumeClaimTemplates",
     patience=0,
 )
+GATE_OFF = Meaning(
+    code="gate-off",
+    says="it asks for what the manager does only with a feature gate",
+    act=Act.SOMEBODY,
+    patience=0,
+)
 
-CAUSES = (ORDER, OVERDUE, NAME_TAKEN, CLAIM_LEAVING, CLAIM_GROWING, CLAIM_DIFFERS)
+CAUSES = (ORDER, OVERDUE, NAME_TAKEN, CLAIM_LEAVING, CLAIM_GROWING, CLAIM_DIFFERS, GATE_OFF)

@@ -16,6 +16,9 @@ from kruise.machinery.quantity import Quantity, QuantityError
 from kruise.machinery.wording import listed
 from kruise.workloads.shared.wire import CLAIM_TEMPLATES
 
+GROWTH_GATE = "StatefulSetAutoResizePVCGate"
+"""With it, claims follow their templates where the StatefulSet says so."""
+
 Errors = Iterator[FieldError]
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"

@@ -40,11 +40,11 @@ from kruise.workloads.shared.reading import (
     tasks_of,
 )
 from kruise.workloads.statefulset.admission import ADMISSION
+from kruise.workloads.statefulset.claim_templates import GROWTH_GATE
 from kruise.workloads.statefulset.conclude import conclude
 from kruise.workloads.statefulset.decide import decide
 from kruise.workloads.statefulset.events import events
 from kruise.workloads.statefulset.situation import Snapshot
-from kruise.workloads.statefulset.volumes import GATE as GROWTH_GATE
 
 NAME = "statefulset-controller"
 _CLAIMS = "claims"

@@ -11,6 +11,7 @@ from kruise.api.apps.shared import ON_DELETE, RE_CREATE, ROLLING_UPDATE
 from kruise.api.apps.statefulset import ORDERED_READY, RETAIN
 from kruise.api.versions import NEWER
 from kruise.workloads.shared.defaults import Gates, Json, default_templates, fill, fill_empty, spec_of
+from kruise.workloads.statefulset.claim_templates import GROWTH_GATE
 
 _RETENTION, _GROWTH = "persistentVolumeClaimRetentionPolicy", "volumeClaimUpdateStrategy"
 
@@ -53,7 +54,7 @@ def _newer(spec: dict[str, Any], old: Json | None, gates: Gates) -> None:
         spec[_RETENTION] = retention
     if not is_silent(_GROWTH):
         growth = dict(spec.get(_GROWTH) or {})
-        if gates.get("StatefulSetAutoResizePVCGate", False):
+        if gates.get(GROWTH_GATE, False):
             fill_empty(growth, {"type": ON_DELETE})
         spec[_GROWTH] = growth
     if spec.get("ordinals") is not None:

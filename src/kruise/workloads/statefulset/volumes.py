@@ -16,10 +16,10 @@ from kruise.machinery.plan import Action, Cause, Chain, Target
 from kruise.machinery.quantity import Quantity, QuantityError, parse_quantity
 from kruise.workloads.shared.claims import ClaimTemplate
 from kruise.workloads.statefulset.causes import CLAIM_DIFFERS, CLAIM_GROWING
+from kruise.workloads.statefulset.claim_templates import GROWTH_GATE
 from kruise.workloads.statefulset.situation import Situation, Slot
 
 VOLUMES = "volumes"
-GATE = "StatefulSetAutoResizePVCGate"
 OWNED_BY_ANNOTATION = "apps.kruise.io/owned-by-asts"
 _RESIZE_PENDING = "FileSystemResizePending"
 _STORAGE = "storage"
@@ -28,7 +28,7 @@ _NOTHING = Quantity(0)
 
 def claims_grow(situation: Situation) -> bool:
     strategy = situation.statefulset.spec.volume_claim_update_strategy
-    return situation.gate(GATE) and strategy.type == ON_POD_ROLLING_UPDATE
+    return situation.gate(GROWTH_GATE) and strategy.type == ON_POD_ROLLING_UPDATE
 
 
 def is_compatible(claim: PersistentVolumeClaim, template: ClaimTemplate) -> bool:
