@@ -516,3 +516,34 @@ finally:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+# Nodes that are lost
+
+
+def test_a_loss_of_nodes_is_told_and_nothing_is_changed(kruise: Kruise, spy: type[Spy]) -> None:
+    before = versions(kruise)
+    hosts = {pod.spec.node_name for pod in kruise.talk(lambda client: client.list(PODS, "default")).items}
+    host = sorted(hosts)[0]
+    words = ("--lose-nodes", f"kubernetes.io/hostname={host}", "-o", "json")
+    found = json.loads("\n".join(kruise.ok("plan", "cloneset/web", *words)))
+    assert (found["kind"], found["nodes"], found["recovers"]) == ("Loss", [host], True)
+    assert found["before"] - found["at_once"] == len(found["lost"]) == len(found["coming"])
+    assert all(one["node"] not in ("", host) for one in found["coming"])
+    assert {request.verb for request in spy.asked} <= {Verb.GET, Verb.LIST}
+    assert versions(kruise) == before
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--lose-nodes", "zone=nowhere"), 1, "no node has the labels zone=nowhere; nodes have "),
+        (("--lose-nodes", "a in"), 2, "--lose-nodes a in: "),
+        (("--lose-nodes", "kubernetes.io/hostname", "--replicas", "3"), 2, "leave changes out"),
+        (("--lose-nodes", "kubernetes.io/hostname"), 4, "does not recover: 5 pods find no node"),
+    ],
+)
+def test_a_loss_that_cannot_be_told(kruise: Kruise, words: tuple[str, ...], code: int, said: str) -> None:
+    done = kruise("plan", "cloneset/web", *words)
+    assert done.code == code, done
+    assert said in plain(done.out + done.err)

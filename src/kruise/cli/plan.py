@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -45,6 +45,9 @@ _BY_BADNESS = (REFUSED, WOULD_GET_STUCK, WOULD_NOT_FINISH, WOULD_CHANGE, 0)
 @click.option("--thorough", is_flag=True, help="Look to the very end, however long that takes.")
 @click.option("--feature-gates", default="", metavar="NAME=BOOL,...", help="Gates that the manager runs with.")
 @click.option("--exit-code", is_flag=True, help="Exit with 5 where pods would change.")
+@click.option(
+    "--lose-nodes", default="", metavar="SELECTOR", help="What if the nodes with these labels are lost, such as a zone."
+)
 @flags.connection
 def plan(
     words: tuple[str, ...],
@@ -59,6 +62,7 @@ def plan(
     thorough: bool,
     feature_gates: str,
     exit_code: bool,
+    lose_nodes: str,
     connection: Connection,
 ) -> None:
     """Show what a change will do, before it is made: which pods, in which order, how, and where it stops.
@@ -82,12 +86,22 @@ def plan(
     \b
     kruise plan delete cloneset/web
     kruise plan drain node-1
+
+    What is left when nodes are lost, where the other pods come up again, and which budgets that breaks:
+
+    \b
+    kruise plan uniteddeployment/web --lose-nodes topology.kubernetes.io/zone=a
     """
     from kruise.cli.session import run
 
     options = _options(feature_gates)
     if words and words[0] in _REMOVALS:
         _plan_removal(words, options, output, connection)
+        return
+    if lose_nodes:
+        if where.has_files or images or replicas is not None or assignments:
+            raise click.UsageError("--lose-nodes looks at an object as it is: name it, and leave changes out")
+        _plan_loss(words, lose_nodes, options, output, everything, connection)
         return
 
     async def work(session: Session) -> tuple[Plans, bool] | None:
@@ -123,6 +137,35 @@ def plan(
     sys.exit(_exit_code(plans, says_change=exit_code))
 
 
+def _plan_loss(
+    words: tuple[str, ...],
+    selector: str,
+    options: Options,
+    output: str | None,
+    everything: bool,
+    connection: Connection,
+) -> None:
+    from kruise.cli import plan_losing
+    from kruise.cli.session import run
+    from kruise.foresight.removal import telling
+
+    found = run(connection, lambda session: plan_losing.plan(session, words, selector, options))
+    if output in ("json", "yaml"):
+        _print_data(telling.as_data(found), output)
+    else:
+        click.echo("\n".join(telling.loss_lines(found, everything=everything)))
+    sys.exit(0 if found.recovers else WOULD_GET_STUCK)
+
+
+def _print_data(data: dict[str, Any], output: str) -> None:
+    import json
+
+    from kruise.cli.printing import yaml_text
+
+    text = json.dumps(data, indent=2)
+    click.echo(text if output == "json" else yaml_text(json.loads(text)).rstrip())
+
+
 def _plan_removal(words: tuple[str, ...], options: Options, output: str | None, connection: Connection) -> None:
     from kruise.cli.plan_removal import Removal
     from kruise.cli.session import run
@@ -131,12 +174,7 @@ def _plan_removal(words: tuple[str, ...], options: Options, output: str | None, 
 
     found = run(connection, lambda session: Removal(session, options.gates).plan(words))
     if output in ("json", "yaml"):
-        import json
-
-        from kruise.cli.printing import yaml_text
-
-        text = json.dumps(telling.as_data(found), indent=2)
-        click.echo(text if output == "json" else yaml_text(json.loads(text)).rstrip())
+        _print_data(telling.as_data(found), output)
     else:
         lines = telling.drain_lines(found) if isinstance(found, Drain) else telling.deletion_lines(found)
         click.echo("\n".join(lines))

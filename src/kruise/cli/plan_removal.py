@@ -6,7 +6,7 @@ Only `get` and `list`. Budgets that may not be listed are left out, and that is 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kruise.api.meta import controller_of
@@ -78,16 +78,7 @@ class Removal:
         return _with_notes(found, self._notes)
 
     async def _guards(self, namespace: str) -> Guards:
-        found: dict[str, Sequence[Any]] = {}
-        for what, resource in (("ours", POD_UNAVAILABLE_BUDGETS), ("natives", POD_DISRUPTION_BUDGETS)):
-            try:
-                found[what] = (await self._session.client.list(resource, namespace)).items
-            except NotFoundError:
-                found[what] = ()
-            except ForbiddenError:
-                found[what] = ()
-                self._notes.append(f"you may not list {resource.group_resource}: what they refuse is not told here")
-        return Guards(found["ours"], found["natives"], gates=self._gates, now=self._session.clock.now())
+        return await guards_of(self._session, namespace, self._gates, self._notes.append)
 
     # Deleting
 
@@ -178,6 +169,20 @@ class Removal:
             raise VerbError(str(error)) from error
         items: Sequence[Json] = decode(answer.body, dict)["items"] or ()
         return items
+
+
+async def guards_of(session: Session, namespace: str, gates: Mapping[str, bool], note: Callable[[str], None]) -> Guards:
+    """The budgets of a namespace, or of all."""
+    found: dict[str, Sequence[Any]] = {}
+    for what, resource in (("ours", POD_UNAVAILABLE_BUDGETS), ("natives", POD_DISRUPTION_BUDGETS)):
+        try:
+            found[what] = (await session.client.list(resource, namespace)).items
+        except NotFoundError:
+            found[what] = ()
+        except ForbiddenError:
+            found[what] = ()
+            note(f"you may not list {resource.group_resource}: what they refuse is not told here")
+    return Guards(found["ours"], found["natives"], gates=gates, now=session.clock.now())
 
 
 def _with_notes(found: Drain, notes: Sequence[str]) -> Drain:

@@ -27,6 +27,7 @@ from kruise.model.nodes import Nodes
 from kruise.model.room import EndlessRoom, NodeRoom, Room, RoomNotRead
 from kruise.model.times import Times
 from kruise.model.world import World
+from kruise.scheduling.exclusion import Namespaces
 
 _NEW_UID = "00000000-0000-4000-8000-000000000000"
 _SERVER_OWNED = (
@@ -109,7 +110,7 @@ def stage(
     for pod in pods:
         watcher.prime(pod)
     failures, times = failing.of(pods, kind.name_of), learn(pods)
-    room = _room(objects, elsewhere)
+    room = _room(objects, elsewhere, labels)
     nodes = Nodes(world, times, failure_of=failures.reason, reports=has_agent(pods), room=room)
     playing = Playing(
         kind,
@@ -148,13 +149,16 @@ def stage(
     )
 
 
-def _room(objects: Mapping[Resource[Any], Sequence[Any]], elsewhere: Sequence[Pod] | None) -> Room:
+def _room(
+    objects: Mapping[Resource[Any], Sequence[Any]], elsewhere: Sequence[Pod] | None, namespaces: Namespaces
+) -> Room:
     if NODES not in objects:
         return EndlessRoom()
     if elsewhere is None:
         return RoomNotRead()
     read = {pod.metadata.uid for pod in objects.get(PODS, ())}
-    return NodeRoom(objects[NODES], (pod for pod in elsewhere if pod.metadata.uid not in read))
+    others = (pod for pod in elsewhere if pod.metadata.uid not in read)
+    return NodeRoom(objects[NODES], others, namespaces=namespaces)
 
 
 def _key(obj: Any) -> Key:

@@ -13,6 +13,7 @@ from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
 from kruise.inplace.resizing import RefusedResize
 from kruise.model.grants import Grants, granted, grows
+from kruise.scheduling.exclusion import Namespaces
 from kruise.scheduling.messages import Unschedulable
 from kruise.scheduling.placing import Cluster
 from kruise.scheduling.requests import requests
@@ -82,14 +83,16 @@ class RoomNotRead(EndlessRoom):
 class NodeRoom:
     """`others`: pods that are no part of the world. Of those without a node or at their end nothing counts."""
 
-    def __init__(self, nodes: Iterable[Node], others: Iterable[Pod] = ()) -> None:
+    def __init__(
+        self, nodes: Iterable[Node], others: Iterable[Pod] = (), *, namespaces: Namespaces | None = None
+    ) -> None:
         by_node: dict[str, list[Pod]] = {}
         for pod in others:
             if takes_room(pod):
                 by_node.setdefault(pod.spec.node_name, []).append(pod)
         usable = [node for node in nodes if node.metadata.deletion_timestamp is None]
         self._names = frozenset(node.metadata.name for node in usable)
-        self._cluster = Cluster(usable, by_node)
+        self._cluster = Cluster(usable, by_node, namespaces=namespaces)
         self._grants = Grants(usable)
         for pods in by_node.values():
             for pod in pods:

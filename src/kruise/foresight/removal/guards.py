@@ -6,7 +6,8 @@ Ours decide with the code that decides in admission; the rule of Kubernetes' own
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from kruise.api.native.pod import Pod, is_ready
@@ -29,6 +30,22 @@ class Guard:
     allowed: int
     needs: str
     """What it insists on, in words."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """A budget whose pods go without anybody asking it."""
+
+    name: str
+    namespace: str
+    needed: int
+    """So many of its pods must be available."""
+    left: int
+    """So many are."""
+
+    @property
+    def lacks(self) -> int:
+        return self.needed - self.left
 
 
 class Guards:
@@ -60,6 +77,17 @@ class Guards:
             found += self._natives_over(pod)
         return found
 
+    def breaches(self, lost: Iterable[Pod], others: Iterable[Pod] = ()) -> list[Breach]:
+        """The budgets over the pods of a workload that are not kept when these, and others, go at once; by name."""
+        found: list[Breach] = []
+        for (namespace, name), (ours, guard) in self._ours.items():
+            over = functools.partial(_names, namespace, name)
+            found += _breach(guard, over, lost, others, ours.status.current_available, ours.status.desired_available)
+        for native, guard in self._natives:
+            over = functools.partial(_selects, native)
+            found += _breach(guard, over, lost, others, native.status.current_healthy, native.status.desired_healthy)
+        return sorted(found, key=lambda breach: (breach.namespace, breach.name))
+
     def why_free(self, pod: Pod, operation: str) -> Freedom | None:
         known = self._ours.get((pod.metadata.namespace, keys.budget_named_by(pod.metadata.annotations)))
         return freedom(known[0], pod, operation, gates=self._gates, now=self._now) if known is not None else None
@@ -79,6 +107,32 @@ class Guards:
                     continue
             found.append(guard)
         return found
+
+
+def _breach(
+    guard: Guard,
+    over: Callable[[Pod], bool],
+    lost: Iterable[Pod],
+    others: Iterable[Pod],
+    available: int,
+    needed: int,
+) -> list[Breach]:
+    gone = sum(map(over, lost))
+    left = max(available - gone - sum(map(over, others)), 0)
+    if not gone or left >= needed:
+        return []
+    return [Breach(name=guard.name, namespace=guard.namespace, needed=needed, left=left)]
+
+
+def _names(namespace: str, name: str, pod: Pod) -> bool:
+    """Whether a pod that is available names one of our budgets."""
+    is_here = pod.metadata.namespace == namespace and is_ready(pod)
+    return is_here and keys.budget_named_by(pod.metadata.annotations) == name
+
+
+def _selects(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    is_here = pod.metadata.namespace == budget.metadata.namespace and is_ready(pod)
+    return is_here and _matches(budget, pod.metadata.labels)
 
 
 def _matches(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:

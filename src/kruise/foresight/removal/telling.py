@@ -1,15 +1,19 @@
-"""Drains and deletions in lines for people, and as data for programs. Pure."""
+"""Drains, deletions and losses in lines for people, and as data for programs. Pure."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from kruise.foresight.removal.deleting import Deletion, counted
 from kruise.foresight.removal.draining import Drain, Gone, Staying
+from kruise.foresight.removal.losing import Loss
 from kruise.machinery.wording import listed, plural
 
 _NAMED = 5
+_STEPS = 6
+_ROWS = 20
 
 
 def drain_lines(drain: Drain) -> list[str]:
@@ -55,6 +59,10 @@ def _table(waves: tuple[tuple[Gone, ...], ...]) -> list[str]:
                     ", ".join(gone.budgets) or "-",
                 )
             )
+    return _columns(rows)
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -85,8 +93,87 @@ def deletion_lines(deletion: Deletion) -> list[str]:
     return lines
 
 
-def as_data(found: Drain | Deletion) -> dict[str, Any]:
+def loss_lines(loss: Loss, *, everything: bool = False) -> list[str]:
+    named = listed(loss.nodes, _NAMED)
+    of_all = len(loss.nodes) + loss.nodes_left
+    lines = [
+        f"Lose:        {loss.selector}: {len(loss.nodes)} of {plural(of_all, 'node')} ({named})",
+        f"Workload:    {loss.target}" + (f" in namespace {loss.namespace}" if loss.namespace else ""),
+        f"Result:      {_result(loss)}",
+        f"Serving:     {_serving(loss)}",
+    ]
+    if loss.lost:
+        rows = [("GOES", "ON", "GIVEN UP")]
+        rows += [(one.pod, one.node, f"{one.given_up:.0f}s") for one in loss.lost]
+        lines += ["", *_shortened(rows, everything)]
+    if loss.coming:
+        rows = [("COMES", "ON", "SERVES")]
+        rows += [
+            (one.pod, one.node or "nowhere", "never" if one.serves is None else f"{one.serves:.0f}s")
+            for one in loss.coming
+        ]
+        lines += ["", *_shortened(rows, everything)]
+    if loss.homeless:
+        lines += ["", "Finds no node:"]
+        for why, names in _by_reason(loss):
+            lines.append(f"  {plural(len(names), 'pod')} ({listed(names, _NAMED)}): {why}")
+    if loss.budgets:
+        lines += ["", "Broken budgets:"]
+        for one in loss.budgets:
+            breach = one.breach
+            end = "for as long as nodes are missing" if one.until is None else f"until about {one.until:.0f}s"
+            lines.append(f"  {breach.name}: {breach.left} left of the {breach.needed} that must be available, {end}")
+    for title, texts in (
+        ("Subsets:", loss.parts),
+        ("Waits:", loss.stops),
+        ("Notes:", loss.notes),
+        ("Assumes:", loss.assumptions),
+    ):
+        if texts:
+            lines += ["", title, *(f"  {text}" for text in texts)]
+    return lines
+
+
+def _result(loss: Loss) -> str:
+    if not loss.lost:
+        return "nothing happens: no pod of it is on these nodes"
+    if loss.seconds == 0:
+        return "as many serve as before"
+    if loss.seconds is not None:
+        return f"as many serve as before after about {loss.seconds:.0f}s"
+    homeless = len(loss.homeless)
+    stuck = f": {plural(homeless, 'pod', 'finds', 'find')} no node" if homeless else ""
+    return f"does not recover{stuck}"
+
+
+def _serving(loss: Loss) -> str:
+    # Of a second, the last moment tells.
+    by_second = {f"{at:.0f}s": count for at, count in loss.serving if at > 0}
+    steps = [f"{count} after {at}" for at, count in by_second.items()]
+    if len(steps) > _STEPS:
+        steps = [*steps[:1], "...", *steps[-1:]]
+    return ", ".join([f"{loss.before} before", f"{loss.at_once} at once", *steps])
+
+
+def _by_reason(loss: Loss) -> list[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = {}
+    for one in loss.homeless:
+        found.setdefault(one.why, []).append(one.pod)
+    return list(found.items())
+
+
+def _shortened(rows: Sequence[tuple[str, ...]], everything: bool) -> list[str]:
+    shown = rows if everything or len(rows) <= _ROWS + 2 else rows[: _ROWS + 1]
+    lines = _columns(shown)
+    if len(shown) < len(rows):
+        lines.append(f"... and {len(rows) - len(shown)} more (-v shows all)")
+    return lines
+
+
+def as_data(found: Drain | Deletion | Loss) -> dict[str, Any]:
     data = dataclasses.asdict(found)
+    if isinstance(found, Loss):
+        return {"kind": "Loss", "recovers": found.recovers, **data}
     if isinstance(found, Drain):
         return {"kind": "Drain", "ends": found.ends, **data}
     return {"kind": "Deletion", "refused": found.is_refused, **data}

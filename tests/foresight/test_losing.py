@@ -1,0 +1,212 @@
+"""What becomes of a workload when nodes are lost: played by its own decisions, told with budgets and room."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
+from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
+from kruise.api.meta import Key, OwnerReference
+from kruise.api.native.nodes import NODES, Node
+from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.policy import PodDisruptionBudget
+from kruise.api.resource import Resource
+from kruise.foresight.playing import Bounds
+from kruise.foresight.removal import telling
+from kruise.foresight.removal.guards import Guards
+from kruise.foresight.removal.losing import NOTICED, TOLERATED, Around, Loss, lose, lose_as_they_are
+from kruise.foresight.staging import stage
+from kruise.kinds import features
+from kruise.machinery.codec import convert, evolve
+from kruise.machinery.selectors import parse
+from tests.foresight.scenes import KEY, LATER, NOW, Scene, manifest, node, options
+from tests.spread.uniteddeployment.test_forecast import manifest as united
+
+GIVEN_UP = NOTICED + TOLERATED
+
+
+def zoned(number: int, zone: str, **more: Any) -> Node:
+    return node(number, labels={"zone": zone}, **more)
+
+
+THREE = (zoned(1, "a"), zoned(2, "b"), zoned(3, "c"))
+
+
+def budget(name: str, *, healthy: int, needed: int) -> PodDisruptionBudget:
+    status = {"currentHealthy": healthy, "desiredHealthy": needed, "expectedPods": healthy}
+    body = {
+        "metadata": {"name": name, "namespace": "demo"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": status,
+    }
+    return convert(body, PodDisruptionBudget)
+
+
+def around(nodes: Sequence[Node], selector: str = "zone=a", **more: Any) -> Around:
+    budgets = more.pop("budgets", ())
+    values: dict[str, Any] = {
+        "target": "cloneset/web",
+        "key": KEY,
+        "selector": parse(selector),
+        "nodes": nodes,
+        "elsewhere": (),
+        "guards": Guards((), budgets, gates={}, now=NOW),
+        "now": NOW,
+        **more,
+    }
+    return Around(**values)
+
+
+def settled(document: Any, nodes: Sequence[Node]) -> Scene:
+    empty = Scene(document, {NODES: nodes}, NOW - LATER, options())
+    return dataclasses.replace(empty.after(document), now=NOW)
+
+
+def lost(scene: Scene, cluster: Around) -> Loss:
+    return lose(cluster, CLONE_SETS, scene.document, scene.objects, features=features(), settings=scene.options)
+
+
+def test_pods_come_again_where_there_is_room() -> None:
+    scene = settled(manifest(6), THREE)
+    found = lost(scene, around(THREE))
+    assert (found.nodes, found.nodes_left) == (("node-1",), 2)
+    assert (found.before, found.at_once, found.after) == (6, 4, 6)
+    assert [(one.node, one.given_up) for one in found.lost] == [("node-1", GIVEN_UP)] * 2
+    assert sorted(one.node for one in found.coming) == ["node-2", "node-3"]
+    assert found.seconds is not None
+    assert GIVEN_UP < found.seconds < GIVEN_UP + 10
+    assert [count for _, count in found.serving] == [4, 5, 6]
+    assert not found.homeless
+
+
+def test_who_does_not_fit_is_told_in_the_scheduler_s_words() -> None:
+    nodes = tuple(zoned(number, zone, pods=2) for number, zone in ((1, "a"), (2, "b"), (3, "c")))
+    scene = settled(manifest(5), nodes)
+    [gone] = {pod.spec.node_name for pod in scene.pods if pod.spec.node_name == "node-1"}
+    assert gone
+    found = lost(scene, around(nodes))
+    assert not found.recovers
+    assert found.after == 4
+    [homeless] = found.homeless
+    assert "Too many pods" in homeless.why
+    text = "\n".join(telling.loss_lines(found))
+    assert "Result:      does not recover: 1 pod finds no node" in text
+    assert "1 pod (" in text
+
+
+def test_budgets_that_nobody_asks_are_broken_until_pods_are_back() -> None:
+    scene = settled(manifest(6), THREE)
+    kept, broken = budget("kept", healthy=6, needed=4), budget("web", healthy=6, needed=5)
+    found = lost(scene, around(THREE, budgets=(kept, broken)))
+    [one] = found.budgets
+    assert (one.breach.name, one.breach.left, one.breach.needed) == ("poddisruptionbudget/web", 4, 5)
+    assert one.until is not None
+    assert one.until > GIVEN_UP
+    stays = lost(scene, around(THREE, "zone", budgets=(broken,)))
+    assert [one.until for one in stays.budgets] == [None]
+    elsewhere = [evolve(pod, metadata=evolve(pod.metadata, uid=f"{pod.metadata.uid}-other")) for pod in scene.pods]
+    both = lost(scene, around(THREE, budgets=(budget("web", healthy=12, needed=9),), elsewhere=elsewhere))
+    assert [one.breach.left for one in both.budgets] == [8]  # what others lose counts, where it is over both
+    foreign = [evolve(pod, metadata=evolve(pod.metadata, labels={"app": "db"})) for pod in elsewhere]
+    other = evolve(broken, spec=convert({"selector": {"matchLabels": {"app": "db"}}}, type(broken.spec)))
+    assert not lost(scene, around(THREE, budgets=(other,), elsewhere=foreign)).budgets
+    assert (stays.at_once, stays.nodes_left) == (0, 0)
+
+
+def test_pods_say_how_long_they_wait_for_their_node() -> None:
+    document = manifest(2)
+    toleration = {
+        "key": "node.kubernetes.io/unreachable",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 10,
+    }
+    document["spec"]["template"]["spec"]["tolerations"] = [toleration]
+    scene = settled(document, THREE)
+    found = lost(scene, around(THREE, f"zone={zone_of(scene.pods[0])}"))
+    assert {one.given_up for one in found.lost} == {NOTICED + 10}
+
+
+def zone_of(pod: Pod) -> str:
+    return next(one.metadata.labels["zone"] for one in THREE if one.metadata.name == pod.spec.node_name)
+
+
+def test_a_loss_of_nodes_that_nobody_needs() -> None:
+    scene = settled(manifest(2), THREE)
+    spare = (set("abc") - {zone_of(pod) for pod in scene.pods}).pop()
+    found = lost(scene, around(THREE, f"zone={spare}"))
+    assert (found.before, found.at_once, found.seconds, found.lost) == (2, 2, 0.0, ())
+    assert "nothing happens" in telling.loss_lines(found)[2]
+    assert telling.as_data(found)["recovers"] is True
+
+
+def played(subject: Resource[Any], key: Key, document: Any, nodes: Sequence[Node]) -> dict[Resource[Any], Any]:
+    """Everything that is there when a new object has settled."""
+    scene = stage(
+        subject,
+        key,
+        document,
+        {NODES: nodes},
+        features=features(),
+        settings=options(),
+        now=NOW - LATER,
+        seed=0,
+        answer_hooks=True,
+        server_version=None,
+        bounds=Bounds(),
+    )
+    scene.playing.play()
+    sources = [source for one in features() for spec in one.controllers(options()) for source in spec.all_sources]
+    return {source.resource: scene.world.store(source.resource).list() for source in sources}
+
+
+def test_subsets_move_on_from_a_zone_that_is_lost() -> None:
+    """UD-61, UD-64: pods that find no node in their subset go to the next one, as they will."""
+    subsets = [
+        {
+            "name": zone,
+            "nodeSelectorTerm": {"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]},
+            **({"maxReplicas": 2} if zone == "a" else {}),
+        }
+        for zone in "ab"
+    ]
+    adaptive = {"rescheduleCriticalSeconds": 10, "unschedulableDuration": 600}
+    schedule = {"type": "Adaptive", "adaptive": adaptive}
+    body = united(replicas=4, topology={"subsets": subsets, "scheduleStrategy": schedule})
+    key = Key("default", "shop")
+    objects = played(UNITED_DEPLOYMENTS, key, body, THREE)
+    assert Counter(pod.spec.node_name for pod in objects[PODS]) == {"node-1": 2, "node-2": 2}
+    found = lose(around(THREE, key=key), UNITED_DEPLOYMENTS, body, objects, features=features(), settings=options())
+    assert (found.at_once, found.after) == (2, 4)
+    assert found.seconds is not None
+    assert found.seconds > GIVEN_UP + 10
+    assert [one.node for one in found.coming] == ["node-2", "node-2"]
+    assert [part.split(" (")[0] for part in found.parts] == ["a: 0 pods", "b: 4 pods"]
+
+
+def test_pods_of_a_stateful_set_come_one_by_one() -> None:
+    """ST-66: under OrderedReady a pod waits for those before it."""
+    document = {**manifest(3), "kind": "StatefulSet"}
+    document["spec"]["updateStrategy"] = {"type": "RollingUpdate"}
+    objects = played(ADVANCED, KEY, document, THREE)
+    found = lose(around(THREE, "zone in (a, b)"), ADVANCED, document, objects, features=features(), settings=options())
+    assert sorted(one.pod for one in found.coming) == sorted(one.pod for one in found.lost)
+    assert {one.node for one in found.coming} == {"node-3"}
+    first, second = sorted(one.serves or 0.0 for one in found.coming)
+    assert second - first >= 3  # its start
+
+
+def test_what_others_decide_about_comes_again_as_it_was() -> None:
+    owner = convert({"kind": "ReplicaSet", "name": "web-1", "uid": "rs", "controller": True}, OwnerReference)
+    scene = settled(manifest(4), THREE)
+    pods = [evolve(pod, metadata=evolve(pod.metadata, owner_references=(owner,))) for pod in scene.pods]
+    here = sum(pod.spec.node_name == "node-1" for pod in pods)
+    found = lose_as_they_are(around(THREE, elsewhere=pods), pods, {})
+    assert (found.before, found.at_once, found.after) == (4, 4 - here, 4)
+    assert len(found.coming) == here
+    assert all(one.node in ("node-2", "node-3") and one.pod.startswith("web-1-") for one in found.coming)
+    assert "Kubernetes itself decides" in found.assumptions[-1]
