@@ -112,8 +112,15 @@ class ReorderEvents:
     hold: float = 1.0
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class LateEvents:
+    """Every line comes late, by up to `seconds` and in order: a watch that lags behind."""
+
+    seconds: float
+
+
 RequestFault = Delay | DropBefore | DropAfter | Duplicate | Answer | StaleList
-WatchFault = CutWatch | ExpireWatch | RepeatEvents | ReorderEvents
+WatchFault = CutWatch | ExpireWatch | RepeatEvents | ReorderEvents | LateEvents
 Fault = RequestFault | WatchFault
 
 
@@ -313,6 +320,8 @@ class FaultyTransport:
                 return _repeated(lines, fault, self._rng)
             case ReorderEvents():
                 return _reordered(lines, fault, self._rng)
+            case LateEvents():
+                return _late(lines, fault, self._rng)
 
 
 @dataclasses.dataclass(slots=True)
@@ -363,6 +372,12 @@ async def _expired(lines: AsyncIterator[bytes], fault: ExpireWatch) -> AsyncGene
         yield line
     status = _status(Answer(410, "Expired", "too old resource version: injected fault"))
     yield encode({"type": "ERROR", "object": status})
+
+
+async def _late(lines: AsyncIterator[bytes], fault: LateEvents, rng: random.Random) -> AsyncGenerator[bytes, None]:
+    async for line in lines:
+        await asyncio.sleep(fault.seconds * rng.random())
+        yield line
 
 
 async def _repeated(

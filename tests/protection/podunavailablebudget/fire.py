@@ -1,14 +1,15 @@
-"""A budget under fire: three managers answer, answers get lost, managers die, everybody deletes at once.
+"""A budget under fire: three managers answer, answers get lost, managers die and freeze, everybody deletes at once.
 
-    python -m tests.protection.podunavailablebudget.fire 100          # a hundred seeded runs
+    python -m tests.protection.podunavailablebudget.fire 1000         # a thousand seeded runs
     python -m tests.protection.podunavailablebudget.fire 1 --seed 42  # one of them again
 
-A run is a CloneSet or StatefulSet under a budget on the local cluster and virtual time. Clients delete, evict, change
-images and mark pods, all at random; a rollout in place begins in the middle. Two of the three managers only answer
-webhooks. Their answers to the API server, and the API server's answers to them, get lost now and then; watches
-are cut; managers are killed and started again. What is checked is read from a watch of the pods and from the objects in
-the end, not from our own counters: at no moment fewer pods serve than the budget promises, and in the end the budget is
-whole again, with nothing left of what was let through.
+A run is a CloneSet or StatefulSet under a budget on the local cluster and virtual time. Fifty clients delete, evict,
+change images and mark pods, all at random; a rollout, in place or by recreation, begins in the middle. Two of the three
+managers only answer webhooks. Their answers to the API server, and the API server's answers to them, get lost now and
+then; watches are cut or come late; managers are killed, or frozen for longer than anybody waits for them. What is
+checked is read from a watch of the pods, from what the API server was asked and answered, and from the objects in the
+end, not from our own counters: at no moment fewer pods serve than the budget promises, nothing is done to a pod that no
+manager has let through, and in the end the budget is whole again, with nothing left of what was let through.
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ import logging
 import sys
 import time
 from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping
+from contextlib import AbstractAsyncContextManager
 from random import Random
 from typing import Any
 
 from kruise import kinds
-from kruise.api.native.pod import PODS
+from kruise.api.native.pod import PODS, Pod
 from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
 from kruise.embedded import embedded_manager, embedded_options, install
 from kruise.local.cluster import ClusterOptions, LocalCluster
@@ -34,20 +37,29 @@ from kruise.local.webhooks.calling import CallError
 from kruise.local.webhooks.inprocess import Handler, Site
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError
-from kruise.machinery.client.requests import PatchType, Verb
+from kruise.machinery.client.requests import PatchType, Request, Verb
+from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import VirtualClock, run_virtual
+from kruise.machinery.codec import decode
 from kruise.manager import gates
 from kruise.manager.options import Options, Role
 from tests.scenarios.podlog import PodLog, is_serving
-from tests.support.faults import CutWatch, Delay, DropAfter, FaultyTransport, Rule
+from tests.support.faults import CutWatch, Delay, DropAfter, FaultyTransport, LateEvents, Rule
 
 REPLICAS = 9
-STORM = 40.0
+CLIENTS = 50
+STORM = 15.0
 """Seconds of fire."""
 CALM = 120.0
+WEBHOOK_TIMEOUT = 10.0
 MARK = "unavailable-pod.kruise.io/fire"
 GATES = "PodUnavailableBudgetUpdateGate=true"
 KINDS = ("CloneSet", "StatefulSet", "CloneSet")
+FEATURES = ("cloneset", "statefulset", "podunavailablebudget", "readiness")
+"""Others have no say here, and would only cost time."""
+
+
+FEATURES_USED = tuple(feature for feature in kinds.features() if feature.name in FEATURES)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -57,6 +69,7 @@ class Result:
     lowest: int
     answers: Counter[str]
     kills: int
+    freezes: int
     wrong: str = ""
 
 
@@ -66,22 +79,96 @@ class _Balancer:
     def __init__(self, random: Random) -> None:
         self._random = random
         self.sites: list[Site] = []
+        self.frozen: dict[int, asyncio.Event] = {}
+        """By the identity of its site: what a frozen manager waits for."""
+        self.allowed: Counter[tuple[str, str]] = Counter()
+        """What was let through, as it was answered: the operation, and the pod."""
         self.loses = 0.0
 
     def handler(self, path: str, timeout: float | None) -> Handler | None:
         if not self.sites:
             return None
-        found = self._random.choice(self.sites).handler(path, timeout)
+        site = self._random.choice(self.sites)
+        found = site.handler(path, timeout)
         if found is None:
             return None
 
         async def answer(body: bytes) -> bytes:
-            said = await found(body)
+            said = await self._thawed(site, found(body), timeout or WEBHOOK_TIMEOUT)
+            if path == "/validate-pod" and decode(said, dict)["response"]["allowed"]:
+                asked = decode(body, dict)["request"]
+                self.allowed[_operation(asked), asked["name"]] += 1
             if path == "/validate-pod" and self._random.random() < self.loses:
                 raise CallError("failed to call webhook: the answer got lost")
             return said
 
         return answer
+
+    async def _thawed(self, site: Site, answering: Awaitable[bytes], timeout: float) -> bytes:
+        """A frozen manager may have decided and written: its answer comes when it thaws, to nobody."""
+        task = asyncio.ensure_future(answering)
+        thawed = self.frozen.get(id(site))
+        if thawed is None:
+            return await task
+        try:
+            async with asyncio.timeout(timeout):
+                await thawed.wait()
+        except TimeoutError:
+            raise CallError("failed to call webhook: context deadline exceeded") from None
+        return await task
+
+
+def _operation(asked: Mapping[str, Any]) -> str:
+    return "eviction" if asked.get("subResource") == "eviction" else str(asked["operation"]).lower()
+
+
+class _Audited:
+    """The clients' way to the API: what was asked for, and done."""
+
+    def __init__(self, inner: InProcessTransport) -> None:
+        self._inner = inner
+        self.done: Counter[tuple[str, str]] = Counter()
+
+    async def send(self, request: Request) -> Response:
+        answer = await self._inner.send(request)
+        is_about_pods = request.resource is not None and request.resource.plural == "pods"
+        if is_about_pods and request.verb.writes and answer.status < 300:
+            verb = "eviction" if request.subresource else "update" if request.verb is Verb.PATCH else "delete"
+            self.done[verb, request.name] += 1
+        return answer
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        return self._inner.stream(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+class _Freezing:
+    """The way of a manager to the API: nothing goes through while it is frozen."""
+
+    def __init__(self, inner: InProcessTransport) -> None:
+        self._inner = inner
+        self.thawed: asyncio.Event | None = None
+
+    async def send(self, request: Request) -> Response:
+        if self.thawed is not None:
+            await self.thawed.wait()
+        return await self._inner.send(request)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, request: Request) -> AsyncGenerator[AsyncIterator[bytes]]:
+        async with self._inner.stream(request) as lines:
+            yield self._lines(lines)
+
+    async def _lines(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async for line in lines:
+            if self.thawed is not None:
+                await self.thawed.wait()
+            yield line
+
+    async def close(self) -> None:
+        await self._inner.close()
 
 
 class _Replica:
@@ -94,25 +181,39 @@ class _Replica:
         self._random = random
         self._site: Site | None = None
         self._running: asyncio.Task[None] | None = None
+        self._transport: _Freezing | None = None
         self.faults = (
             Rule(DropAfter(), verbs={Verb.PATCH}, resource="podunavailablebudgets", probability=0.1),
             Rule(Delay(0.01, 0.2), verbs={Verb.PATCH}, resource="podunavailablebudgets", probability=0.3),
             Rule(CutWatch(after=7), resource="pods", probability=0.2),
+            Rule(LateEvents(0.5), resource="pods", probability=0.3),
+            Rule(LateEvents(1.0), resource="podunavailablebudgets", probability=0.5),
         )
 
     async def start(self) -> None:
         options = dataclasses.replace(
             embedded_options(Options(gates=gates.resolve(gates.parse(GATES)))), role=self._role
         )
-        inner = InProcessTransport(self._cluster.core)
+        inner = self._transport = _Freezing(InProcessTransport(self._cluster.core))
         transport = FaultyTransport(inner, self.faults, seed=self._random.getrandbits(32), clock=self._cluster.clock)
         before = len(self._balancer.sites)
         manager = embedded_manager(
-            self._cluster, kinds.features(), options, random=Random(self._random.random()), transport=transport
+            self._cluster, FEATURES_USED, options, random=Random(self._random.random()), transport=transport
         )
         self._running = asyncio.create_task(manager.run(asyncio.Event()), name="manager")
         await manager.serving.wait()
         self._site = self._balancer.sites[before] if len(self._balancer.sites) > before else None
+
+    async def freeze(self, seconds: float) -> None:
+        """It decides and writes nothing, and answers nobody; then it goes on as if no time had passed."""
+        if self._site is None or self._transport is None:
+            return
+        thawed = asyncio.Event()
+        self._balancer.frozen[id(self._site)] = self._transport.thawed = thawed
+        await asyncio.sleep(seconds)
+        self._balancer.frozen.pop(id(self._site), None)
+        self._transport.thawed = None
+        thawed.set()
 
     async def kill(self) -> None:
         if self._site in self._balancer.sites:
@@ -130,6 +231,9 @@ class Fire:
         self._kind = self._random.choice(KINDS)
         self._answers: Counter[str] = Counter()
         self._kills = 0
+        self._freezes = 0
+        self._there: dict[str, Pod] = {}
+        """The pods as the watch told them last."""
 
     async def run(self) -> Result:
         cluster = LocalCluster(ClusterOptions(nodes=3, seed=self._seed), clock=VirtualClock(asyncio.get_running_loop()))
@@ -144,13 +248,16 @@ class Fire:
         cluster.webhooks.unmount = lambda prefix: None  # type: ignore[method-assign]
         running = asyncio.create_task(cluster.run(), name="cluster")
         await cluster.ready.wait()
-        await install(cluster, kinds.features())
+        await install(cluster, FEATURES_USED)
         replicas = [_Replica(cluster, balancer, role, self._random) for role in (Role.ALL, Role.WEBHOOK, Role.WEBHOOK)]
         for replica in replicas:
             await replica.start()
-        client = cluster.client("clients")
+        audited = _Audited(InProcessTransport(cluster.core))
+        client = Client(audited, clock=cluster.clock, field_manager="clients")
         try:
-            return await self._play(cluster, client, balancer, replicas)
+            result = await self._play(cluster, client, balancer, replicas)
+            past = audited.done - balancer.allowed
+            return dataclasses.replace(result, wrong=f"past the webhook: {past}") if past else result
         finally:
             for replica in replicas:
                 await replica.kill()
@@ -166,13 +273,15 @@ class Fire:
         await self._is_whole(client, 60)
         listed = await client.list(PODS, "default")
         log = PodLog(cluster.clock, listed.items)
+        self._there = {pod.metadata.name: pod for pod in listed.items}
         following = asyncio.create_task(self._follow(client, log, listed.resource_version))
         balancer.loses = 0.1
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(12):
+            for _ in range(CLIENTS):
                 tasks.create_task(self._client(client))
             tasks.create_task(self._rollout(client))
             tasks.create_task(self._killer(replicas))
+            tasks.create_task(self._freezer(replicas))
         balancer.loses = 0.0
         await self._unmark(client)
         wrong = ""
@@ -186,7 +295,13 @@ class Fire:
         if lowest < floor:
             wrong = f"{lowest} pods served, {floor} were promised"
         return Result(
-            seed=self._seed, floor=floor, lowest=lowest, answers=self._answers, kills=self._kills, wrong=wrong
+            seed=self._seed,
+            floor=floor,
+            lowest=lowest,
+            answers=self._answers,
+            kills=self._kills,
+            freezes=self._freezes,
+            wrong=wrong,
         )
 
     # Objects
@@ -196,7 +311,8 @@ class Fire:
         from kruise.api.apps.statefulset import STATEFUL_SETS
 
         resource = CLONE_SETS if self._kind == "CloneSet" else STATEFUL_SETS
-        rolling: dict[str, Any] = {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": REPLICAS}
+        policy = self._random.choice(("InPlaceIfPossible", "ReCreate"))
+        rolling: dict[str, Any] = {"podUpdatePolicy": policy, "maxUnavailable": REPLICAS}
         spec: dict[str, Any] = {
             "replicas": REPLICAS,
             "selector": {"matchLabels": {"app": "web"}},
@@ -239,7 +355,7 @@ class Fire:
             # Many at the same moment, now and then.
             step = self._random.choice((0.0, 0.1, 1.0, 3.0))
             await asyncio.sleep(step - asyncio.get_running_loop().time() % step if step else 0.05)
-            pods = [pod for pod in (await client.list(PODS, "default")).items if is_serving(pod)]
+            pods = [pod for pod in self._there.values() if is_serving(pod)]
             if not pods:
                 continue
             pod = self._random.choice(pods)
@@ -287,12 +403,18 @@ class Fire:
 
     async def _killer(self, replicas: list[_Replica]) -> None:
         for _ in range(self._random.randint(1, 3)):
-            await asyncio.sleep(self._random.uniform(2, STORM / 3))
+            await asyncio.sleep(self._random.uniform(1, STORM / 3))
             victim = self._random.choice(replicas)
             self._kills += 1
             await victim.kill()
             await asyncio.sleep(self._random.uniform(0, 4))
             await victim.start()
+
+    async def _freezer(self, replicas: list[_Replica]) -> None:
+        for _ in range(self._random.randint(0, 2)):
+            await asyncio.sleep(self._random.uniform(1, STORM / 2))
+            self._freezes += 1
+            await self._random.choice(replicas).freeze(self._random.uniform(1, 15))
 
     # Who looks
 
@@ -300,6 +422,10 @@ class Fire:
         async with client.watch(PODS, "default", resource_version=version, bookmarks=False) as events:
             async for event in events:
                 log.note(event.type, event.object)
+                if event.type == "DELETED":
+                    self._there.pop(event.object.metadata.name, None)
+                else:
+                    self._there[event.object.metadata.name] = event.object
 
     async def _is_whole(self, client: Client, within: float) -> None:
         loop = asyncio.get_running_loop()
