@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -304,3 +305,20 @@ def test_a_pod_that_cannot_be_read_keeps_its_place() -> None:
     pod = changed(cluster.admit(body(name="new")))
     assert '"subset":"b"' in pod["metadata"]["annotations"][MATCHED].replace(" ", "")
     assert cluster.reads == [Target(PODS, "default", "old")]
+
+
+def test_a_failed_pod_of_a_stateful_set_is_followed_into_its_subset() -> None:  # WS-21
+    """Its successor has its name, and may come before anybody has counted that it failed."""
+    counted = (
+        SubsetStatus(name="a", replicas=2),
+        SubsetStatus(name="b", replicas=1, missing_replicas=1),
+    )
+    spread = spread_of(subset("a", size=2), subset("b", size=2), target=("apps/v1", "StatefulSet"))
+    cluster = Cluster(with_list(spread, *counted))
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "s", "controller": True}
+    failed = pod_of("web-1", "a", phase="Failed", owner=("apps/v1", "StatefulSet"))
+    assert isinstance(cluster.delete(failed), Allow)
+    given = changed(cluster.admit(body(owner, name="web-1")))["metadata"]["annotations"][MATCHED]
+    assert json.loads(given)["subset"] == "a"
+    first = cluster.spread.status.versioned_subset_statuses["versionIgnored"][0]
+    assert (first.replicas, list(first.creating_pods), first.deleting_pods) == (1, ["web-1"], {})

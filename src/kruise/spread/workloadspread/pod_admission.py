@@ -33,6 +33,7 @@ from kruise.spread.workloadspread.targets import (
     DEPLOYMENT,
     KIND,
     REPLICA_SET,
+    STATEFUL_SET,
     TARGET,
     WATCHED_SPREADS,
     Workload,
@@ -126,7 +127,10 @@ class PodSpreading:
         pod, view = question.pod, question.view
         mark = matched(pod.metadata.annotations)
         owner = controller_of(pod)
-        if mark is None or question.request.is_dry_run or owner is None or not is_active(pod):
+        if mark is None or question.request.is_dry_run or owner is None or pod.metadata.deletion_timestamp is not None:
+            return None
+        # One that has ended is counted out by itself. But who follows it under its name may be faster than that.
+        if not is_active(pod) and owner.kind != STATEFUL_SET:
             return None
         spread = view.latest(WORKLOAD_SPREADS, question.namespace, mark.name)
         if spread is None or spread.metadata.deletion_timestamp is not None or is_single_unlimited(spread.spec):
