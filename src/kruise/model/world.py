@@ -148,19 +148,20 @@ class World:
     # Carrying out
 
     def carry_out(self, plan: Plan, write: Write | None = None) -> Outcomes:
-        """All of a plan, in order: no time passes meanwhile, so that no phase ends early. `write` stands between the
-        plan and the world."""
+        """All of a plan, in order: no time passes meanwhile, so that no phase ends early. Of phases that begin together
+        the more urgent one comes first. `write` stands between the plan and the world."""
         write = write or self.write
         outcomes: list[PhaseOutcomes] = []
         course = Course()
         for group in together(plan.phases):
-            reasons = [course.reason_to_skip(phase) for phase in group]
-            for phase, reason in zip(group, reasons, strict=True):
-                if reason:
-                    outcomes.append(skipped_phase(phase, reason))
-                else:
-                    outcomes.append(_phase(phase, write))
-                    course.ended(phase, outcomes[-1])
+            found = {
+                phase.name: skipped_phase(phase, reason) for phase in group if (reason := course.reason_to_skip(phase))
+            }
+            for phase in sorted(group, key=lambda phase: phase.urgency):
+                if phase.name not in found:
+                    found[phase.name] = _phase(phase, write)
+                    course.ended(phase, found[phase.name])
+            outcomes += (found[phase.name] for phase in group)
         return Outcomes(tuple(outcomes))
 
     def write(self, action: Action) -> Outcome:
