@@ -250,7 +250,8 @@ class RealNodes(ControlPlane):
             images = background.submit(self._provide_images, deadline)
             super()._bring_up(deadline)
             images.result()
-        self.request("POST", "/apis/storage.k8s.io/v1/storageclasses", realnodes_storage.storage_class()).ok()
+        for storage_class in realnodes_storage.storage_classes():
+            self.request("POST", "/apis/storage.k8s.io/v1/storageclasses", storage_class).ok()
         python_path = {"PYTHONPATH": str(_ROOT)}
         self._running_instance.spawn("storage", self._commands["storage"], python_path)
         for node in self.nodes:

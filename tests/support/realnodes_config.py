@@ -22,6 +22,8 @@ CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
 PROXY_HEALTH_PORT = 10256
 STORAGE_CLASS = "standard"
+GROWING_CLASS = "growing"
+"""Its claims may ask for more; those of the default class may not."""
 PROVISIONER = "pykruise.test/hostpath"
 
 # The kubelet writes these settings of the whole machine unless it finds them as it wants them; a node shows it such.

@@ -1,4 +1,4 @@
-"""Gives each pending claim of the default storage class a hostPath volume, and takes it back when the claim is gone.
+"""Gives each pending claim of our storage classes a hostPath volume, which grows with it and goes with it.
 
 A process of its own, so that a cluster that was left running has it, too:
 
@@ -20,30 +20,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.support.realnodes_config import PROVISIONER, STORAGE_CLASS
+from tests.support.realnodes_config import GROWING_CLASS, PROVISIONER, STORAGE_CLASS
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 _RETRY_SECONDS = 0.5
 
 
-def storage_class() -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": STORAGE_CLASS,
-            "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
-        },
-        "provisioner": PROVISIONER,
-        "reclaimPolicy": "Delete",
-        "volumeBindingMode": "Immediate",
-    }
+def storage_classes() -> tuple[dict[str, Any], ...]:
+    """The default one, and one whose claims may grow."""
+    common = {"provisioner": PROVISIONER, "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    return (
+        {"metadata": {"name": STORAGE_CLASS, "annotations": default}, **common},
+        {"metadata": {"name": GROWING_CLASS}, "allowVolumeExpansion": True, **common},
+    )
 
 
 def volume_for(claim: dict[str, Any], volumes: Path) -> dict[str, Any] | None:
     """The volume to make for this claim, or None where it needs none of ours."""
     metadata, spec = claim["metadata"], claim["spec"]
     pending = claim.get("status", {}).get("phase") == "Pending" and not spec.get("volumeName")
-    if not pending or spec.get("storageClassName") != STORAGE_CLASS or metadata.get("deletionTimestamp"):
+    chosen = spec.get("storageClassName")
+    if not pending or chosen not in (STORAGE_CLASS, GROWING_CLASS) or metadata.get("deletionTimestamp"):
         return None
     name = f"pvc-{metadata['uid']}"
     return {
@@ -58,10 +57,20 @@ def volume_for(claim: dict[str, Any], volumes: Path) -> dict[str, Any] | None:
             },
             "hostPath": {"path": str(volumes / name), "type": "DirectoryOrCreate"},
             "persistentVolumeReclaimPolicy": "Delete",
-            "storageClassName": STORAGE_CLASS,
+            "storageClassName": chosen,
             "volumeMode": spec.get("volumeMode", "Filesystem"),
         },
     }
+
+
+def size_to_grow_to(claim: dict[str, Any]) -> str:
+    """What a bound claim of ours asks for and has not got; empty: nothing. The server lets none ask for less, nor any
+    whose class does not allow it."""
+    spec, status = claim["spec"], claim.get("status", {})
+    if status.get("phase") != "Bound" or spec.get("storageClassName") not in (STORAGE_CLASS, GROWING_CLASS):
+        return ""
+    wanted = str(spec["resources"]["requests"]["storage"])
+    return wanted if wanted != status.get("capacity", {}).get("storage") else ""
 
 
 def is_left_over(volume: dict[str, Any]) -> bool:
@@ -93,6 +102,17 @@ class Provisioner:
         if volume is not None:
             # A conflict means that it is there already: the claim was shown twice before it was bound.
             self._send("POST", "/api/v1/persistentvolumes", volume, allowed=(201, 409))
+        elif size := size_to_grow_to(claim):
+            self._grow(claim, size)
+
+    def _grow(self, claim: dict[str, Any], size: str) -> None:
+        """A directory has room for anything: only the objects have to tell of it, the volume first."""
+        metadata = claim["metadata"]
+        place = f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims/{metadata['name']}"
+        amount = {"capacity": {"storage": size}}
+        volume = f"/api/v1/persistentvolumes/{claim['spec']['volumeName']}"
+        self._send("PATCH", volume, {"spec": amount}, allowed=(200, 404))
+        self._send("PATCH", f"{place}/status", {"status": amount}, allowed=(200, 404))
 
     def _take_back(self, volume: dict[str, Any]) -> None:
         if is_left_over(volume):
@@ -125,7 +145,8 @@ class Provisioner:
         connection = self._connect(timeout=10.0)
         try:
             content = None if body is None else json.dumps(body)
-            connection.request(method, path, content, {"Content-Type": "application/json"})
+            kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+            connection.request(method, path, content, {"Content-Type": kind})
             answer = connection.getresponse()
             said = answer.read().decode(errors="replace")
         finally:

@@ -486,3 +486,7 @@ def test_only_pending_claims_of_our_class_get_a_volume(tmp_path: Path) -> None:
         {**claim, "spec": {**spec, "volumeName": "chosen"}},
     )
     assert [realnodes_storage.volume_for(each, tmp_path) for each in others] == [None, None, None]
+    bound = {**claim, "status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}
+    assert realnodes_storage.size_to_grow_to(bound) == "2Gi"
+    grown = {**claim, "status": {"phase": "Bound", "capacity": {"storage": "2Gi"}}}
+    assert [realnodes_storage.size_to_grow_to(each) for each in (claim, grown)] == ["", ""]

@@ -148,7 +148,7 @@ async def a_life(world: World) -> None:
 
     await world.until(claims_went, within=60)
     await web.change({"updateStrategy": {"rollingUpdate": {"podUpdatePolicy": "ReCreate"}}})
-    await web.set_image("nginx:1.27")
+    await web.set_image("nginx:mainline")
     await web.complete()
     after = await web.uids()
     assert not set(after.values()) & set(before.values())
