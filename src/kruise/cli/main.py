@@ -19,6 +19,7 @@ _COMMANDS = {
     "down": ("kruise.cli.up", "down", "End the local cluster."),
     "expose": ("kruise.cli.expose", "expose", "Make a Service for the pods of a workload."),
     "images": ("kruise.cli.images", "images", "Show which node has which image, and what is being pulled."),
+    "inject": ("kruise.cli.inject", "inject", "Show which sidecars a pod would get, and why not others."),
     "install": ("kruise.cli.install", "install", "Install PyKruise into a cluster, or print what would be installed."),
     "journal": ("kruise.cli.journal", "journal", "Show the manager's last decisions, or dump one."),
     "kubeconfig": ("kruise.cli.up", "kubeconfig", "Print the kubeconfig of the local cluster."),

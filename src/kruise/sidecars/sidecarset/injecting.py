@@ -55,16 +55,16 @@ class Injection:
         if not chosen:
             return None
         try:
-            contents = [self._content(one, labels, view.store(CONTROLLER_REVISIONS), view.seed) for one in chosen]
+            contents = [self.content_for(one, labels, view.store(CONTROLLER_REVISIONS), view.seed) for one in chosen]
             by_name = view.gates.get(SORT_GATE, False)
             return Change(object=injected(pod, contents, view.now, sorts_by_name=by_name))
         except InjectionError as error:
             return Deny(message=str(error), code=500, reason="InternalError")
 
-    def _content(
+    def content_for(
         self, sidecar_set: SidecarSet, labels: Mapping[str, str], revisions: Store[ControllerRevision], seed: int
     ) -> Content:
-        """SCS-38 to SCS-43."""
+        """What a new pod with these labels gets of a SidecarSet (SCS-38 to SCS-43). Raises InjectionError."""
         present, wanted = content_of(sidecar_set), sidecar_set.spec.injection_strategy.revision
         if wanted is None:
             return present
