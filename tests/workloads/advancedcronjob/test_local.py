@@ -9,6 +9,7 @@ import pytest
 
 from kruise.api.apps.advancedcronjob import ADVANCED_CRON_JOBS
 from kruise.api.apps.broadcastjob import BROADCAST_JOBS
+from kruise.api.apps.images import IMAGE_LIST_PULL_JOBS, IMAGE_PULL_JOBS
 from kruise.api.native.apps import JOBS
 from kruise.api.native.pod import PODS
 from kruise.api.versions import KEPT
@@ -174,3 +175,31 @@ def test_what_its_controller_may_do() -> None:  # ACJ-81, ACJ-83
     for resource in ("advancedcronjobs", "broadcastjobs", "imagelistpulljobs", "jobs"):
         rules = [rule for found in roles for rule in found if resource in rule["resources"]]
         assert {"watch", "create", "delete"} <= {verb for rule in rules for verb in rule["verbs"]}, resource
+
+
+def test_image_lists_are_pulled_by_the_clock() -> None:  # ACJ-43, ACJ-50, ACJ-61, ACJ-89
+    """A run makes a job for each image, and takes them with it when it goes."""
+
+    async def story(world: LocalWorld) -> None:
+        spec = {"images": ["nginx:1.21", "busybox:1.33"], "selector": {"names": ["node-1", "node-2"]}}
+        template = {"imageListPullJobTemplate": {"spec": spec}}
+        given = cron("pulls", template, version="v1beta1", successfulJobsHistoryLimit=1)
+        made = await world.create(given)
+        assert made["spec"]["concurrencyPolicy"] == "Replace"
+
+        async def state() -> tuple[int, set[str]]:
+            owners = {one["metadata"]["ownerReferences"][0]["name"] for one in await world.list(IMAGE_PULL_JOBS)}
+            return len(await world.list(IMAGE_PULL_JOBS)), owners
+
+        await world.sleep(110)
+        [run] = await world.list(IMAGE_LIST_PULL_JOBS)
+        assert (run["status"]["desired"], run["status"]["succeeded"]) == (2, 2)
+        assert await state() == (2, {run["metadata"]["name"]})
+        found = await world.get(ADVANCED_CRON_JOBS, "pulls")
+        assert (found["status"]["type"], "active" in found["status"]) == ("ImageListPullJob", False)
+        await world.sleep(60)
+        [newer] = await world.list(IMAGE_LIST_PULL_JOBS)
+        assert newer["metadata"]["name"] > run["metadata"]["name"]
+        assert await state() == (2, {newer["metadata"]["name"]})
+
+    run_local(story, nodes=2, feature_gates="ImagePullJobGate=true")

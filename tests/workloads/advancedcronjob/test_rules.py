@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ from kruise.workloads.advancedcronjob.controller import controllers
 from kruise.workloads.advancedcronjob.decide import decide
 from kruise.workloads.advancedcronjob.timing import zone_name
 from tests.support.examples import story_settings
+from tests.support.killed import Killed
 from tests.support.modelled import START, UID
 from tests.workloads.advancedcronjob.modelled import (
     BROADCAST,
@@ -427,16 +429,79 @@ def test_a_year_of_nights_with_a_change_of_the_clocks() -> None:  # ACJ-26, ACJ-
     assert len(model.runs) == 3
 
 
-def test_a_manager_may_die_at_every_write() -> None:  # ACJ-70, ACJ-85
-    for place in range(4):
-        model = ModelledCron(document(concurrencyPolicy="Replace"))
-        model.to(1)
-        model.world.now = moment(2)
-        model.reconcile(die_at=place)
-        model.to(2.1)
-        model.to(2.2)
-        assert model.minutes == [2], f"killed at write {place}"
-        assert model.active == [name_of(2)]
+def wall_clock(zone: str, hour: int, minute: int, years: int) -> list[datetime]:
+    """The moments at which the clocks of a zone show this time, found by looking at them every five minutes."""
+    moments = (START + timedelta(minutes=5 * step) for step in range(1, years * 366 * 24 * 12))
+    place = ZoneInfo(zone)
+    shown = ((one, one.astimezone(place)) for one in moments)
+    return [one for one, local in shown if (local.hour, local.minute) == (hour, minute)]
+
+
+@pytest.mark.parametrize(
+    ("zone", "hour", "minute", "unlike"),
+    [
+        ("America/New_York", 2, 30, "spring"),  # is skipped
+        ("America/New_York", 1, 30, "autumn"),  # comes twice
+        ("America/Havana", 0, 0, ""),  # no midnight in spring, and two in autumn
+        ("Australia/Lord_Howe", 1, 45, "autumn"),  # half an hour
+        ("Asia/Shanghai", 2, 30, ""),
+    ],
+)
+def test_years_of_nights_with_changes_of_the_clocks(zone: str, hour: int, minute: int, unlike: str) -> None:
+    """ACJ-26, ACJ-65: each time that the clock shows is one run, told by a manager that may be late."""
+    years = 3
+    expected = wall_clock(zone, hour, minute, years)
+    given = document(f"{minute} {hour} * * *", timeZone=zone, concurrencyPolicy="Replace", template=BROADCAST)
+    model, made = ModelledCron(given), []
+
+    def wrote(outcome: Outcome) -> None:
+        if outcome.action.verb is Verb.CREATE:
+            made.append(outcome.action.target.name)
+
+    for number, shown in enumerate(expected):
+        model.world.now = shown - timedelta(seconds=1)
+        [wake] = model.reconcile(wrote=wrote).wakes
+        assert wake.after == 1
+        model.world.now = shown + timedelta(seconds=number % 40)
+        model.reconcile(wrote=wrote)
+    assert made == [f"cron-{int(shown.timestamp())}" for shown in expected]
+    days = years * 366
+    assert {"spring": len(expected) < days, "autumn": len(expected) > days, "": len(expected) == days}[unlike]
+
+
+def play(policy: str, dies_at: int | None) -> tuple[ModelledCron, Killed, list[str]]:
+    """Six minutes, a look every twenty seconds. Runs end after a minute and a half."""
+    model, made = ModelledCron(document(concurrencyPolicy=policy, successfulJobsHistoryLimit=1)), list[str]()
+
+    def wrote(outcome: Outcome) -> None:
+        if outcome.action.verb is Verb.CREATE:
+            made.append(outcome.action.target.name)
+            active = [run for run in model.runs if not run.status.conditions]
+            assert len(active) <= (3 if policy == "Allow" else 1)
+
+    killed = Killed(model, dies_at, wrote=wrote)
+    for _ in range(18):
+        killed.run(1)
+        model.pass_time(19)
+        for run in model.runs:
+            if (model.now - run.metadata.creation_timestamp).total_seconds() >= 90 and not run.status.conditions:
+                model.end(run.metadata.name)
+    killed.run(3)  # what the last pass left is done
+    return model, killed, made
+
+
+@pytest.mark.parametrize("policy", ["Allow", "Forbid", "Replace"])
+def test_a_manager_may_die_at_every_write(policy: str) -> None:  # ACJ-47, ACJ-50, ACJ-60 to ACJ-62, ACJ-70, ACJ-85
+    expected, undisturbed, runs = play(policy, None)
+    assert undisturbed.writes > 6
+    for place in range(undisturbed.writes):
+        model, killed, made = play(policy, place)
+        assert killed.died
+        assert len(set(made)) == len(made), f"killed at write {place}"
+        if policy == "Forbid":  # a run that begins later ends later, and so begins the next
+            assert len(made) >= len(runs) - 1, f"killed at write {place}"
+        else:
+            assert (made, model.minutes, model.active) == (runs, expected.minutes, expected.active), f"write {place}"
 
 
 def test_events() -> None:  # ACJ-86

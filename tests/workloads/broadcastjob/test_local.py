@@ -139,3 +139,44 @@ def test_the_definition_is_installed_with_what_its_controller_may_do() -> None: 
         if "broadcastjobs" in rule["resources"]
     ]
     assert {"delete", "watch", "patch"} <= {verb for rule in rules for verb in rule["verbs"]}
+
+
+@pytest.mark.parametrize(
+    ("policy", "command", "wanted"),
+    [
+        ("Never", "sleep 2", "completed"),
+        ("OnFailure", "sleep 2; exit 1", "failed"),
+        ("OnFailure", "sleep 2", "completed"),
+    ],
+)
+def test_a_sidecar_does_not_keep_it_from_its_end(policy: str, command: str, wanted: str) -> None:  # BJ-76
+    """One that a SidecarSet has put into its pods, and that never ends by itself."""
+
+    async def story(world: LocalWorld) -> None:
+        terminated = {"name": "KRUISE_TERMINATE_SIDECAR_WHEN_JOB_EXIT", "value": "true"}
+        endless = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1; done"]
+        sidecar = {"name": "side", "image": "busybox:1.36", "command": endless, "env": [terminated]}
+        await world.create(
+            {
+                "apiVersion": "apps.kruise.io/v1beta1",
+                "kind": "SidecarSet",
+                "metadata": {"name": "side"},
+                "spec": {"selector": {"matchLabels": {"app": "task"}}, "containers": [sidecar]},
+            }
+        )
+        given = job("task", command)
+        given["spec"]["template"]["spec"]["restartPolicy"] = policy
+        await world.create(given)
+
+        async def over() -> Json:
+            found = await world.get(BROADCAST_JOBS, "task")
+            assert found.get("status", {}).get("phase") == wanted
+            return found
+
+        found = await world.until(over, within=120)
+        assert counts(found)[0] == 2
+        for pod in await world.pods("app=task"):
+            assert {one["name"] for one in pod["spec"]["containers"]} == {"main", "side"}
+            assert pod["status"]["phase"] == "Succeeded"
+
+    run_local(story, nodes=2, feature_gates="SidecarTerminator=true")
