@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
+from kruise.admission.decisions import HandlerView, NeedsReads
 from kruise.api.native.nodes import Node
-from kruise.api.native.pod import Pod
+from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.policy import PodDisruptionBudget
 from kruise.api.policy.podunavailablebudget import PodUnavailableBudget
 from kruise.foresight.removal import deleting, telling
 from kruise.foresight.removal.draining import Drain, Scene, drain
 from kruise.foresight.removal.guards import Guards
-from kruise.machinery.codec import convert
+from kruise.machinery.codec import convert, evolve
+from kruise.protection.deletion.rules import GATE
 from kruise.protection.podunavailablebudget import keys
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -24,7 +29,7 @@ def node(name: str) -> Node:
 
 
 def pod(name: str, where: str, *, kind: str = "CloneSet", is_ready: bool = True, **labels: str) -> Pod:
-    owner = [{"apiVersion": "v1", "kind": kind, "name": "web", "uid": "1", "controller": True}] if kind else []
+    owner = [{"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "1", "controller": True}] if kind else []
     document = {
         "metadata": {
             "name": name,
@@ -126,8 +131,77 @@ def test_what_goes_with_an_object_and_what_stays() -> None:
     assert left.names == ("data",)
 
 
-def test_protection_is_told() -> None:
-    label = {"policy.kruise.io/delete-protection": "Cascading"}
-    web = {"metadata": {"name": "web", "labels": label}, "spec": {"replicas": 2}}
-    assert deleting.protection_of(web) is not None
-    assert deleting.protection_of({**web, "spec": {"replicas": 0}}) is None
+ON = HandlerView(now=NOW, seed=0, gates={GATE: True})
+
+
+def protected(kind: str, value: str, *, api_version: str = "apps/v1", replicas: int = 2, **more: Any) -> dict[str, Any]:
+    labels = {"policy.kruise.io/delete-protection": value}
+    metadata = {"name": "web", "namespace": "demo", "labels": labels, **more}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": {"replicas": replicas}}
+
+
+@pytest.mark.parametrize(
+    ("document", "is_refused"),
+    [
+        (protected("Deployment", "Cascading"), True),
+        (protected("Deployment", "Cascading", replicas=0), False),
+        (protected("CloneSet", "Always", api_version="apps.kruise.io/v1alpha1", replicas=0), True),
+        (protected("Service", "Always", api_version="v1"), True),
+        (protected("Service", "Cascading", api_version="v1"), False),
+        (protected("Ingress", "Always", api_version="networking.k8s.io/v1"), True),
+        (protected("Pod", "Always", api_version="v1"), False),
+        (protected("DaemonSet", "Always"), False),
+        (protected("Deployment", "Always", deletionTimestamp="2030-01-01T00:00:00Z"), False),
+    ],
+)
+def test_protection_is_told_by_its_own_rules(document: dict[str, Any], is_refused: bool) -> None:
+    """DP-12 to DP-17, and the kinds that it does not cover."""
+    said = deleting.protection_of(document, ON)
+    assert (said is not None) is is_refused
+    if isinstance(said, deleting.Refusal):
+        assert "kubectl label" in said.remedy
+        doubt = deleting.doubtful(said)
+        assert not doubt.is_certain
+        assert GATE in doubt.message
+
+
+def test_what_is_inside_a_namespace_is_asked_for() -> None:  # DP-15
+    shop = protected("Namespace", "Cascading", api_version="v1")
+    said = deleting.protection_of(shop, ON)
+    assert isinstance(said, NeedsReads)
+    reads = {target: (pod("one", "a"),) if target.resource == PODS else () for target in said.targets}  # type: ignore[union-attr]
+    refused = deleting.protection_of(shop, dataclasses.replace(ON, reads=reads))
+    assert isinstance(refused, deleting.Refusal)
+    assert refused.message.endswith("active pods 1>0")
+
+
+def test_copies_are_called_by_their_namespaces() -> None:
+    copy = {"kind": "Secret", "metadata": {"name": "token", "namespace": "front", "uid": "c"}}
+    copy["metadata"]["ownerReferences"] = [{"uid": "rd"}]  # type: ignore[index]
+    (group,) = deleting.dependents("rd", {"secret": [copy]}, with_namespaces=True)
+    assert group.names == ("front/token",)
+
+
+def test_a_daemon_set_of_another_group_is_evicted_and_comes_back() -> None:
+    """kubectl goes by the kind, and then does not find it: it wants --force."""
+    agent = pod("agent", "a", kind="DaemonSet")
+    guards = Guards((), (), gates={}, now=NOW)
+    scene = Scene(node="a", nodes=[node("a"), node("b")], pods=[agent], guards=guards, daemon_sets=frozenset())
+    found = drain(scene)
+    assert found.flags == ("--force",)
+    assert [[(gone.pod, gone.to) for gone in wave] for wave in found.waves] == [[("agent", "a")]]
+    assert "without --force the drain does not begin" in found.notes[0]
+    native_one = dataclasses.replace(scene, daemon_sets=frozenset({("demo", "web")}))
+    assert drain(native_one).flags == ("--ignore-daemonsets",)
+
+
+def test_finished_pods_go_and_need_nothing() -> None:
+    ended = pod("ended", "a", kind="Job", is_ready=False)
+    ended = evolve(ended, status=evolve(ended.status, phase="Succeeded"))
+    leaving = pod("leaving", "a")
+    leaving = evolve(leaving, metadata=evolve(leaving.metadata, deletion_timestamp=NOW))
+    bare = evolve(pod("bare", "a", kind="", is_ready=False), status=evolve(ended.status, phase="Failed"))
+    found = played([ended, leaving, bare], unavailable=[ours(0)])
+    assert [[(gone.pod, gone.to) for gone in wave] for wave in found.waves] == [[("bare", ""), ("ended", "")]]
+    assert found.flags == ()
+    assert found.notes == ("on the way out already, and waited for: leaving",)

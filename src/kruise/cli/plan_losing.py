@@ -13,8 +13,8 @@ from kruise.api.meta import Key, LabelSelector
 from kruise.api.native.nodes import NAMESPACES, NODES, Node
 from kruise.api.native.pod import PODS, Pod
 from kruise.cli import plan_reading
+from kruise.cli.plan_deletion import guards_of
 from kruise.cli.plan_reading import Others
-from kruise.cli.plan_removal import guards_of
 from kruise.cli.session import Session
 from kruise.foresight.errors import ForesightError
 from kruise.foresight.removal import losing

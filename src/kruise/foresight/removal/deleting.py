@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from kruise.machinery.documents import Json, name_of, uid_of, value_at
+from kruise.admission.decisions import Deny, HandlerView, NeedsReads
+from kruise.admission.inventory import PROTECTION_LABEL
+from kruise.admission.review import AdmissionRequest, GroupVersionKind
+from kruise.machinery.codec import Raw, encode
+from kruise.machinery.documents import Json, name_of, namespace_of, uid_of, value_at
 from kruise.machinery.wording import plural
-
-_LABEL = "policy.kruise.io/delete-protection"
-_GATE = "ResourcesDeletionProtection"
+from kruise.protection.deletion.judging import JUDGES
+from kruise.protection.deletion.rules import GATE
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,22 +48,47 @@ class Deletion:
         return any(one.is_certain for one in self.refusals)
 
 
-def protection_of(document: Json) -> Refusal | None:
-    """By the label of deletion protection."""
-    value = value_at(document, ("metadata", "labels"), {}).get(_LABEL)
-    replicas = value_at(document, ("spec", "replicas"), 0) or 0
-    if value == "Always":
-        message, remedy = f"label {_LABEL}=Always protects it", f"take the label off: kubectl label ... {_LABEL}-"
-    elif value == "Cascading" and replicas:
-        message, remedy = f"label {_LABEL}=Cascading protects it while it has replicas ({replicas})", "scale it to 0"
-    else:
+def is_labelled(document: Json) -> bool:
+    """Whether deletion protection has to be asked."""
+    return PROTECTION_LABEL in (value_at(document, ("metadata", "labels"), {}) or {})
+
+
+def protection_of(document: Json, view: HandlerView) -> Refusal | NeedsReads | None:
+    """What deletion protection says, by its own rules: see `view.reads` for what they need to know. `view.gates` are
+    those that the manager has, or would have."""
+    group, _, version = str(document.get("apiVersion", "")).rpartition("/")
+    judge = JUDGES.get((group, str(document.get("kind"))))
+    if judge is None or not is_labelled(document):
         return None
-    return Refusal(
-        by="deletion protection", message=f"{message}, if the manager has the gate {_GATE} on", remedy=remedy
+    said = judge(_deletion(document, group, version), view)
+    if isinstance(said, NeedsReads):
+        return said
+    if not isinstance(said, Deny):
+        return None
+    message, _, remedy = said.message.partition("; ")
+    return Refusal(by="deletion protection", message=message, remedy=remedy or "see what cannot be read")
+
+
+def doubtful(refusal: Refusal) -> Refusal:
+    """Of a manager that nobody has seen."""
+    return dataclasses.replace(
+        refusal, message=f"{refusal.message}, if the manager has the gate {GATE} on", is_certain=False
     )
 
 
-def dependents(root: str, objects: Mapping[str, Sequence[Json]]) -> tuple[Group, ...]:
+def _deletion(document: Json, group: str, version: str) -> AdmissionRequest:
+    name = name_of(document)
+    return AdmissionRequest(
+        uid="",
+        kind=GroupVersionKind(group=group, version=version, kind=str(document.get("kind"))),
+        name=name,
+        namespace=name if document.get("kind") == "Namespace" else namespace_of(document),
+        operation="DELETE",
+        old_object=Raw(encode(document)),
+    )
+
+
+def dependents(root: str, objects: Mapping[str, Sequence[Json]], *, with_namespaces: bool = False) -> tuple[Group, ...]:
     """Everything that belongs to the object with this uid, directly or not, by kind."""
     owners = {root}
     found: dict[str, list[str]] = {}
@@ -75,9 +103,24 @@ def dependents(root: str, objects: Mapping[str, Sequence[Json]]) -> tuple[Group,
                     continue
                 taken.add(uid)
                 owners.add(uid)
-                found.setdefault(kind, []).append(name_of(document))
+                found.setdefault(kind, []).append(_full_name(document) if with_namespaces else name_of(document))
                 grew = True
     return tuple(Group(kind=kind, names=tuple(sorted(names))) for kind, names in found.items())
+
+
+def _full_name(document: Json) -> str:
+    namespace = namespace_of(document)
+    return f"{namespace}/{name_of(document)}" if namespace else name_of(document)
+
+
+def inside(objects: Mapping[str, Sequence[Json]], *, with_namespaces: bool = False) -> tuple[Group, ...]:
+    """All of it, by kind."""
+    named = _full_name if with_namespaces else name_of
+    return tuple(
+        Group(kind=kind, names=tuple(sorted(named(document) for document in documents)))
+        for kind, documents in objects.items()
+        if documents
+    )
 
 
 def _belongs(document: Json, owners: set[str]) -> bool:

@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from kruise.api.meta import controller_of
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod, is_active
-from kruise.foresight.removal.guards import Guard, Guards
+from kruise.foresight.removal.guards import FINISHED, Guard, Guards
 from kruise.machinery.codec import evolve
+from kruise.machinery.wording import listed
 from kruise.model.times import Times
 from kruise.scheduling.placing import Cluster, Placement
 
@@ -81,6 +82,8 @@ class Scene:
     times: Times = dataclasses.field(default_factory=Times)
     local_data: frozenset[str] = frozenset()
     """Uids of pods with an emptyDir."""
+    daemon_sets: frozenset[tuple[str, str]] | None = None
+    """Namespace and name of Kubernetes' own; None: nobody could look."""
 
 
 def drain(scene: Scene) -> Drain:
@@ -90,14 +93,23 @@ def drain(scene: Scene) -> Drain:
 class _Playing:
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
-        here = [pod for pod in scene.pods if pod.spec.node_name == scene.node and is_active(pod)]
-        self._untouched = [stay for pod in here if (stay := _left_alone(pod)) is not None]
+        # Finished pods are evicted as well; those on their way out are only waited for.
+        here = [
+            pod for pod in scene.pods if pod.spec.node_name == scene.node and pod.metadata.deletion_timestamp is None
+        ]
+        self._untouched = [stay for pod in here if (stay := _left_alone(pod, scene)) is not None]
+        self._waited = [
+            pod
+            for pod in scene.pods
+            if pod.spec.node_name == scene.node and pod.metadata.deletion_timestamp is not None
+        ]
         alone = {(stay.namespace, stay.pod) for stay in self._untouched}
         self._left = sorted(
             (pod for pod in here if (pod.metadata.namespace, pod.metadata.name) not in alone),
             key=lambda pod: (pod.metadata.namespace, pod.metadata.name),
         )
-        self._flags = tuple(_flags(here, self._untouched, scene.local_data))
+        self._strange = sorted({_owner(pod) for pod in self._left if _is_strange_daemon(pod, scene)})
+        self._flags = tuple(_flags(self._left, self._untouched, scene))
         self._space = Cluster(
             [node for node in scene.nodes if node.metadata.name != scene.node and not node.spec.unschedulable],
             _by_node(scene.pods),
@@ -125,6 +137,14 @@ class _Playing:
                     guard.allowed += 1
             moment = max(moment, _next_try(ready))
         notes = [f"{name}: no node takes its successor ({why})" for name, why in sorted(self._unplaced.items())]
+        notes += [
+            f"kubectl finds no {owner} in the group apps: without --force the drain does not begin; with it, its pod is"
+            " evicted, and another comes to the node at once"
+            for owner in self._strange
+        ]
+        if self._waited:
+            names = listed([pod.metadata.name for pod in self._waited])
+            notes.append(f"on the way out already, and waited for: {names}")
         return Drain(
             node=scene.node,
             waves=tuple(self._waves),
@@ -151,19 +171,20 @@ class _Playing:
             self._count += 1
             ready = moment + times.schedule + times.start + times.ready
             heapq.heappush(self._coming, (ready, self._count, guards))
-        owner = controller_of(pod)
         return Gone(
             pod=metadata.name,
             namespace=metadata.namespace,
-            owner=f"{owner.kind}/{owner.name}" if owner is not None else "",
+            owner=_owner(pod),
             at=moment,
             to=to,
             budgets=tuple(guard.name for guard in guards),
         )
 
     def _successor(self, pod: Pod, guards: Sequence[Guard]) -> str:
-        if controller_of(pod) is None:
+        if controller_of(pod) is None or pod.status.phase in FINISHED:
             return ""
+        if _is_strange_daemon(pod, self._scene):
+            return self._scene.node
         uid = f"successor of {pod.metadata.uid}"
         fresh = evolve(pod, metadata=evolve(pod.metadata, uid=uid), spec=evolve(pod.spec, node_name=""))
         found = self._space.place(fresh)
@@ -207,20 +228,40 @@ def _by_node(pods: Iterable[Pod]) -> Mapping[str, list[Pod]]:
     return found
 
 
-def _left_alone(pod: Pod) -> Staying | None:
+def _owner(pod: Pod) -> str:
+    owner = controller_of(pod)
+    return f"{owner.kind}/{owner.name}" if owner is not None else ""
+
+
+def _left_alone(pod: Pod, scene: Scene) -> Staying | None:
     owner = controller_of(pod)
     why = ""
     if _MIRROR in pod.metadata.annotations:
         why = "a static pod of the node"
-    elif owner is not None and owner.kind == _DAEMON:
+    elif pod.status.phase in FINISHED:
+        why = ""
+    elif owner is not None and owner.kind == _DAEMON and not _is_strange_daemon(pod, scene):
         why = f"of DaemonSet {owner.name}: it would come back at once"
     return Staying(pod=pod.metadata.name, namespace=pod.metadata.namespace, why=why) if why else None
 
 
-def _flags(here: Iterable[Pod], untouched: Sequence[Staying], local_data: frozenset[str]) -> Iterable[str]:
+def _is_strange_daemon(pod: Pod, scene: Scene) -> bool:
+    """kubectl goes by the kind alone, and then looks for the DaemonSet in the group `apps`: one of another group it
+    does not find."""
+    owner = controller_of(pod)
+    if owner is None or owner.kind != _DAEMON or pod.status.phase in FINISHED:
+        return False
+    if scene.daemon_sets is None:
+        return not owner.api_version.startswith("apps/")
+    return (pod.metadata.namespace, owner.name) not in scene.daemon_sets
+
+
+def _flags(going: Iterable[Pod], untouched: Sequence[Staying], scene: Scene) -> Iterable[str]:
+    """Finished pods need none."""
     if any(stay.why.startswith("of DaemonSet") for stay in untouched):
         yield "--ignore-daemonsets"
-    if any(pod.metadata.uid in local_data for pod in here):
+    active = [pod for pod in going if pod.status.phase not in FINISHED]
+    if any(pod.metadata.uid in scene.local_data for pod in active):
         yield "--delete-emptydir-data"
-    if any(controller_of(pod) is None and _left_alone(pod) is None for pod in here):
+    if any(controller_of(pod) is None or _is_strange_daemon(pod, scene) for pod in active):
         yield "--force"

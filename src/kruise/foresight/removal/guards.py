@@ -17,7 +17,7 @@ from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.protection.podunavailablebudget import keys
 from kruise.protection.podunavailablebudget.booking import Freedom, freedom
 
-_FINISHED = ("Succeeded", "Failed")
+FINISHED = ("Succeeded", "Failed")
 
 
 @dataclasses.dataclass(slots=True)
@@ -94,7 +94,7 @@ class Guards:
 
     def _natives_over(self, pod: Pod) -> list[Guard]:
         metadata = pod.metadata
-        if pod.status.phase in ("Pending", *_FINISHED) or metadata.deletion_timestamp is not None:
+        if pod.status.phase in ("Pending", *FINISHED) or metadata.deletion_timestamp is not None:
             return []
         found = []
         for budget, guard in self._natives:

@@ -70,6 +70,8 @@ def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
 def deletion_lines(deletion: Deletion) -> list[str]:
     if deletion.is_refused:
         result = "refused"
+    elif deletion.refusals:
+        result = "refused, if what is said below holds"
     elif deletion.goes:
         result = f"goes, with {counted(deletion.goes)}"
     else:
