@@ -7,7 +7,7 @@ webhook takes the unit when it comes, and refuses where others were faster.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -37,10 +37,10 @@ class Permits:
     """One pass's view of the budgets over its pods."""
 
     def __init__(self, budgets: Iterable[PodUnavailableBudget], *, gates: Mapping[str, bool], now: datetime) -> None:
-        self._known = {budget.metadata.name: budget for budget in budgets}
+        self._known = {key_of(budget): budget for budget in budgets}
         self._left = dict(self._known)
         """With what this pass has asked for so far."""
-        self._booked: dict[str, list[Pod]] = {}
+        self._booked: dict[Key, list[Pod]] = {}
         self._gates = gates
         self._now = now
 
@@ -52,21 +52,21 @@ class Permits:
         return self._ask(pod, DELETE) if self._gates.get(keys.DELETE_GATE, False) else None
 
     def _ask(self, pod: Pod, operation: str) -> Cause | None:
-        name = keys.budget_named_by(pod.metadata.annotations)
-        budget = self._left.get(name)
+        key = Key(pod.metadata.namespace, keys.budget_named_by(pod.metadata.annotations))
+        budget = self._left.get(key)
         if budget is None:
             return None
         said = book(budget, pod, operation, gates=self._gates, now=self._now)
         if isinstance(said, Refused):
-            return self._cause(name)
+            return self._cause(key)
         if isinstance(said, Taken):
-            self._left[name] = evolve(budget, status=said.status)
+            self._left[key] = evolve(budget, status=said.status)
             if operation == UPDATE:
-                self._booked.setdefault(name, []).append(pod)
+                self._booked.setdefault(key, []).append(pod)
         return None
 
-    def _cause(self, name: str) -> Cause:
-        budget = self._known[name]
+    def _cause(self, key: Key) -> Cause:
+        budget, name = self._known[key], key.name
         status = budget.status
         is_whole = status.current_available >= status.total_replicas
         if is_whole and status.unavailable_allowed <= 0 and status.current_available <= status.desired_available:
@@ -76,7 +76,7 @@ class Permits:
                 remedy=f"change maxUnavailable or minAvailable of podunavailablebudget/{name}, or add replicas",
             )
         return causes.BUDGET.cause(
-            f"budget {name} is used up ({shortage(self._left[name])})",
+            f"budget {name} is used up ({shortage(self._left[key])})",
             details={"budget": name},
             remedy=f"it goes on when more pods are available; kruise why pub/{name} names those that are not",
         )
@@ -85,13 +85,13 @@ class Permits:
     def phase(self) -> Phase:
         """What has to be written before the first pod is touched. One write for each budget, however many pods."""
         chains = tuple(
-            (write(self._known[name], self._status(name, pods), f"update of {len(pods)} pods"),)
-            for name, pods in sorted(self._booked.items())
+            (write(self._known[key], self._status(key, pods), f"update of {len(pods)} pods"),)
+            for key, pods in sorted(self._booked.items())
         )
         return Phase(name=BUDGET_PHASE, chains=chains, on_error=OnError.STOP_PLAN)
 
-    def _status(self, name: str, pods: Iterable[Pod]) -> PodUnavailableBudgetStatus:
-        status = self._known[name].status
+    def _status(self, key: Key, pods: Iterable[Pod]) -> PodUnavailableBudgetStatus:
+        status = self._known[key].status
         for pod in pods:
             status = taken(status, pod, UPDATE, self._now)
         return status
@@ -113,7 +113,20 @@ def budgets_of(view: View, pods: Iterable[Pod]) -> tuple[PodUnavailableBudget, .
 
 
 def budget_sources(settings: Settings, workloads: Resource[Any]) -> tuple[Source[PodUnavailableBudget], ...]:
-    """For controllers that ask: a budget that has more to give lets those go on that it held."""
+    """For controllers that ask about pods of their own."""
+
+    def owner_of(pod: Pod) -> tuple[Key, ...]:
+        owner = controller_of(pod)
+        is_theirs = owner is not None and refers_to(owner, workloads)
+        return (Key(pod.metadata.namespace, owner.name),) if owner is not None and is_theirs else ()
+
+    return budget_sources_of(settings, owner_of)
+
+
+def budget_sources_of(
+    settings: Settings, who_asks: Callable[[Pod], Iterable[Key]]
+) -> tuple[Source[PodUnavailableBudget], ...]:
+    """A budget that has more to give lets those go on that it held: whoever asks about one of its pods."""
     if not is_asked(settings.gates):
         return ()
 
@@ -123,13 +136,8 @@ def budget_sources(settings: Settings, workloads: Resource[Any]) -> tuple[Source
         changed = new if new is not None else old
         if changed is None:
             return ()
-        value = guarded_value(*key_of(changed))
-        found: dict[Key, None] = {}
-        for pod in stores.store(PODS).by_index(GUARDED, value):
-            owner = controller_of(pod)
-            if owner is not None and refers_to(owner, workloads):
-                found[Key(pod.metadata.namespace, owner.name)] = None
-        return found
+        guarded = stores.store(PODS).by_index(GUARDED, guarded_value(*key_of(changed)))
+        return dict.fromkeys(key for pod in guarded for key in who_asks(pod))
 
     return (Source(SERVED_BUDGETS, keys_of),)
 

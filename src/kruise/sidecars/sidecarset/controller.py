@@ -18,6 +18,8 @@ from kruise.machinery.mapping import selected_by
 from kruise.machinery.selector_index import ALL_NAMESPACES, Selects
 from kruise.machinery.spec import OWNER_INDEX, ControllerSpec, Source, Stores, View, own_key
 from kruise.machinery.watched import Watched
+from kruise.protection.podunavailablebudget.indexes import GUARDED_INDEX
+from kruise.protection.podunavailablebudget.permits import budget_sources_of, budgets_of
 from kruise.sidecars.sidecarset import keys
 from kruise.sidecars.sidecarset.admission import ADMISSION, WATCHED_REVISIONS, admission_in
 from kruise.sidecars.sidecarset.conclude import conclude, events
@@ -42,7 +44,7 @@ def _namespaces_of(sidecar_set: SidecarSet) -> Iterator[Selects]:
         yield Selects(sidecar_set.spec.namespace_selector, ALL_NAMESPACES)
 
 
-WATCHED_PODS = Watched(PODS, indexes={_INJECTED: injected_sets})
+WATCHED_PODS = Watched(PODS, indexes={_INJECTED: injected_sets, **GUARDED_INDEX})
 NAMED_REVISIONS = Watched(CONTROLLER_REVISIONS, indexes={_NAMED: _by_name, **OWNER_INDEX})
 
 
@@ -80,6 +82,7 @@ class _Snapshots:
             pods=found,
             namespaces=around,
             revisions=tuple(one for one in revisions if one.metadata.namespace == self._own_namespace),
+            budgets=budgets_of(view, found),
             own_namespace=self._own_namespace,
             gates=dict(view.gates),
             now=view.now,
@@ -92,6 +95,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
         Source(WATCHED_PODS, _pod_keys),
         Source(NAMED_REVISIONS, _revision_keys),
         Source(WATCHED_NAMESPACES, selected_by(SIDECAR_SETS, _NAMESPACES_OF)),
+        *budget_sources_of(settings, lambda pod: (Key("", name) for name in injected_sets(pod))),
     )
     return (
         ControllerSpec(

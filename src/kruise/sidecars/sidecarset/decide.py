@@ -14,6 +14,7 @@ from kruise.api.native.pod import PODS
 from kruise.machinery import plan as plans
 from kruise.machinery import revisions
 from kruise.machinery.plan import Action, Held, OnError, Plan, Target, single
+from kruise.protection.podunavailablebudget.permits import Permits
 from kruise.sidecars.sidecarset import keys
 from kruise.sidecars.sidecarset.building import InjectionError
 from kruise.sidecars.sidecarset.facts import SidecarFacts, injected_sets, noted
@@ -32,9 +33,13 @@ def decide(snapshot: Snapshot) -> Plan:
         return Plan()  # what pods have stays; its revisions go with it (SCS-65)
     situation = situation_of(snapshot)
     judgement = judged(situation)
-    turn = choose(situation, stop_of(situation, judgement))
-    resets = list(_resets(situation))
-    held = list(turn.held)
+    permits = Permits(snapshot.budgets, gates=snapshot.gates, now=snapshot.now)
+    held: list[Held] = []
+    resets = list(_resets(situation, permits, held))
+    # Once a pod was reset, the updates are decided anew: nothing is taken from budgets for them here.
+    booking = permits.phase if resets else None
+    turn = choose(situation, permits, stop_of(situation, judgement))
+    held += turn.held
     updates: list[Action] = []
     for fact in turn.chosen:
         try:
@@ -46,6 +51,7 @@ def decide(snapshot: Snapshot) -> Plan:
     phases = (
         *((single(REVISION, situation.choice.action),) if situation.choice.action is not None else ()),
         single(TAG, *_tags(situation), on_error=OnError.CONTINUE),
+        booking or permits.phase,
         # A pod that refuses its reset holds up nobody else; where one was done, the updates are decided anew.
         single(RESET, *resets, on_error=OnError.CONTINUE),
         dataclasses.replace(single(UPDATE, *updates, on_error=OnError.STOP_PHASE), unless_done=(RESET,)),
@@ -77,13 +83,17 @@ def _update(situation: Situation, fact: SidecarFacts) -> Action:
     return update(fact, situation.content, version, situation.now)
 
 
-def _resets(situation: Situation) -> Iterator[Action]:
+def _resets(situation: Situation, permits: Permits, held: list[Held]) -> Iterator[Action]:
     """SCS-111, SCS-115."""
     if situation.limits.is_paused or not situation.limits.is_rolling:
         return
     for fact in situation.facts:
-        if may_reset(fact, situation.content):
-            yield reset(fact, situation.content, situation.now)
+        if not may_reset(fact, situation.content):
+            continue
+        if (refused := permits.may_update(fact.pod)) is not None:
+            held.append(Held(target=Target.of(PODS, fact.pod), causes=(refused,)))
+            continue
+        yield reset(fact, situation.content, situation.now)
 
 
 def _is_stuck(fact: SidecarFacts) -> bool:

@@ -11,6 +11,7 @@ from kruise.inplace.order import by_importance, by_priority, scattered
 from kruise.machinery.causes import UNAVAILABLE, Cause
 from kruise.machinery.plan import Held, Target
 from kruise.machinery.wording import plural
+from kruise.protection.podunavailablebudget.permits import Permits
 from kruise.sidecars.sidecarset import causes
 from kruise.sidecars.sidecarset.facts import SidecarFacts, noted
 from kruise.sidecars.sidecarset.situation import Situation
@@ -71,8 +72,9 @@ def _is_candidate(fact: SidecarFacts) -> bool:
     return not fact.is_updated and fact.is_selected and fact.is_upgradable and fact.is_settled
 
 
-def choose(situation: Situation, stop: Cause | None) -> Round:
-    """The pods whose turn it is. `stop`: why no further pod may be updated at all."""
+def choose(situation: Situation, permits: Permits, stop: Cause | None) -> Round:
+    """The pods whose turn it is. `stop`: why no further pod may be updated at all. Budgets are asked for each of them
+    (PUB-101): a write that admission would refuse is not tried, again and again."""
     limits = situation.limits
     candidates = order(situation)
     held = list(_not_in_line(situation))
@@ -83,14 +85,18 @@ def choose(situation: Situation, stop: Cause | None) -> Round:
         return Round(held=(*held, *(_held(fact, blocked) for fact in line)))
     busy = [fact for fact in situation.facts if fact.is_updated and not fact.serves]
     count, chosen = len(busy), list[SidecarFacts]()
-    for fact in line:
-        if fact.is_ready:
-            if count >= limits.unavailable:
-                break
-            count += 1
+    rest: Sequence[SidecarFacts] = ()
+    for position, fact in enumerate(line):
+        if fact.is_ready and count >= limits.unavailable:
+            rest = line[position:]
+            break
+        if (refused := permits.may_update(fact.pod)) is not None:
+            held.append(_held(fact, refused))
+            continue
+        count += fact.is_ready
         chosen.append(fact)
     names = [fact.full_name for fact in (*busy, *(one for one in chosen if one.is_ready))]
-    held += [_held(fact, _unavailable(situation, names)) for fact in line[len(chosen) :]]
+    held += [_held(fact, _unavailable(situation, names)) for fact in rest]
     return Round(chosen=tuple(chosen), held=tuple(held))
 
 

@@ -9,6 +9,7 @@ from kruise.api.apps.sidecarset import NOT_UPDATE, SIDECAR_SETS, SidecarSet
 from kruise.api.meta import controller_of
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Pod, is_active
+from kruise.api.policy.podunavailablebudget import PodUnavailableBudget
 from kruise.machinery import revisions
 from kruise.machinery.codec import Struct, field
 from kruise.machinery.ownership import Owner
@@ -29,6 +30,8 @@ class Snapshot(Struct, kw_only=True):
     """The labels of the namespaces that these pods are in, where it selects namespaces."""
     revisions: tuple[ControllerRevision, ...] = ()
     """Those that carry its name."""
+    budgets: tuple[PodUnavailableBudget, ...] = ()
+    """Those that these pods name."""
     own_namespace: str = ""
     gates: dict[str, bool] = field(default_factory=dict)
     now: datetime
