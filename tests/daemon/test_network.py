@@ -22,9 +22,10 @@ class Server:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._answers.add(asyncio.current_task())
-        request = (await reader.readuntil(b"\r\n\r\n")).decode()
-        self.requests.append(request)
-        with contextlib.suppress(ConnectionError):  # who asks has heard enough
+        # Who asks may have heard enough, or ask for nothing at all.
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            request = (await reader.readuntil(b"\r\n\r\n")).decode()
+            self.requests.append(request)
             for piece in self.answers[request.split()[1]]:
                 writer.write(piece.replace(b"PORT", self.url.rpartition(":")[2].encode()))
                 await writer.drain()
@@ -95,10 +96,19 @@ async def test_headers_are_sent_as_they_are_given() -> None:  # PRB-6
         assert not any(line.startswith("Accept-Encoding") for line in lines)
 
 
+async def test_an_odd_path_is_one_request() -> None:
+    """Hooks and probes are written by people: blanks, and whoever means harm."""
+    async with serving({"/a%20b?c=d%20e": OK}) as server:
+        assert (await NodeNetwork().get(f"{server.url}/a b?c=d e", [], 5)).status == 200
+        with pytest.raises(OSError, match="line breaks"):
+            await NodeNetwork().get(f"{server.url}/", [("X", "a\r\nY: b")], 5)
+        assert server.paths == ["/a%20b?c=d%20e"]
+
+
 async def test_no_answer_and_no_server_are_errors() -> None:
     async with serving({"/": ()}) as server:
-        with pytest.raises(OSError, match="disconnected"):
+        with pytest.raises(OSError, match="the server ended the connection"):
             await NodeNetwork().get(f"{server.url}/", [], 5)
         url = server.url
-    with pytest.raises(OSError, match="Cannot connect"):
+    with pytest.raises(OSError, match="onnect"):
         await NodeNetwork().get(url, [], 5)

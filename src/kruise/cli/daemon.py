@@ -36,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
     from kruise.daemon.process import run as work
     from kruise.flags import FlagError
     from kruise.machinery.client.errors import ClientError
-    from kruise.machinery.client.http import HttpTransport
+    from kruise.machinery.client.slim import SlimTransport
     from kruise.machinery.clock import RealClock
     from kruise.manager import gates, logs
 
@@ -57,7 +57,7 @@ def run(arguments: Sequence[str]) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _stopper(stop))
         clock = RealClock()
-        transport = HttpTransport(config, clock=clock, user_agent=FIELD_MANAGER)
+        transport = SlimTransport(config, clock=clock, user_agent=FIELD_MANAGER)
         await work(chosen, resolved, transport, clock=clock, random=random.SystemRandom(), stop=stop)
 
     try:

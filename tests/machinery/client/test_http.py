@@ -31,6 +31,7 @@ from kruise.machinery.client.errors import (
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.light import LightTransport
 from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.client.slim import SlimTransport
 from kruise.machinery.clock import RealClock
 from tests.support.stub_api import answers, pem_of, raw_server, server_context, stub_api
 
@@ -44,21 +45,21 @@ def authority() -> trustme.CA:
     return trustme.CA()
 
 
-KIND: type[HttpTransport] | type[LightTransport] = HttpTransport
+KIND: type[HttpTransport] | type[LightTransport] | type[SlimTransport] = HttpTransport
 """The one that is tested."""
 
 
-@pytest.fixture(params=[HttpTransport, LightTransport], autouse=True)
+@pytest.fixture(params=[HttpTransport, LightTransport, SlimTransport], autouse=True)
 def both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What servers and managers use and what short commands use behave alike."""
     monkeypatch.setattr(sys.modules[__name__], "KIND", request.param)
 
 
-def transport(url: str, *, timeout: float = 5.0, **settings: Any) -> HttpTransport | LightTransport:
+def transport(url: str, *, timeout: float = 5.0, **settings: Any) -> HttpTransport | LightTransport | SlimTransport:
     return KIND(ClusterConfig(server=url, **settings), timeout=timeout, connect_timeout=2.0)
 
 
-async def one(transport: HttpTransport | LightTransport, request: Request = GET) -> Any:
+async def one(transport: HttpTransport | LightTransport | SlimTransport, request: Request = GET) -> Any:
     """Send one request and close."""
     try:
         return await transport.send(request)
@@ -66,7 +67,9 @@ async def one(transport: HttpTransport | LightTransport, request: Request = GET)
         await transport.close()
 
 
-async def lines_of(transport: HttpTransport | LightTransport, request: Request = WATCH) -> AsyncIterator[bytes]:
+async def lines_of(
+    transport: HttpTransport | LightTransport | SlimTransport, request: Request = WATCH
+) -> AsyncIterator[bytes]:
     try:
         async with transport.stream(request) as lines:
             async for line in lines:
