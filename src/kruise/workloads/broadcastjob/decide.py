@@ -111,7 +111,7 @@ def _failed_before(situation: Situation) -> Plan:
 def _failures(job: BroadcastJob, pods: Iterable[Pod], said: str) -> tuple[Held, ...]:
     """Of a job that has failed: which of its pods did, as far as they are still there."""
     failed = [pod for pod in pods if pod.status.phase == "Failed"]
-    remedy = f"see the failed pods; then delete the job, and create it anew{_of_pods(failed)}"
+    remedy = f"see the failed pods{_of_pods(failed)}; then delete the job, and create it anew"
     details = {"failed": names(failed)[:_NAMED]}
     cause = causes.JOB_FAILED.cause(f"the job has failed: {said}", details=details, remedy=remedy)
     found = [Held(target=Target.of(BROADCAST_JOBS, job), causes=(cause,))]
