@@ -52,6 +52,16 @@ def test_what_is_told_of_a_budget(asked: Any, members: Members, expected: list[A
     assert all(cause.remedy for cause in found)
 
 
+def test_a_budget_whose_pods_belong_to_another_does_not_claim_to_refuse() -> None:  # PUB-51
+    taken = tuple(pod(name, annotations={keys.RELATED: "first"}) for name in ("web-a", "web-b"))
+    strict = budget(spec={"selector": {"matchLabels": {"app": "web"}}, "minAvailable": "100%"})
+    [cause] = held(strict, Members(pods=taken, total=2))
+    assert cause.meaning == causes.OTHER_BUDGET
+    assert cause.message.startswith("2 of its 2 pods belong to budget first")
+    some = held(strict, Members(pods=(*taken, pod("web-c")), total=3))
+    assert [one.meaning for one in some] == [causes.OTHER_BUDGET, causes.NEVER_FREE]
+
+
 def test_min_available_is_called_by_its_name() -> None:
     [cause] = held(budget(spec={"minAvailable": 3}), Members(pods=THREE, total=3))
     assert cause.message.startswith("minAvailable 3 wants 3 available pods, and 3 are")

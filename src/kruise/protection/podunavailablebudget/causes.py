@@ -40,6 +40,13 @@ UNKNOWN_COUNT = Meaning(
     field="spec.protectTotalReplicas",
     patience=0,
 )
+OTHER_BUDGET = Meaning(
+    code="other-budget",
+    says="pods that it matches belong to another budget, which alone is asked about them",
+    act=Act.SOMEBODY,
+    field="spec.selector or spec.targetRef",
+    patience=MINUTE,
+)
 USED_UP = Meaning(
     code="budget-used-up",
     says="as many pods are unavailable as may be: what is guarded is refused",
@@ -69,5 +76,5 @@ POD_UNAVAILABLE = Meaning(
 )
 HOLDING = (BUDGET, CLOSED_BUDGET)
 """Of pods that workloads would take away."""
-OF_BUDGETS = (TARGET_MISSING, NO_PODS, UNKNOWN_COUNT, USED_UP, NEVER_FREE, UNGUARDED, POD_UNAVAILABLE)
+OF_BUDGETS = (TARGET_MISSING, NO_PODS, OTHER_BUDGET, UNKNOWN_COUNT, USED_UP, NEVER_FREE, UNGUARDED, POD_UNAVAILABLE)
 """Of budgets themselves."""

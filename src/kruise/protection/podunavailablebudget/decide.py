@@ -185,6 +185,10 @@ def _held(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Iterator[He
     if (cause := _idle(snapshot, status)) is not None:
         yield Held(target=target, causes=(cause,))
         return
+    if (cause := _elsewhere(budget, members)) is not None:
+        yield Held(target=target, causes=(cause,))
+        if all(_names_other(pod, budget) for pod in members.pods):
+            return  # whatever its numbers say, nobody asks it
     if members.uncounted and not isinstance(budget.spec.min_available, int):
         yield Held(target=target, causes=(_uncounted(members, "so it is not guarded with the others"),))
     if unguarded := unguarded_operations(budget, snapshot.gates):
@@ -227,6 +231,25 @@ def _idle(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Cause | Non
             remedy="set spec.protectTotalReplicas, or minAvailable as a number",
         )
     return None
+
+
+def _names_other(pod: Pod, budget: PodUnavailableBudget) -> bool:
+    return keys.budget_named_by(pod.metadata.annotations) not in ("", budget.metadata.name)
+
+
+def _elsewhere(budget: PodUnavailableBudget, members: Members) -> Cause | None:
+    """A pod belongs to one budget, the first that found it (PUB-51): of any other it is not even a question."""
+    elsewhere = [pod for pod in members.pods if _names_other(pod, budget)]
+    if not elsewhere:
+        return None
+    others = sorted({keys.budget_named_by(pod.metadata.annotations) for pod in elsewhere})
+    kept = f"podunavailablebudget/{others[0]}"
+    return causes.OTHER_BUDGET.cause(
+        f"{len(elsewhere)} of its {plural(len(members.pods), 'pod')} belong to budget {listed(others)}, so this one "
+        "refuses nothing about them",
+        remedy=f"keep one budget for these pods: delete this one and make {kept} as strict as it should be; or delete "
+        f"{kept}, and take the annotation {keys.RELATED} off the pods",
+    )
 
 
 def _uncounted(members: Members, effect: str) -> Cause:
