@@ -18,6 +18,7 @@ from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.inplace import keys
 from kruise.inplace.availability import is_available
+from kruise.inplace.completion import is_complete
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Action, Outcome, Result
@@ -39,7 +40,16 @@ TAINTS: tuple[list[dict[str, str]], ...] = (
     [{"key": "example.com/own", "effect": "NoExecute"}],
 )
 HOOKED = {**TEMPLATE, "metadata": {"labels": {"app": "web", GUARD: "on"}}}
-SETTINGS = (("partition", 1), ("partition", "50%"), ("partition", None), ("paused", True), ("paused", None))
+ZONES = ("a", "b")
+SETTINGS = (
+    ("partition", 1),
+    ("partition", "50%"),
+    ("partition", None),
+    ("paused", True),
+    ("paused", None),
+    ("selector", {"matchLabels": {"zone": "a"}}),
+    ("selector", None),
+)
 MANY = 200
 
 
@@ -48,6 +58,9 @@ class Checked:
 
     def __init__(self, model: ModelledDaemonSet) -> None:
         self.model = model
+        for number, node in enumerate(model.world.store(NODES).list()):
+            zone = ZONES[number % len(ZONES)]
+            model.edit_node(node.metadata.name, lambda doc, zone=zone: doc["metadata"].update(labels={"zone": zone}))
 
     @property
     def suitable(self) -> list[Node]:
@@ -66,10 +79,12 @@ class Checked:
 
     def reconcile(self, die_at: int | None = None) -> None:
         before: dict[str, bool] = {}
+        self._old: set[str] = set()
 
         def decided(snapshot: Snapshot, plan: Any) -> None:
             self.hash = short_hash(plan.memo.update_revision) if plan.memo is not None else ""
             before.update({pod.metadata.name: self.serves(pod) for pod in self.model.pods})
+            self._old = {pod.metadata.name for pod in self.model.pods if self.is_old(pod)}
             for held in plan.held:
                 assert held.causes, f"{held.target} is held without a cause"
 
@@ -89,15 +104,52 @@ class Checked:
             alive = [pod for pod in self.pods_for(node) if is_active(pod)]
             most = 2 if limits.surges else 1
             assert len(alive) <= most, f"{len(alive)} pods on {node}"
-        elif action.verb is Verb.DELETE and action.reason == update.REPLACE and served.get(action.target.name):
-            self._within_limit(limits.unavailable)
+        elif (moved := self._moved(action)) is not None:
+            self._was_chosen(moved, limits.partition)
+            if served.get(action.target.name):
+                self._within_limit(limits.unavailable)
+
+    def _moved(self, action: Action) -> Pod | None:
+        """The pod that the rollout took, by deletion or in place; None: it was another write."""
+        pod = self.model.pod(action.target.name)
+        if pod is None or action.target.name not in self._old:
+            return None
+        if action.verb is Verb.DELETE:
+            return pod if action.reason == update.REPLACE else None
+        if self.is_old(pod):
+            return None
+        self._old.discard(pod.metadata.name)
+        return pod
+
+    def _is_left(self, node: str) -> bool:
+        """It has an old pod that nobody has begun to replace."""
+        return any(
+            self.is_old(pod) and is_active(pod) and pod.metadata.labels.get(keys.STATE_LABEL) != "PreparingDelete"
+            for pod in self.pods_for(node)
+        )
+
+    def _was_chosen(self, pod: Pod, partition: int) -> None:
+        """DS-62, DS-63."""
+        rolling = self.model.daemon_set.spec.update_strategy.rolling_update
+        assert rolling is not None
+        node = self.model.world.store(NODES).get("", target_node(pod))
+        if rolling.selector is not None and node is not None:
+            assert node.metadata.labels.get("zone") == "a", f"{pod.metadata.name} is moved, and its node not selected"
+        left = sum(self._is_left(node.metadata.name) for node in self.model.world.store(NODES).list())
+        assert left >= partition, f"{left} nodes are left with an old pod, the partition keeps {partition}"
 
     def _within_limit(self, limit: int) -> None:
-        """After a pod that served was taken for the rollout."""
-        without = [node for node in self.suitable if not any(map(self.serves, self.pods_for(node.metadata.name)))]
+        """After a pod that served was taken for the rollout. Where only some nodes take part, old pods on others do not
+        count (DS-62)."""
+        without = [node for node in self.suitable if not any(map(self._arrived, self.pods_for(node.metadata.name)))]
         rolling = self.model.daemon_set.spec.update_strategy.rolling_update
-        if rolling is None or (rolling.partition is None and rolling.selector is None):
-            assert len(without) <= limit, f"{len(without)} nodes without an available pod, {limit} may be"
+        if rolling is not None and not (rolling.partition is None and rolling.selector is None):
+            without = [node for node in without if not self._is_left(node.metadata.name)]
+        assert len(without) <= limit, f"{len(without)} nodes without an available pod, {limit} may be"
+
+    def _arrived(self, pod: Pod) -> bool:
+        """It serves, and is not on its way to another template in place."""
+        return self.serves(pod) and is_complete(pod, vertical_scaling=False)
 
 
 @st.composite
@@ -107,6 +159,9 @@ def documents(draw: st.DrawFn) -> Json:
         rolling |= {"maxSurge": draw(st.sampled_from([1, 2, "100%"])), "maxUnavailable": 0}
     else:
         rolling |= {"maxUnavailable": draw(st.sampled_from([1, 2, "50%"]))}
+    rolling |= {
+        name: value for name, value in draw(st.lists(st.sampled_from(SETTINGS), max_size=2)) if value is not None
+    }
     spec: dict[str, Any] = {"minReadySeconds": draw(st.sampled_from([0, 0, 3]))}
     if draw(st.booleans()):
         spec |= {"lifecycle": {"preDelete": {"labelsHandler": {GUARD: "on"}}}, "template": HOOKED}
@@ -131,7 +186,7 @@ def _taint(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
 def _add_node(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
     name = f"node-{draw(st.integers(3, 6))}"
     if model.world.store(NODES).get("", name) is None:
-        model.add_node(name)
+        model.add_node(name, labels={"zone": draw(st.sampled_from(ZONES))})
 
 
 def _remove_node(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
@@ -173,10 +228,14 @@ STEPS: tuple[Callable[[ModelledDaemonSet, st.DrawFn], None], ...] = (
 )
 
 
+def _let_go(model: ModelledDaemonSet) -> None:
+    free = {"partition": None, "paused": None, "selector": None}
+    model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update(free))
+    model.set_image("nginx:9")
+
+
 def _everybody_does_their_part(checked: Checked) -> None:
     model = checked.model
-    model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update(partition=None, paused=None))
-    model.set_image("nginx:9")
     idle = 0
     for _ in range(MANY):
         before = model.writes
@@ -200,6 +259,9 @@ def test_each_node_that_suits_has_one_pod_in_the_end(given_document: Json, data:
     checked = Checked(ModelledDaemonSet(given_document))
     model = checked.model
     draw: Any = data.draw
+    if data.draw(st.booleans(), label="runs already"):
+        model.settle(8)
+        _set_image(model, draw)
     for _ in range(data.draw(st.integers(0, 25), label="steps")):
         kind = data.draw(st.sampled_from(["pass", "pass", "kubelets", "kubelets", "other"]))
         if kind == "pass":
@@ -209,6 +271,9 @@ def test_each_node_that_suits_has_one_pod_in_the_end(given_document: Json, data:
                 model.kubelet(pod.metadata.name)
         else:
             data.draw(st.sampled_from(STEPS))(model, draw)
+    if data.draw(st.booleans(), label="within the limits that are set"):
+        _everybody_does_their_part(checked)
+    _let_go(model)
     _everybody_does_their_part(checked)
     for node in checked.suitable:
         [pod] = checked.pods_for(node.metadata.name)

@@ -468,6 +468,16 @@ def test_phases_come_in_order() -> None:  # DS-35
     assert "update" not in names
 
 
+def test_pods_that_are_made_do_not_wait_for_hundreds_of_others() -> None:  # DS-45
+    """A pass over many nodes ends soon, so that the first pods get their conditions while the others are made: later,
+    somebody else would write them, and each pod would cost one write more. It detaches nothing: only a pod that is
+    there shows which node it is for, and a node must not get two."""
+    [create] = [phase for phase in ModelledDaemonSet(document()).reconcile().phases if phase.name == "create"]
+    assert create.pause_after is not None
+    assert create.pause_after < 1
+    assert not create.detaches
+
+
 def test_the_shortest_wait_counts() -> None:  # DS-22, DS-44
     model = running()
     for _ in range(2):

@@ -39,6 +39,7 @@ from kruise.workloads.shared.failures import Failures, cause_of
 from kruise.workloads.shared.leaving import held_by_hook
 from kruise.workloads.shared.moving import PodMover
 from kruise.workloads.shared.pod_facts import PodFacts
+from kruise.workloads.shared.scaling_phases import creation
 
 CREATE = "create"
 DELETE = "delete"
@@ -91,8 +92,9 @@ class _Working:
         self._say_what_keeping_holds()
         creates = create_pods(self._situation, self._within_burst(self._nodes))
         phases = (
-            # A quota that refuses new pods must not keep those that have to go.
-            plans.single(CREATE, *creates, on_error=OnError.STOP_PHASE, slow_start=True),
+            # A quota that refuses new pods must not keep those that have to go. Which node a pod is for shows only when
+            # the pod is there, so a pass waits for the pods that it makes.
+            creation(CREATE, [(action,) for action in creates], detaches=False),
             Phase(name=DELETE, chains=tuple(self._deletes), on_error=OnError.CONTINUE),
             dataclasses.replace(self._mover.refresh_phase, alongside=True),
             dataclasses.replace(self._mover.budget_phase, unless_done=(CREATE, DELETE)),
@@ -192,17 +194,18 @@ class _Working:
         hold(chosen.misplaced, stuck)
         used = f"; used up by {listed(chosen.used_by)}" if chosen.used_by else ""
         details = {"unavailable": chosen.used_by}
+        remedy = "wait for these pods, or repair them" if chosen.used_by else ""
         if limits.surges:
             full = MAX_SURGE.cause(
                 f"maxSurge lets {plural(limits.surge, 'node')} have two pods{used}",
                 details=details,
-                remedy="wait for these pods, or repair them",
+                remedy=remedy,
             )
         else:
             full = causes.MAX_UNAVAILABLE.cause(
                 f"maxUnavailable lets {plural(limits.unavailable, 'node')} be without an available pod{used}",
                 details={**details, "budget": limits.unavailable},
-                remedy="wait for these pods, or repair them",
+                remedy=remedy,
             )
         hold(chosen.waiting, full)
 

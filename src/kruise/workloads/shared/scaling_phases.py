@@ -21,13 +21,14 @@ def most_at_once(pending: Pending) -> int:
 
 
 def creation(name: str, chains: Sequence[Chain], *, detaches: bool = True) -> Phase:
-    """`detaches`: the pass need not wait for the pods."""
+    """`detaches`: the pass need not wait for the pods. Otherwise it waits for those that it has begun to make, and the
+    next one sees them and makes the others."""
     return Phase(
         name=name,
         chains=tuple(chains),
         on_error=OnError.STOP_PHASE,
         slow_start=True,
-        pause_after=_DETACH_AFTER if detaches else None,
+        pause_after=_DETACH_AFTER if detaches else _LONGEST_PASS,
         detaches=detaches,
         mark=CREATION,
         # Pods that are there should not stand in line behind those that are not.
