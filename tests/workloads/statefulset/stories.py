@@ -193,9 +193,12 @@ async def ordinals_move(world: World) -> None:
     web = Stateful(world)
     await web.start(manifest(3))
     await web.change({"reserveOrdinals": [1]})
-    await web.reaches(observedGeneration=2)
+
+    async def moved() -> None:
+        assert await web.names() == ["web-0", "web-2", "web-3"]
+
+    await world.until(moved, within=300)
     await web.complete()
-    assert await web.names() == ["web-0", "web-2", "web-3"]
 
 
 async def orphans_are_adopted(world: World) -> None:
