@@ -38,6 +38,18 @@ def test_the_plan_of_a_broadcast_job(kruise: Kruise, tmp_path: Path) -> None:
     assert "does not roll out" in kruise.refused("plan", "bcj/few", "--replicas=2", code=2)
 
 
+def test_a_broadcast_job_that_fails(kruise: Kruise) -> None:  # BJ-36, BJ-37
+    kruise.create(BROADCAST_JOBS, job("fails", "sleep 1; exit 3", version="v1beta1", parallelism=1))
+    told = kruise("rollout", "status", "bcj/fails", "--timeout=60s")
+    assert told.code == 1
+    words = "failure policy is FailurePolicyTypeFailFast and failed pod is found"
+    last = f'broadcast job "fails" failed: 0 succeeded, 1 failed, 0 active of 3 nodes ({words})'
+    assert last in f"{told.out}{told.err}"
+    why = "\n".join(kruise("why", "bcj/fails").lines)
+    assert "container main ended with exit code 3 [task-failed]" in why
+    assert "see what it printed: kubectl logs fails-" in why
+
+
 def test_the_plan_of_an_advanced_cron_job(kruise: Kruise, tmp_path: Path) -> None:
     given = cron("nightly", on_each_node(), version="v1beta1", schedule="30 2 * * *", timeZone="Asia/Shanghai")
     kruise.create(ADVANCED_CRON_JOBS, given)

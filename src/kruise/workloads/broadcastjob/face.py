@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kruise.api.apps.shared import GROUP
 from kruise.faces.face import Face, Pods, resource
-from kruise.faces.progress import Progress, number
+from kruise.faces.progress import Progress, number, standing
 from kruise.machinery.documents import Json, name_of, value_at
 from kruise.machinery.wording import plural
 from kruise.workloads.broadcastjob import causes
@@ -29,7 +29,8 @@ def progress(document: Json) -> Progress:
     if not phase:
         return seen.waiting(f'Waiting for broadcast job "{name}" to be observed...')
     if phase == "failed":
-        return seen.failed(f'broadcast job "{name}" failed: {counts}')
+        why = standing(document, "Failed")
+        return seen.failed(f'broadcast job "{name}" failed: {counts}{f" ({why})" if why else ""}')
     if phase == "completed":
         return seen.done(f'broadcast job "{name}" completed: {counts}')
     if is_paused:
