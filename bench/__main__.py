@@ -9,7 +9,7 @@ import platform
 import sys
 from collections.abc import Callable
 
-from bench import admission, events, foresight, jobs, local, processes, rollouts, sidecars, steps, why, writes
+from bench import admission, events, foresight, jobs, local, processes, rollouts, sets, sidecars, steps, why, writes
 from bench.report import Report, as_json, table
 
 BENCHMARKS: dict[str, Callable[[float], Report]] = {
@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, Callable[[float], Report]] = {
     "sidecars": sidecars.measure,
     "local": local.measure,
     "rollouts": rollouts.measure,
+    "sets": sets.measure,
     "foresight": foresight.measure,
     "why": why.measure,
     "steps": steps.measure,
