@@ -145,7 +145,7 @@ def test_only_marked_pods_cause_calls_and_evictions_always_do() -> None:
         assert f"'{key}' in oldObject.metadata.annotations" in condition["expression"]
 
 
-def test_as_the_chart_has_it() -> None:  # MGR-40, PW section 6
+def test_as_the_chart_has_it() -> None:  # MGR-40, PW section 6, DP-4
     options = chart_options(aks=True)
     mutating = entries(inventory.mutating_configuration(options))
     validating = entries(inventory.validating_configuration(options))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.sidecarset import SIDECAR_SETS
 from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
 from kruise.api.native.apps import DEPLOYMENTS
 from kruise.api.native.pod import PODS
@@ -452,3 +453,40 @@ async def a_united_deployment_is_guarded_by_its_scale(stage: BudgetStage) -> Non
     await stage.shows(1, 2, 1, 2)
     await stage.client.delete(UNITED_DEPLOYMENTS, "web", stage.namespace)
     await stage.shows(0, 0, 0, 0)
+
+
+@budget_scenario("PUB-101", gates=UPDATES)
+async def sidecars_are_upgraded_as_the_budget_lets_them(stage: BudgetStage) -> None:
+    """A bad image reaches one pod of five, though the SidecarSet would take all; a good one reaches every pod."""
+    sidecars: Json = {
+        "apiVersion": SIDECAR_SETS.api_version,
+        "kind": SIDECAR_SETS.kind,
+        "metadata": {"name": stage.namespace},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}},
+            "selector": {"matchLabels": {"app": "web"}},
+            "containers": [{"name": "log", "image": OLD}],
+            "updateStrategy": {"type": "RollingUpdate", "maxUnavailable": 5},
+        },
+    }
+    await stage.client.create(SIDECAR_SETS, sidecars)
+    await stage.start("web", replicas=5, annotations=PULLS)
+    await stage.budget(maxUnavailable=1)
+    await stage.shows(1, 5, 4, 5)
+
+    async def reached(image: str, count: int) -> None:
+        pods = await stage.pods()
+        assert sum(images_of(pod)["log"] == image for pod in pods) == count
+
+    async def upgrade(image: str) -> None:
+        change = {"spec": {"containers": [{"name": "log", "image": image}]}}
+        await stage.client.patch(SIDECAR_SETS, stage.namespace, change)
+
+    await upgrade(BAD)
+    await stage.shows(0, 4, 4, 5)
+    await stage.until(lambda: reached(BAD, 1))
+    await stage.stays(lambda: reached(BAD, 1))
+    await upgrade(NEW)
+    await stage.until(lambda: reached(NEW, 5))
+    await stage.shows(1, 5, 4, 5)
+    await stage.client.delete(SIDECAR_SETS, stage.namespace)

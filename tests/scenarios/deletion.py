@@ -5,8 +5,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import pytest
+
 from kruise.admission.inventory import PROTECTION_LABEL
 from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.statefulset import STATEFUL_SETS as KRUISE_STATEFUL_SETS
+from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
 from kruise.api.meta import PartialObject
 from kruise.api.native.apps import DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS
 from kruise.api.native.config import SERVICES
@@ -67,13 +71,17 @@ def _workload(resource: Resource[Any], replicas: int) -> Json:
     }
     if resource.kind == "StatefulSet":
         spec["serviceName"] = "idle"
+    if resource is UNITED_DEPLOYMENTS:
+        inner = {"selector": spec["selector"], "template": spec.pop("template")}
+        spec["template"] = {"cloneSetTemplate": {"metadata": {"labels": labels}, "spec": inner}}
+        spec["topology"] = {"subsets": [{"name": "one"}]}
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "idle"}, "spec": spec}
 
 
 @_scenario("DP-1", "DP-2", "DP-13", "DP-14", "DP-18", "DP-20", "DP-42", smoke=True)
 async def workloads_are_protected_by_their_replicas(stage: Stage) -> None:
     """Always: whatever they have. Cascading: while they shall have pods."""
-    for resource in (CLONE_SETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS):
+    for resource in (CLONE_SETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, KRUISE_STATEFUL_SETS, UNITED_DEPLOYMENTS):
         await stage.client.create(resource, _workload(resource, 0), stage.namespace)
         await label(stage, resource, "idle", "Always")
         text = await refused(stage, resource, "idle")
@@ -181,3 +189,31 @@ async def a_definition_is_protected_by_its_objects(stage: Stage) -> None:
     assert f"and active CRs 1>0; delete its objects first ({stage.namespace}/one)" in text
     await deleted(stage, oddities, "one")
     await deleted(stage, CUSTOM_RESOURCE_DEFINITIONS, name)
+
+
+@_scenario("DP-18", "DP-21", "DP-31", "DP-50", "DP-51", "DP-56")
+async def only_what_has_the_label_is_protected(stage: Stage) -> None:
+    """Its owner goes, and so do its neighbours; a namespace waits for it, until the label is taken away."""
+    name = f"{stage.namespace}-around"
+    await stage.client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    for which, labels in (("kept", {PROTECTION_LABEL: "Always"}), ("free", {})):
+        metadata = {"name": which, "labels": labels}
+        body = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 80}]}}
+        await stage.client.create(SERVICES, body, name)
+    with pytest.raises(ForbiddenError) as refusal:
+        await stage.client.delete(SERVICES, "kept", name)
+    assert 'admission webhook "vservice.kb.io" denied the request: forbidden by' in str(refusal.value)
+    await stage.client.delete(NAMESPACES, name)
+
+    async def alone() -> None:
+        assert [one.metadata.name for one in (await stage.client.list(SERVICES, name)).items] == ["kept"]
+
+    await stage.until(alone)
+    await stage.stays(alone)
+    assert [one for one in await stage.world.events() if "protection" in one["reason"].lower()] == []
+    await stage.client.patch(SERVICES, "kept", {"metadata": {"labels": {PROTECTION_LABEL: None}}}, name)
+
+    async def gone() -> None:
+        assert all(one.metadata.name != name for one in (await stage.client.list(NAMESPACES)).items)
+
+    await stage.until(gone)

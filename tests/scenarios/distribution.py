@@ -10,11 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from kruise.api.apps.resourcedistribution import RESOURCE_DISTRIBUTIONS
 from kruise.api.native.config import CONFIG_MAPS, SECRETS
 from kruise.api.native.nodes import NAMESPACES
 from kruise.api.resource import Resource
-from kruise.machinery.client.errors import AlreadyExistsError, NotFoundError
+from kruise.machinery.client.errors import AlreadyExistsError, ApiError, NotFoundError
 from kruise.machinery.codec import to_builtins
 from kruise.operations.resourcedistribution.conclude import CONFLICT, NO_NAMESPACE, TYPES
 from kruise.operations.resourcedistribution.snapshot import FROM, HASH
@@ -302,3 +304,40 @@ async def nonsense_is_refused(stage: DistributionStage) -> None:
         text = await stage.is_refused(stage.change_spec({"resource": change}))
         assert "resource apiVersion, kind, and name are immutable" in text
     await stage.client.delete(RESOURCE_DISTRIBUTIONS, stage.name)
+
+
+@_scenario("RD-12", "RD-42", "RD-43", "RD-72", "RD-73")
+async def one_that_cannot_change_does_not_hold_the_others(stage: DistributionStage) -> None:
+    """An immutable copy refuses, is told by name and tried again; the others follow, and keep what others noted."""
+    await stage.make_namespaces({1: {}, 2: {}, 3: {}})
+    with pytest.raises(ApiError) as refused:
+        await stage.client.create(
+            RESOURCE_DISTRIBUTIONS,
+            {
+                "apiVersion": RESOURCE_DISTRIBUTIONS.api_version,
+                "kind": RESOURCE_DISTRIBUTIONS.kind,
+                "metadata": {"name": "Not_A_Name"},
+                "spec": {"resource": CONFIG, "targets": {}},
+            },
+        )
+    assert refused.value.code == 422
+    await stage.distribute(CONFIG, {"includedNamespaces": stage.listed(1, 2, 3)})
+    await stage.counts(3, 3)
+    before = await stage.copy(1)
+    assert before is not None
+    noted = {"kruise.io/resourcedistribution.resource.distributed.timestamp": "2021-01-01 00:00:00"}
+    await stage.client.patch(CONFIG_MAPS, "cfg", {"metadata": {"annotations": noted}}, stage.team(1))
+    # A copy of another hand that nobody can change any more, with our marks on it.
+    await stage.client.patch(CONFIG_MAPS, "cfg", {"data": {"k": "v2"}, "immutable": True}, stage.team(2))
+    await stage.counts(3, 2, UpdateResourceFailed=[2])
+    await stage.change_spec({"resource": {"data": {"k": "v3"}}})
+    await stage.counts(3, 2, UpdateResourceFailed=[2])
+    await stage.has_copies([1, 3], [1, 3], {"k": "v3"})
+    after = await stage.copy(1)
+    assert after is not None
+    assert noted.items() <= after["metadata"]["annotations"].items()
+    assert after["metadata"]["annotations"][HASH] != before["metadata"]["annotations"][HASH]
+    await stage.client.delete(CONFIG_MAPS, "cfg", stage.team(2))
+    await stage.counts(3, 3)
+    await stage.client.delete(RESOURCE_DISTRIBUTIONS, stage.name)
+    await stage.clean(1, 2, 3)

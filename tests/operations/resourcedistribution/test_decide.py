@@ -187,7 +187,7 @@ def status_after(snapshot: Snapshot, results: dict[str, Result], **more: Any) ->
     return write.body[0]["value"] if write is not None else None
 
 
-def test_the_six_conditions() -> None:  # RD-2, RD-3
+def test_the_six_conditions() -> None:  # RD-2, RD-3, RD-38
     snapshot = seen(distribution(listing("a", "b", "gone")))
     status = status_after(snapshot, {"b": Result.FAILED})
     assert status is not None
@@ -218,6 +218,13 @@ def test_the_six_conditions() -> None:  # RD-2, RD-3
     times = {item["type"]: item["lastTransitionTime"] for item in changed["conditions"]}
     assert times.pop("CreateResourceFailed") == "2030-01-01T00:01:00Z"
     assert set(times.values()) == {"2030-01-01T00:00:00Z"}
+
+
+def test_a_shorter_list_of_conditions_counts_as_none() -> None:  # RD-76
+    old = {"type": "GetResourceFailed", "status": "False", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+    status = status_after(seen(distribution(listing("a"), status={"conditions": [old]})), {})
+    assert status is not None
+    assert {item["lastTransitionTime"] for item in status["conditions"]} == {"2030-01-01T00:00:00Z"}
 
 
 def test_who_was_slower_has_a_conflict() -> None:  # RD-51

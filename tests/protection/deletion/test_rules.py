@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from kruise.admission.decisions import Allow, Deny, Failure, HandlerView, Listing, NeedsReads, Protected, Verdict
-from kruise.admission.review import AdmissionRequest
+from kruise.admission.review import AdmissionRequest, UndecodableError
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.machinery import codec
@@ -163,3 +163,21 @@ def test_a_label_that_does_nothing_is_warned_of() -> None:
 def test_without_the_gate_nothing_depends_on_the_manager() -> None:  # DP-3, DP-11
     settings = types.SimpleNamespace(gates={})
     assert FEATURE.webhooks(settings) == ()  # type: ignore[arg-type]
+
+
+def test_it_does_not_depend_on_the_pod_webhook() -> None:  # DP-19
+    gates = {"ResourcesDeletionProtection": True, "PodWebhook": False}
+    assert len(FEATURE.webhooks(types.SimpleNamespace(gates=gates))) == 7  # type: ignore[arg-type]
+
+
+def test_versions_of_a_definition_that_nobody_knows() -> None:  # DP-53
+    known = deletion("Always", kind="CustomResourceDefinition", group="apiextensions.k8s.io")
+    assert isinstance(judge_definition(known, view()), Deny)
+    newer = codec.evolve(known, kind=codec.evolve(known.kind, version="v2"))
+    assert judge_definition(newer, view()) == Allow()
+
+
+def test_what_cannot_be_read_is_no_object() -> None:  # DP-22
+    request = codec.evolve(deletion("Always"), old_object=codec.Raw(b"[1]"))
+    with pytest.raises(UndecodableError):
+        judge_workload(request, ON)
