@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.extensions import MUTATING_WEBHOOK_CONFIGURATIONS
@@ -13,7 +14,15 @@ from tests.support.manifests import cloneset_manifest
 def test_in_the_order_in_which_people_try_it(tmp_path_factory: pytest.TempPathFactory) -> None:
     with local_cluster(tmp_path_factory.mktemp("state"), "--bare") as kubeconfig:
         kruise = Kruise(kubeconfig)
-        kruise.ok("install")
+        assert not any("daemonsets.apps/" in line for line in kruise.ok("install"))
+        image = "--daemon-image=registry.example.com/kruise:1"
+        assert "daemonsets.apps/kruise-daemon created" in kruise.ok("install", image)
+        assert "daemonsets.apps/kruise-daemon unchanged" in kruise.ok("install", image)
+        printed = list(yaml.safe_load_all("\n".join(kruise.ok("install", "--print", image))))
+        assert printed[-1]["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example.com/kruise:1"
+        assert "'Kruise' is no image" in kruise.refused("install", "--daemon-image=Kruise", code=2)
+        assert "need --daemon-image" in kruise.refused("install", "--daemon-socket-dir=/run", code=2)
+        assert "--daemon-feature-gates" in kruise.refused("install", image, "--daemon-feature-gates=x", code=2)
         kruise.create(CLONE_SETS, cloneset_manifest("web"))
         entries = [{"name": "x.kb.io", "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None"}]
         entries[0] |= {"admissionReviewVersions": ["v1"], "rules": [RULE]}
@@ -28,7 +37,9 @@ def test_in_the_order_in_which_people_try_it(tmp_path_factory: pytest.TempPathFa
             "nothing is intercepted any more: no entry is left (1 taken away); a manager puts them back",
         ]
         assert "--timeout" in kruise.refused("uninstall", "--timeout", "soon", code=2)
-        assert kruise.ok("uninstall", "--with-resources")[-1].startswith("uninstalled: ")
+        removed = kruise.ok("uninstall", "--with-resources")
+        assert removed[-1].startswith("uninstalled: ")
+        assert any("daemonsets.apps/kruise-daemon" in line for line in removed)
         assert kruise("uninstall").code == 0
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 import yaml
 
+from kruise.api.core.images import reference_problem
 from kruise.cli.clusters import chosen_cluster
 from kruise.cli.plugins import print_problems
 from kruise.cli.session import duration
@@ -17,6 +18,8 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.clock import RealClock
+from kruise.manager import gates
+from kruise.manager.installation.daemon import SOCKETS, DaemonImage
 from kruise.manager.installation.installer import InstallationError, Installer
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.installation.removal import Remover
@@ -37,14 +40,37 @@ _context = click.option("--context", default="", help="Context of the kubeconfig
 @_context
 @click.option("--print", "print_only", is_flag=True, help="Print the manifests as YAML and change nothing.")
 @click.option("--timeout", default="60s", show_default=True, help="How long to wait for each definition, such as 2m.")
-def install(namespace: str, kubeconfig: str, context: str, print_only: bool, timeout: str) -> None:
+@click.option("--daemon-image", default="", help="Image of the node daemon, which then runs on every node.")
+@click.option(
+    "--daemon-socket-dir", default=SOCKETS, show_default=True, help="Where nodes have their runtimes' sockets."
+)
+@click.option("--daemon-feature-gates", default="", help="Gates of the daemon: the same as the manager's.")
+def install(
+    namespace: str,
+    kubeconfig: str,
+    context: str,
+    print_only: bool,
+    timeout: str,
+    daemon_image: str,
+    daemon_socket_dir: str,
+    daemon_feature_gates: str,
+) -> None:
     """Install PyKruise: namespaces, definitions, rights, Service and webhook configurations.
+
+    The node daemon is part of it if --daemon-image says which image to run; without it, a daemon that is there stays.
 
     May be repeated at any time. Over a cluster that stored older versions of a kind it rewrites the objects and then
     drops those versions from the definition's status.
     """
     seconds = _seconds(timeout)
-    objects = manifests(features(), namespace=namespace)
+    daemon = None
+    if daemon_image:
+        daemon = DaemonImage(
+            image=_image(daemon_image), socket_directory=daemon_socket_dir, feature_gates=_gates(daemon_feature_gates)
+        )
+    elif daemon_feature_gates or daemon_socket_dir != SOCKETS:
+        raise click.UsageError("flags of the daemon need --daemon-image: without it no daemon is installed")
+    objects = manifests(features(), namespace=namespace, daemon=daemon)
     print_problems()
     if print_only:
         click.echo(yaml.dump_all(objects, sort_keys=False), nl=False)
@@ -87,7 +113,8 @@ def uninstall(
     if webhooks_only and with_resources:
         raise click.UsageError("--webhooks-only leaves custom resources alone: it does not go with --with-resources")
     seconds = _seconds(timeout)
-    objects = manifests(features(), namespace=namespace)
+    # Whatever image it has.
+    objects = manifests(features(), namespace=namespace, daemon=DaemonImage(image="any"))
     print_problems()
 
     async def run(client: Client) -> None:
@@ -102,6 +129,20 @@ def uninstall(
         click.echo(f"uninstalled: {removed} objects deleted" if removed else "nothing to remove")
 
     _with_client(kubeconfig, context, run)
+
+
+def _image(text: str) -> str:
+    if reason := reference_problem(text):
+        raise click.UsageError(f"--daemon-image: {text!r} is no image: {reason}")
+    return text
+
+
+def _gates(text: str) -> str:
+    try:
+        gates.parse(text)
+    except gates.FeatureGateError as error:
+        raise click.UsageError(f"--daemon-feature-gates: {error}") from error
+    return text
 
 
 def _seconds(timeout: str) -> float:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from kruise.daemon import options
 from kruise.kinds import features
 from kruise.machinery.codec import decode
+from kruise.manager.installation.daemon import DaemonImage
 from kruise.manager.installation.manifests import manifests
 from tests.toy.controller import FEATURE as TOY
 
@@ -103,3 +105,36 @@ def test_the_account_of_the_journal_has_no_rights_and_its_readers_may_only_ask_w
         if rule["resources"] == ["serviceaccounts/token"]
     ]
     assert (token["verbs"], token["resourceNames"]) == (["create"], ["kruise-journal"])
+
+
+def test_the_daemon_comes_to_every_node_with_no_more_than_it_needs() -> None:
+    """DMN-5, DMN-6, DMN-10: last, when everything that it watches is there; not without an image."""
+    daemon = DaemonImage(image="registry.example.com/kruise:1", socket_directory="/run", feature_gates="AllBeta=true")
+    made = manifests([TOY], namespace="own", daemon=daemon)
+    assert made[-1] == named("DaemonSet", "kruise-daemon", namespace="own", daemon=daemon)
+    assert all(manifest["kind"] != "DaemonSet" for manifest in manifests([TOY]))
+    metadata, spec = made[-1]["metadata"], made[-1]["spec"]
+    assert (metadata["namespace"], metadata["labels"]) == ("own", {"control-plane": "daemon"})
+    assert (spec["minReadySeconds"], spec["updateStrategy"]["rollingUpdate"]["maxUnavailable"]) == (3, "10%")
+    pod = spec["template"]["spec"]
+    assert (pod["hostNetwork"], pod["serviceAccountName"], pod["terminationGracePeriodSeconds"]) == (
+        True,
+        "kruise-daemon",
+        10,
+    )
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    [term] = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": "type", "operator": "NotIn", "values": ["virtual-kubelet"]}]
+    assert pod["volumes"] == [{"name": "runtime-sockets", "hostPath": {"path": "/run", "type": "Directory"}}]
+    [container] = pod["containers"]
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": 10221}
+    assert (pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["runAsUser"]) == (True, 65532)
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert container["volumeMounts"][0]["readOnly"]
+    given = options.parse(container["args"], {"NODE_NAME": "n"})
+    assert (given.address, given.socket_directory, given.feature_gates) == (":10221", "/hostvarrun", "AllBeta=true")
+    assert [one["name"] for one in container["env"]] == ["NODE_NAME"]

@@ -41,6 +41,7 @@ _KINDS: Mapping[str, Resource[PartialObject]] = {
         _kind("", "serviceaccounts", "ServiceAccount", namespaced=True),
         _kind("", "services", "Service", namespaced=True),
         _kind("", "secrets", "Secret", namespaced=True),
+        _kind("apps", "daemonsets", "DaemonSet", namespaced=True),
         _kind("rbac.authorization.k8s.io", "clusterroles", "ClusterRole", namespaced=False),
         _kind("rbac.authorization.k8s.io", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
         _kind("rbac.authorization.k8s.io", "roles", "Role", namespaced=True),

@@ -8,6 +8,7 @@ from typing import Any
 from kruise.admission import inventory
 from kruise.feature import Feature
 from kruise.manager.installation import rbac
+from kruise.manager.installation.daemon import DaemonImage, daemon_set
 
 Manifest = dict[str, Any]
 
@@ -22,8 +23,10 @@ def manifests(
     daemon_namespace: str = "kruise-daemon-config",
     service: str = "kruise-webhook-service",
     secret: str = "kruise-webhook-certs",
+    daemon: DaemonImage | None = None,
 ) -> list[Manifest]:
-    """Namespaces, definitions, rights, Service, certificate Secret and webhook configurations.
+    """Namespaces, definitions, rights, Service, certificate Secret and webhook configurations; the node daemon, where
+    its image is known.
 
     The webhook configurations carry their entries in the `template` annotation only: nothing is intercepted until a
     manager serves, which then fills in the live list. An installation without a running manager blocks no pod.
@@ -49,6 +52,7 @@ def manifests(
             mutating=tuple(entry for feature in features for entry in feature.mutating_entries),
             validating=tuple(entry for feature in features for entry in feature.validating_entries),
         ),
+        *([daemon_set(daemon, namespace)] if daemon is not None else []),
     ]
 
 
