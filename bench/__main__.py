@@ -9,7 +9,22 @@ import platform
 import sys
 from collections.abc import Callable
 
-from bench import admission, events, foresight, jobs, local, processes, rollouts, sets, sidecars, steps, why, writes
+from bench import (
+    admission,
+    daemon,
+    events,
+    foresight,
+    images,
+    jobs,
+    local,
+    processes,
+    rollouts,
+    sets,
+    sidecars,
+    steps,
+    why,
+    writes,
+)
 from bench.report import Report, as_json, table
 
 BENCHMARKS: dict[str, Callable[[float], Report]] = {
@@ -24,6 +39,8 @@ BENCHMARKS: dict[str, Callable[[float], Report]] = {
     "why": why.measure,
     "steps": steps.measure,
     "jobs": jobs.measure,
+    "images": images.measure,
+    "daemon": daemon.measure,
 }
 
 
