@@ -16,12 +16,14 @@ SUBSET_NODES = Meaning(
     act=Act.SOMEBODY,
     field="spec.subsets[].requiredNodeSelector",
     patience=0,
+    is_for_want_of_a_node=True,
 )
 RESCHEDULE = Meaning(
     code="reschedule",
     says="it has found no node yet, and is made again in another subset when its time is over",
     act=Act.NOBODY,
     field="spec.scheduleStrategy.adaptive.rescheduleCriticalSeconds",
+    is_for_want_of_a_node=True,
 )
 NO_TARGET = Meaning(
     code="no-target",

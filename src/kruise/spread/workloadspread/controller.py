@@ -19,11 +19,12 @@ from kruise.api.native.pod import PODS, Pod, condition, is_active, is_ready
 from kruise.api.resource import Resource
 from kruise.feature import Feature, PodMutation, PodValidation, Settings
 from kruise.flags import FeatureFlag, Flag, text
-from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.selectors import SelectorError, from_label_selector, parse
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, no_keys, own_key
 from kruise.machinery.watched import Watched
 from kruise.spread.workloadspread.admission import CONVERSION, webhooks
 from kruise.spread.workloadspread.conclude import conclude, events
+from kruise.spread.workloadspread.custom import Asked, asking
 from kruise.spread.workloadspread.decide import decide
 from kruise.spread.workloadspread.injection import plain
 from kruise.spread.workloadspread.matched import matched
@@ -186,9 +187,7 @@ def _target(view: View, spread: WorkloadSpread) -> tuple[Seen, tuple[Pod, ...]]:
     target = target_of(spread)
     resource = _RESOURCES.get((target.group, target.kind))
     if resource is None:
-        # A workload of somebody else is not read: its pods are those that bear the mark.
-        marked = view.store(PODS).by_index(_MARKED, f"{target.namespace}/{spread.metadata.name}")
-        return Seen(exists=True), marked
+        return _custom(view, spread, target)
     store = view.store(resource)
     found = store.get(target.namespace, target.name)
     if found is None or store.is_terminating(found):
@@ -203,6 +202,25 @@ def _target(view: View, spread: WorkloadSpread) -> tuple[Seen, tuple[Pod, ...]]:
             problem = f"spec.targetFilter.replicasPathList: {error}"
     seen = Seen(exists=True, replicas=replicas, latest_version=_latest(view, target, found), problem=problem)
     return seen, _pods_of(view, target, found)
+
+
+def _custom(view: View, spread: WorkloadSpread, target: Workload) -> tuple[Seen, tuple[Pod, ...]]:
+    """A workload that was asked. Those who look from outside cannot ask: then its pods are those that bear the mark."""
+    store = view.store(PODS)
+    marked = store.by_index(_MARKED, f"{target.namespace}/{spread.metadata.name}")
+    asked = view.outside
+    if not isinstance(asked, Asked) or asked.problem:
+        return Seen(exists=True, problem=asked.problem if isinstance(asked, Asked) else ""), marked
+    if not asked.uid:
+        return Seen(latest_version="", replicas=0), ()
+    pods = store.by_index(OWNER, asked.uid)
+    if not pods and asked.selector:
+        selector = parse(asked.selector)
+        pods = tuple(pod for pod in store.list(target.namespace) if selector.matches(pod.metadata.labels))
+    known = {pod.metadata.uid for pod in pods}
+    # Between a workload and its pods there may be others: who was let in for it is its own.
+    pods = (*pods, *(pod for pod in marked if pod.metadata.uid not in known))
+    return Seen(exists=True, replicas=asked.replicas), pods
 
 
 def _pods_of(view: View, target: Workload, workload: Any) -> tuple[Pod, ...]:
@@ -305,6 +323,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
             snapshot_type=Snapshot,
             events=events,
             workers=settings.workers_of("workloadspread"),
+            outside=asking(settings.own_namespace),
             pace=lambda snapshot: len(snapshot.pods) * _PACE_PER_POD,
         ),
     )
@@ -313,14 +332,14 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
 def _mutations(settings: Settings) -> tuple[PodMutation, ...]:
     if not settings.gates.get(GATE, True):
         return ()
-    spreading = PodSpreading(versioned_kinds(settings.flag(VERSIONED)))
+    spreading = PodSpreading(versioned_kinds(settings.flag(VERSIONED)), settings.own_namespace)
     return (PodMutation(PodStep.WORKLOAD_SPREAD, spreading.mutate, NEEDS),)
 
 
 def _validations(settings: Settings) -> tuple[PodValidation, ...]:
     if not settings.gates.get(GATE, True):
         return ()
-    spreading = PodSpreading(versioned_kinds(settings.flag(VERSIONED)))
+    spreading = PodSpreading(versioned_kinds(settings.flag(VERSIONED)), settings.own_namespace)
     return (PodValidation(PodValidationStep.WORKLOAD_SPREAD, spreading.judge, (WATCHED_SPREADS,)),)
 
 

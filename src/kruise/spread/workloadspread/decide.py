@@ -15,7 +15,7 @@ from kruise.api.native.pod import PODS, Pod, condition, finds_no_node
 from kruise.machinery import plan as plans
 from kruise.machinery.causes import Cause
 from kruise.machinery.codec import Struct, evolve
-from kruise.machinery.plan import Chain, EventNote, Held, OnError, Phase, Plan, Target
+from kruise.machinery.plan import Chain, EventNote, Held, OnError, Phase, Plan, Target, Wake
 from kruise.spread.workloadspread import causes
 from kruise.spread.workloadspread.classifying import Group, classified
 from kruise.spread.workloadspread.costs import costs
@@ -23,10 +23,12 @@ from kruise.spread.workloadspread.counting import Count, count
 from kruise.spread.workloadspread.injection import UnfitPatchError, patch_of
 from kruise.spread.workloadspread.ledger import is_schedulable
 from kruise.spread.workloadspread.matched import MATCHED, Matched, matched
+from kruise.spread.workloadspread.numbers import has_percentages
 from kruise.spread.workloadspread.situation import Snapshot
 from kruise.spread.workloadspread.statuses import status_form, status_write
 from kruise.spread.workloadspread.targets import WITH_DELETION_COST, target_of
 
+_ASKED_AGAIN = 60.0
 MARK, STATUS = "mark", "status"
 """Phases."""
 KEEPS_METADATA = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
@@ -84,9 +86,15 @@ def decide(snapshot: Snapshot) -> Plan:
     return Plan(
         phases=tuple(phase for phase in phases if phase.chains),
         held=(*_held(snapshot, counted), *map(_unmarked, marks)),
-        wakes=tuple(counted.wakes),
+        wakes=(*counted.wakes, *_asks_again(spread)),
         memo=Memo(events=tuple(counted.events), observes=observes),
     )
+
+
+def _asks_again(spread: WorkloadSpread) -> Iterator[Wake]:
+    """Nobody tells when a workload that is not watched wants another number of pods."""
+    if not target_of(spread).is_supported and has_percentages(spread.spec):
+        yield Wake(after=_ASKED_AGAIN, reason=f"how many pods {target_of(spread)} wants")
 
 
 def _marks(spread: WorkloadSpread, groups: Mapping[str, Group], wanted: Mapping[str, int]) -> Iterator[Chain]:

@@ -53,6 +53,7 @@ FACE = Face(
     selector=None,
     replicas=None,
     pods=Pods.SELECTED,
+    overlooks_changes=True,
     placement="kruise.spread.workloadspread.matched:placement",
     progress=progress,
     settings="kruise.spread.workloadspread.face:settings",

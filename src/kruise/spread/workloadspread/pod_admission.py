@@ -17,6 +17,7 @@ from kruise.api.apps.shared import GROUP
 from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpread
 from kruise.api.meta import OwnerReference, controller_of
 from kruise.api.native.apps import DEPLOYMENTS, JOBS, REPLICA_SETS
+from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.pod import PODS, is_active
 from kruise.api.resource import Resource
 from kruise.machinery import codec
@@ -24,24 +25,29 @@ from kruise.machinery.plan import Target
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.spec import OWNER_INDEX
 from kruise.machinery.watched import Kinds, Watched
+from kruise.spread.workloadspread import whitelist
 from kruise.spread.workloadspread.injection import UnfitPatchError, injected, plain
 from kruise.spread.workloadspread.ledger import Asked, Place, booked, noted
 from kruise.spread.workloadspread.matched import Matched, matched
 from kruise.spread.workloadspread.numbers import PathError, has_percentages, is_single_unlimited, sum_at
 from kruise.spread.workloadspread.statuses import status_write
 from kruise.spread.workloadspread.targets import (
+    CUSTOM,
     DEPLOYMENT,
     KIND,
     REPLICA_SET,
     STATEFUL_SET,
     TARGET,
     WATCHED_SPREADS,
+    CustomObject,
     Workload,
+    guessed,
     index_value,
     kind_value,
     owner_of,
 )
 from kruise.spread.workloadspread.versions import version_of
+from kruise.spread.workloadspread.whitelist import CustomKind, WhitelistError, replicas_in
 
 Json = dict[str, Any]
 
@@ -54,6 +60,8 @@ _REPLICAS_OF: dict[tuple[str, str], Resource[Any]] = {
     ("batch", "Job"): JOBS,
 }
 _FINISHED = ("Succeeded", "Failed")
+_MOST_OWNERS = 4
+"""Each costs a read while the creation waits."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,12 +83,14 @@ class PodSpreading:
 
     versioned: frozenset[str]
     """Kinds whose pods are counted by version."""
+    own_namespace: str
+    """Of the manager, where the whitelist is."""
 
     def mutate(self, document: Json, context: StepContext) -> Mutation | None:
         pod = _new_pod(document, context)
         if pod is None:
             return None
-        found = _spread_of(pod, context)
+        found = _spread_of(pod, context, self.own_namespace)
         if not isinstance(found, WorkloadSpread):
             return found
         if is_single_unlimited(found.spec):
@@ -96,7 +106,7 @@ class PodSpreading:
                 return None  # no room anywhere
             uid = "" if pod.name or not place.is_booked else context.request.uid
             return _placed(pod, place.spread, place.subset, uid)
-        replicas = _replicas(spread, context)
+        replicas = _replicas(spread, context, self.own_namespace)
         if not isinstance(replicas, int | None):
             return replicas
         gone: list[str] = []
@@ -171,8 +181,8 @@ def _new_pod(document: Json, context: StepContext) -> _NewPod | None:
     )
 
 
-def _spread_of(pod: _NewPod, context: StepContext) -> WorkloadSpread | Mutation | None:
-    """WS-18: the first that is about the pod's controller, or about the controller of that."""
+def _spread_of(pod: _NewPod, context: StepContext, own_namespace: str) -> WorkloadSpread | Mutation | None:
+    """WS-18: the first that is about the pod's controller, or about the controller of that, and so on."""
     store = context.view.store(WORKLOAD_SPREADS)
     owner = pod.workload
     found: list[WorkloadSpread] = list(store.by_index(TARGET, index_value(owner)))
@@ -183,8 +193,47 @@ def _spread_of(pod: _NewPod, context: StepContext) -> WorkloadSpread | Mutation 
             found += store.by_index(TARGET, index_value(parent))
         elif parent is not None:
             return parent
+    if not found and store.by_index(KIND, kind_value(pod.namespace, "", CUSTOM)):
+        above = _owners_above(pod, context, own_namespace)
+        if not isinstance(above, list):
+            return above
+        found += [item for owner in above for item in store.by_index(TARGET, index_value(owner))]
     fitting = (item for item in found if item.metadata.deletion_timestamp is None and _is_selected(item, pod.labels))
     return min(fitting, key=lambda item: item.metadata.name, default=None)
+
+
+def _owners_above(pod: _NewPod, context: StepContext, own_namespace: str) -> list[Workload] | NeedsReads | Deny:
+    """Who owns the owner, and so on, as far as kinds are known. Asked only where a kind of the whitelist is spread."""
+    kinds = _whitelisted(context, own_namespace)
+    if not isinstance(kinds, tuple):
+        return kinds
+    found: list[Workload] = []
+    owner: OwnerReference | None = pod.owner
+    while owner is not None and len(found) < _MOST_OWNERS:
+        above = owner_of(owner, pod.namespace)
+        if not above.is_supported and not whitelist.is_known(kinds, above.group, above.kind):
+            break
+        target = Target(guessed(owner.api_version, owner.kind), pod.namespace, owner.name)
+        if not context.view.was_read(target):
+            return NeedsReads(targets=(target,), may_fail=True)
+        workload = context.view.live(target)
+        if not isinstance(workload, CustomObject):
+            break  # nobody can tell whose it is: the pod is let in, and marked later
+        owner = controller_of(workload)
+        if owner is not None:
+            found.append(owner_of(owner, pod.namespace))
+    return found
+
+
+def _whitelisted(context: StepContext, own_namespace: str) -> tuple[CustomKind, ...] | NeedsReads | Deny:
+    target = Target(CONFIG_MAPS, own_namespace, whitelist.CONFIG_MAP)
+    if not context.view.was_read(target):
+        return NeedsReads(targets=(target,))
+    config = context.view.live(target)
+    try:
+        return whitelist.parsed(config.data if config is not None else None)
+    except WhitelistError as error:
+        return Deny(message=str(error), code=500, reason="InternalError")
 
 
 def _deployment_of(pod: _NewPod, context: StepContext) -> Workload | Mutation | None:
@@ -213,14 +262,19 @@ def _is_selected(spread: WorkloadSpread, labels: dict[str, str]) -> bool:
         return False
 
 
-def _replicas(spread: WorkloadSpread, context: StepContext) -> int | NeedsReads | Deny | None:
+def _replicas(spread: WorkloadSpread, context: StepContext, own_namespace: str) -> int | NeedsReads | Deny | None:
     """WS-29: only percentages ask for them, and then of the target as it is now."""
     if not has_percentages(spread.spec):
         return None
     reference = spread.spec.target_ref
     resource = _REPLICAS_OF.get((reference.group, reference.kind))
+    entry: CustomKind | None = None
     if resource is None:
-        return 0
+        kinds = _whitelisted(context, own_namespace)
+        if not isinstance(kinds, tuple):
+            return kinds
+        entry = whitelist.find(kinds, reference.group, reference.kind)
+        resource = guessed(reference.api_version, reference.kind)
     target = Target(resource, spread.metadata.namespace, reference.name)
     if not context.view.was_read(target):
         return NeedsReads(targets=(target,))
@@ -228,11 +282,13 @@ def _replicas(spread: WorkloadSpread, context: StepContext) -> int | NeedsReads 
     if found is None:
         return 0
     paths = spread.spec.target_filter.replicas_path_list if spread.spec.target_filter is not None else ()
-    if paths:
-        try:
+    try:
+        if isinstance(found, CustomObject):
+            return replicas_in(found.document, spread.spec, entry) or 0
+        if paths:
             return sum_at(plain(found), paths)
-        except PathError as error:
-            return Deny(message=f"WorkloadSpread {spread.metadata.name}: {error}", code=500, reason="InternalError")
+    except PathError as error:
+        return Deny(message=f"WorkloadSpread {spread.metadata.name}: {error}", code=500, reason="InternalError")
     return replicas_of(found)
 
 

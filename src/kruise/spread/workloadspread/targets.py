@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kruise.api.apps.shared import GROUP
 from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, TargetReference, WorkloadSpread
-from kruise.api.meta import OwnerReference
+from kruise.api.meta import OwnerReference, PartialObject
+from kruise.api.resource import Resource
+from kruise.machinery.documents import Json
 from kruise.machinery.watched import Watched
 
 DEPLOYMENT, REPLICA_SET, STATEFUL_SET, CLONE_SET, JOB = "Deployment", "ReplicaSet", "StatefulSet", "CloneSet", "Job"
@@ -81,3 +83,28 @@ WATCHED_SPREADS = Watched(WORKLOAD_SPREADS, indexes={TARGET: _by_target, KIND: _
 
 def index_value(workload: Workload) -> str:
     return "/".join(workload)
+
+
+class CustomObject(PartialObject):
+    """Of a kind that nobody here describes."""
+
+    spec: Any = None
+    status: Any = None
+
+    @property
+    def document(self) -> Json:
+        """For paths into it."""
+        return {"spec": self.spec, "status": self.status}
+
+
+def guessed(api_version: str, kind: str) -> Resource[CustomObject]:
+    """By the plural that a kind has as a rule."""
+    group, _, version = api_version.rpartition("/")
+    word = kind.lower()
+    if word.endswith(("s", "x", "z", "ch", "sh")):
+        plural = f"{word}es"
+    elif word.endswith("y") and word[-2:-1] not in "aeiou":
+        plural = f"{word[:-1]}ies"
+    else:
+        plural = f"{word}s"
+    return Resource(group, version, plural, kind, True, CustomObject)

@@ -127,10 +127,6 @@ def _sizes(spec: WorkloadSpreadSpec) -> Errors:
             words = 'maxReplicas is not valid for subset: use a number that is not negative, or a percentage like "30%"'
             yield invalid(where, size, words)
             continue
-        if intorpercent.is_percent(size) and spec.target_ref.kind and spec.target_ref.kind not in SUPPORTED:
-            words = f"the replicas of a {spec.target_ref.kind} are not read, so nothing can be a percentage of them"
-            yield invalid(where, size, f"{words}: use a number, or leave maxReplicas out")
-            continue
         if is_text is not None and isinstance(size, str) != is_text:
             words = "the maxReplicas type of all subsets must be the same: numbers, or percentages"
             yield invalid(where, size, words)

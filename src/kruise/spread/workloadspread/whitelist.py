@@ -6,7 +6,10 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kruise.api.apps.workloadspread import WorkloadSpreadSpec
 from kruise.machinery import codec
+from kruise.machinery.documents import Json, value_at
+from kruise.spread.workloadspread.numbers import sum_at
 
 CONFIG_MAP = "kruise-configuration"
 KEY = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
@@ -75,3 +78,14 @@ def find(kinds: tuple[CustomKind, ...], group: str, kind: str, version: str = ""
 def is_known(kinds: tuple[CustomKind, ...], group: str, kind: str) -> bool:
     """Whether it is a workload of the list, or stands between one and its pods (WS-55)."""
     return any((group, kind) == (item.group, item.kind) or (group, kind) in item.parts for item in kinds)
+
+
+def replicas_in(document: Json, spec: WorkloadSpreadSpec, entry: CustomKind | None) -> int | None:
+    """By the paths of the filter, or of the whitelist; else what most kinds call replicas. Raises PathError."""
+    paths = spec.target_filter.replicas_path_list if spec.target_filter is not None else ()
+    if paths:
+        return sum_at(document, paths)
+    if entry is not None and entry.replicas_path:
+        return sum_at(document, (entry.replicas_path,))
+    found = value_at(document, ("spec", "replicas"))
+    return found if isinstance(found, int) and not isinstance(found, bool) else None

@@ -1,0 +1,133 @@
+"""Workloads of kinds that nobody here watches: read when somebody asks, with `get` alone (WS-38 to WS-40, WS-57).
+
+Admission reads them by the usual plural of their kind, as kubectl does without discovery; the controller asks the
+server what it serves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpreadSpec
+from kruise.api.meta import Key
+from kruise.api.native.config import CONFIG_MAPS
+from kruise.api.resource import Resource
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
+from kruise.machinery.clock import Clock
+from kruise.machinery.codec import Struct
+from kruise.machinery.controller import OutsideError
+from kruise.machinery.plan import JobState, Plan
+from kruise.machinery.spec import Stores
+from kruise.spread.workloadspread import whitelist
+from kruise.spread.workloadspread.numbers import PathError
+from kruise.spread.workloadspread.targets import CustomObject, is_supported
+from kruise.spread.workloadspread.whitelist import CustomKind, WhitelistError, replicas_in
+
+_KINDS_LAST = 60.0
+"""Seconds after which a kind that was not served is looked for again."""
+
+
+class Asked(Struct, kw_only=True):
+    """A workload as it was read."""
+
+    uid: str = ""
+    """Empty: there is none."""
+    replicas: int | None = None
+    """None: it does not tell."""
+    selector: str = ""
+    """Of its pods, where its scale tells."""
+    problem: str = ""
+
+
+class CustomTargets:
+    """What passes see beside the stores (`kruise.machinery.controller.Outside`)."""
+
+    def __init__(self, client: Client, stores: Stores, clock: Clock, own_namespace: str) -> None:
+        self._client = client
+        self._stores = stores
+        self._clock = clock
+        self._own_namespace = own_namespace
+        self._kinds: dict[tuple[str, str], Resource[CustomObject]] = {}
+        self._looked: float | None = None
+
+    async def look(self, key: Key, /) -> Asked:
+        spread = self._stores.store(WORKLOAD_SPREADS).get(*key)
+        if spread is None or is_supported(spread.spec.target_ref):
+            return Asked()
+        reference = spread.spec.target_ref
+        try:
+            return await self._ask(spread.spec, key.namespace)
+        except ForbiddenError:
+            words = f"the manager may not read it: let its role get {reference.kind}s of {reference.group or 'core'}"
+            return Asked(problem=f"{reference.kind} {reference.name}: {words}")
+        except (PathError, WhitelistError) as error:
+            return Asked(problem=str(error))
+        except ClientError as error:
+            raise OutsideError(f"{reference.kind} {reference.name} cannot be read: {error}") from error
+
+    async def _ask(self, spec: WorkloadSpreadSpec, namespace: str) -> Asked:
+        reference = spec.target_ref
+        resource = await self._resource(reference.group, reference.kind)
+        if resource is None:
+            return Asked()
+        workload = await self._read(resource, reference.name, namespace)
+        if workload is None or workload.metadata.deletion_timestamp is not None:
+            return Asked()
+        replicas = replicas_in(workload.document, spec, await self._entry(reference.group, reference.kind))
+        selector = ""
+        try:
+            scale = await self._client.get_scale(resource, reference.name, namespace)
+        except (NotFoundError, ForbiddenError):
+            pass  # it has none
+        else:
+            selector = scale.status.selector
+            replicas = scale.spec.replicas if replicas is None else replicas
+        return Asked(uid=workload.metadata.uid, replicas=replicas, selector=selector)
+
+    async def _read(self, resource: Resource[CustomObject], name: str, namespace: str) -> CustomObject | None:
+        """One `get`, which is what clusters grant for kinds of others; where they do not, a list does, too."""
+        try:
+            return await self._client.get(resource, name, namespace)
+        except NotFoundError:
+            return None
+        except ForbiddenError:
+            found = (await self._client.list(resource, namespace, fields=f"metadata.name={name}")).items
+            return found[0] if found else None
+
+    async def _entry(self, group: str, kind: str) -> CustomKind | None:
+        try:
+            config = await self._client.get(CONFIG_MAPS, whitelist.CONFIG_MAP, self._own_namespace)
+        except NotFoundError:
+            return None
+        return whitelist.find(whitelist.parsed(config.data), group, kind)
+
+    async def _resource(self, group: str, kind: str) -> Resource[CustomObject] | None:
+        now = self._clock.monotonic()
+        if (group, kind) not in self._kinds and (self._looked is None or now >= self._looked + _KINDS_LAST):
+            found = await self._client.discover()
+            self._looked = now
+            for served in found.resources:
+                resource = Resource(
+                    served.group, served.version, served.plural, served.kind, served.namespaced, CustomObject
+                )
+                self._kinds.setdefault((served.group, served.kind), resource)
+        return self._kinds.get((group, kind))
+
+    # There is nothing else outside.
+
+    def jobs(self, key: Key, /) -> Mapping[str, JobState]:
+        return {}
+
+    def carry_out(self, key: Key, plan: Plan, /) -> None:
+        return
+
+    def drop(self, key: Key, names: Iterable[str], /) -> None:
+        return
+
+    def forget(self, key: Key, /) -> None:
+        return
+
+
+def asking(own_namespace: str) -> Callable[[Client, Stores, Clock], CustomTargets]:
+    return lambda client, stores, clock: CustomTargets(client, stores, clock, own_namespace)
