@@ -218,7 +218,7 @@ def _owners_above(pod: _NewPod, context: StepContext, own_namespace: str) -> lis
             return NeedsReads(targets=(target,), may_fail=True)
         workload = context.view.live(target)
         if not isinstance(workload, CustomObject):
-            break  # nobody can tell whose it is: the pod is let in, and marked later
+            break  # nobody can tell whose it is: the pod is let in as it is
         owner = controller_of(workload)
         if owner is not None:
             found.append(owner_of(owner, pod.namespace))
