@@ -255,6 +255,71 @@ async def advanced_stateful_sets_as_subsets(stage: UnitedStage) -> None:
     await _three_subsets(stage, ADVANCED)
 
 
+GUESTBOOK = {"app.kubernetes.io/name": "guestbook-kruise", "app.kubernetes.io/instance": "demo"}
+
+
+async def play_guestbook(stage: UnitedStage, image: str, policy: str = "Always") -> None:
+    """Ten pods of a StatefulSet over three zones: two, half of them, and the rest. The manifest as it was published, in
+    v1alpha1, without selector, replicas and serviceName inside."""
+    names = sorted(node.metadata.name for node in (await stage.client.list(NODES)).items)
+    for place, name in enumerate(names):
+        await stage.client.patch(NODES, name, {"metadata": {"labels": {"az": f"zone-{'abc'[place % 3]}"}}})
+    container = {
+        "name": "guestbook-kruise",
+        "image": image,
+        "imagePullPolicy": policy,
+        "ports": [{"name": "http-server", "containerPort": 3000}],
+    }
+    subsets = [
+        {
+            "name": f"subset-{zone}",
+            **({} if size is None else {"replicas": size}),
+            "nodeSelectorTerm": {"matchExpressions": [{"key": "az", "operator": "In", "values": [f"zone-{zone}"]}]},
+        }
+        for zone, size in (("a", 2), ("b", "50%"), ("c", None))
+    ]
+    template = {"metadata": {"labels": GUESTBOOK}, "spec": {"containers": [container]}}
+    await stage.world.create(
+        {
+            "apiVersion": "apps.kruise.io/v1alpha1",
+            "kind": "UnitedDeployment",
+            "metadata": {"name": "demo-guestbook-kruise", "labels": GUESTBOOK},
+            "spec": {
+                "replicas": 10,
+                "revisionHistoryLimit": 10,
+                "selector": {"matchLabels": GUESTBOOK},
+                "template": {
+                    "statefulSetTemplate": {"metadata": {"labels": GUESTBOOK}, "spec": {"template": template}}
+                },
+                "topology": {"subsets": subsets},
+            },
+        }
+    )
+
+    async def there() -> None:
+        united = await stage.world.get(UNITED_DEPLOYMENTS, "demo-guestbook-kruise")
+        status = united.get("status", {})
+        assert (status.get("replicas"), status.get("readyReplicas")) == (10, 10), status
+        children = await stage.world.list(STATEFUL_SETS, "app.kubernetes.io/name=guestbook-kruise")
+        sizes = {one["metadata"]["labels"][keys.SUBSET]: one["spec"]["replicas"] for one in children}
+        assert sizes == {"subset-a": 2, "subset-b": 5, "subset-c": 3}
+        assert all(
+            one["metadata"]["name"].startswith(f"demo-guestbook-kruise-{one['metadata']['labels'][keys.SUBSET]}-")
+            for one in children
+        )
+
+    await stage.until(there)
+    zones = {name: f"subset-{'abc'[place % 3]}" for place, name in enumerate(names)}
+    pods = await stage.world.pods("app.kubernetes.io/name=guestbook-kruise")
+    assert [zones[pod["spec"]["nodeName"]] for pod in pods] == [pod["metadata"]["labels"][keys.SUBSET] for pod in pods]
+
+
+@united("UD-30", "UD-43", "UD-51", "UD-57")
+async def the_guestbook_in_three_zones(stage: UnitedStage) -> None:
+    """2, 5 and 3 pods, each where its zone is."""
+    await play_guestbook(stage, "openkruise/guestbook:v1")
+
+
 async def _adaptive(stage: UnitedStage, member: str) -> None:
     await stage.label_nodes(("a", "b", "c"))
     subsets = [

@@ -9,7 +9,7 @@ import pytest
 
 from kruise.spread.uniteddeployment import keys
 from tests.scenarios.stage import Pace, restarts_of, uids
-from tests.scenarios.united import NEW, UnitedStage
+from tests.scenarios.united import NEW, OLD, UnitedStage, play_guestbook
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.realnodes import RealNodes
 
@@ -68,5 +68,14 @@ def test_pods_move_on_from_a_zone_without_nodes(play: Play) -> None:
         await stage.create(subsets=subsets, replicas=3, schedule={"type": "Adaptive", "adaptive": adaptive})
         await stage.settles({"a": 1, "b": 0, "c": 2})
         assert (await stage.subset_condition("b"))["reason"] in ("reschedule", "recover")
+
+    play(story)
+
+
+def test_the_guestbook_in_three_zones(play: Play) -> None:
+    """UD-43, UD-57: 2, 5 and 3 pods of StatefulSets; with an image that the nodes have."""
+
+    async def story(stage: UnitedStage) -> None:
+        await play_guestbook(stage, OLD, "IfNotPresent")
 
     play(story)
