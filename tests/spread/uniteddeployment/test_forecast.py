@@ -92,4 +92,9 @@ def test_native_children_cannot_be_foreseen() -> None:
     body = copy.deepcopy(manifest())
     assert FORECAST.refusal(body) == ""
     body["spec"]["template"] = {"deploymentTemplate": body["spec"]["template"]["cloneSetTemplate"]}
-    assert "Kubernetes itself decides about the Deployments of its subsets" in FORECAST.refusal(body)
+    said = FORECAST.refusal(body)
+    assert "Kubernetes itself decides about the Deployments of its subsets" in said
+    assert "a: 1 pod (replicas 1); b: 3 pods (replicas 50% of 6); c: 2 pods (an even share" in said
+    body["spec"]["replicas"] = 2
+    body["spec"]["topology"]["subsets"][0]["replicas"] = 3
+    assert "the subsets' replicas come to 4, more than the 2" in FORECAST.refusal(body)
