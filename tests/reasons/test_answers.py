@@ -170,7 +170,7 @@ def test_pods_that_wait_for_each_other_do_not_go_round_in_circles() -> None:
 
 
 def test_a_limit_without_users_must_be_raised() -> None:
-    cause = MAX_UNAVAILABLE.cause("no room", details={"budget": 0, "unavailable": []}, remedy="wait")
+    cause = MAX_UNAVAILABLE.cause("no room", details={"budget": 0, "unavailable": []})
     pods, doc = [make_pod("a", old=True), make_pod("b", old=True)], document(replicas=2)
     alone = answer_of(pods, Decision(held=(held("web-a", cause), held("web-b", cause))), doc)
     assert [(end.act, end.remedy[:5]) for end in alone.ends("web-a")] == [(Act.SOMEBODY, "raise")]

@@ -23,6 +23,7 @@ from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Held, Plan, Target
 from kruise.protection.podunavailablebudget import causes as podunavailablebudget
 from kruise.reasons import causes, dump
+from kruise.spread.persistentpodstate import causes as persistentpodstate
 from kruise.workloads.cloneset import causes as cloneset
 from kruise.workloads.daemonset import causes as daemonset
 from kruise.workloads.shared import waiting
@@ -37,6 +38,8 @@ SOURCES = Path(kruise.__file__).parent
 DOCUMENTS = SOURCES.parents[1] / "docs"
 MODULES = sorted(path for path in SOURCES.rglob("causes.py") if path.parent.name != "machinery")
 OF_KINDS = (cloneset.CAUSES, statefulset.CAUSES, daemonset.CAUSES, podunavailablebudget.HOLDING)
+NO_PLANS = {"reasons", "foresight", "local"}
+"""Rooms whose causes no plan of a manager names."""
 WORDS = {Act.SOMEBODY: "somebody", Act.NOBODY: "nobody", Act.INTENDED: "asked for"}
 
 
@@ -128,7 +131,15 @@ def table(meanings: tuple[Meaning, ...]) -> str:
 
 
 @pytest.mark.parametrize(
-    "meanings", [SHARED, *OF_KINDS, podunavailablebudget.OF_BUDGETS, causes.OF_PODS, causes.OF_WORKLOADS]
+    "meanings",
+    [
+        SHARED,
+        *OF_KINDS,
+        podunavailablebudget.OF_BUDGETS,
+        persistentpodstate.CAUSES,
+        causes.OF_PODS,
+        causes.OF_WORKLOADS,
+    ],
 )
 def test_the_document_is_the_catalogue(meanings: tuple[Meaning, ...]) -> None:
     expected = table(meanings)
@@ -202,6 +213,18 @@ def test_a_journal_is_read_with_the_causes_of_its_kind(is_known: bool) -> None:
     [link] = answer.waiting["web-0"].links
     assert (link.code, link.act) == ("moon", Act.SOMEBODY)
     assert link.remedy == ("change the moon of cloneset/web" if is_known else "see")
+
+
+@pytest.mark.parametrize(
+    "meaning",
+    [one for path in MODULES if not NO_PLANS & set(path.parts) for one in entries_in(path).values()],
+    ids=lambda one: one.code,
+)
+def test_a_journal_of_any_kind_is_read_with_the_causes_of_all(meaning: Meaning) -> None:
+    """A budget may hold the pods of any workload, though only the budget's kind tells of it (PUB-101)."""
+    body = encode({"plan": plan_to_data(plan_of(meaning), causes_once=True)})
+    [(_, [cause])] = dump.read(body).decision.held
+    assert cause.meaning is meaning
 
 
 def test_what_is_not_known_goes_on_by_itself_unless_it_has_a_remedy() -> None:

@@ -156,6 +156,31 @@ def test_a_command_about_a_pod_names_its_namespace(monkeypatch: pytest.MonkeyPat
     run_local(play)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "code", "remedy"),
+    [
+        ({"maxUnavailable": 0}, "max-unavailable", "raise spec.updateStrategy.maxUnavailable"),
+        (
+            {"partition": 2},
+            "partition",
+            "lower spec.updateStrategy.partition, or let all follow: kruise rollout promote sidecarset/logs",
+        ),
+    ],
+)
+def test_a_remedy_names_fields_that_a_sidecarset_has(
+    monkeypatch: pytest.MonkeyPatch, strategy: Json, code: str, remedy: str
+) -> None:
+    async def play(world: LocalWorld) -> None:
+        await start(world, updateStrategy=strategy)
+        await set_image(world, "nginx:1.26")
+        await until_counts(world, 2, 0, 2, 0)
+        answer = await asked(world, monkeypatch)
+        told = {(link.code, link.remedy) for name in answer.waiting for link in answer.ends(name)}
+        assert told == {(code, remedy)}
+
+    run_local(play)
+
+
 def test_a_change_that_no_pod_needs_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """SCS-14, SCS-83: volumes, init containers and patches are a new revision, and no rollout."""
 

@@ -39,6 +39,8 @@ _NODES = 10
 _AT_ONCE = 2
 """Requests about nodes and events that are under way together. Each needs a connection, and making one takes longer
 than waiting for a turn."""
+_BY_NAME = 8
+"""Pods that are read one by one; for more of them, one list takes less time."""
 _SILENT = 3
 """Pods whose events are read, since they do not say themselves what is wrong: mostly it is the same for all."""
 _GENERATIONS = 3
@@ -155,6 +157,27 @@ async def _pods(session: Session, kind: Face, document: Json) -> tuple[Pod, ...]
     return tuple(listed.items)
 
 
+async def _as_they_are(session: Session, kind: Face, document: Json, seen: tuple[Pod, ...]) -> tuple[Pod, ...]:
+    """Pods that a controller has seen, as they are now. Those of a kind that only looks at pods are the ones it found:
+    which they are, a selector alone does not tell."""
+    if kind.pods is not Pods.SELECTED:
+        return await _pods(session, kind, document)
+    if len(seen) > _BY_NAME:
+        known = {pod.metadata.uid for pod in seen}
+        return tuple(pod for pod in await _pods(session, kind, document) if pod.metadata.uid in known)
+    turns = asyncio.Semaphore(_AT_ONCE)
+
+    async def again(pod: Pod) -> Pod | None:
+        try:
+            async with turns:
+                found = await session.client.get(PODS, pod.metadata.name, pod.metadata.namespace)
+        except NotFoundError:
+            return None
+        return found if found.metadata.uid == pod.metadata.uid else None
+
+    return tuple(pod for pod in await asyncio.gather(*map(again, seen)) if pod is not None)
+
+
 def down(pods: Iterable[Pod], kind: Face, document: Json, now: datetime) -> list[Pod]:
     """The pods that do not serve, those that are stuck on their way out among them."""
     wait = int(value_at(document, kind.min_ready, 0) or 0)
@@ -184,10 +207,13 @@ async def _decide(session: Session, kind: Face, document: Json, asking: Asking) 
         except journal_access.JournalUnavailable as error:
             reason = str(error)
         else:
+            pods = dump.pods
+            if pods and kind.overlooks_changes:
+                pods = await _as_they_are(session, kind, document, pods)
             return _Decided(
                 source=Source(words=f"the last decision of {source}", is_journal=True, time=dump.time),
                 decision=dump.decision,
-                pods=dump.pods,
+                pods=pods,
                 generation_seen=dump.generations.get(uid_of(document), 0),
             )
     (decision, pods, unreadable), manager = await asyncio.gather(

@@ -122,6 +122,9 @@ class Face:
     pods: Pods = Pods.OWNED
     runs_to_end: bool = False
     """A job: its pods finish, and then so does it."""
+    overlooks_changes: bool = False
+    """Its decisions do not need all that pods tell, and not every change of a pod makes its controller look: the pods
+    that it decided about may have moved on since."""
     writes_pod_ready: bool = False
     """It writes the condition `KruisePodReady` of its pods itself."""
 

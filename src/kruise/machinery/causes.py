@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 ENDLESS = float("inf")
@@ -57,6 +57,8 @@ class Meaning:
     """Whom it holds has not been chosen yet. Whom another cause holds keeps its place among those that move."""
     is_own_step: bool = False
     """A step of the pod's own way. That the pod does not serve meanwhile needs no other explanation."""
+    is_for_want_of_a_node: bool = False
+    """It holds a pod that has no node, and is over as soon as it has one."""
     remedy: str = ""
     """What `why` tells to do, in place of what the plan says; {target}, {flags}, {pod} and {by_hand} (a
     command that changes the pod) are filled in."""
@@ -91,12 +93,18 @@ class Cause:
 class Catalogue:
     """Entries by code: for those who read causes that somebody else has written down."""
 
-    def __init__(self, meanings: Iterable[Meaning]) -> None:
+    def __init__(self, meanings: Iterable[Meaning], others: Callable[[], Iterable[Meaning]] | None = None) -> None:
+        """`others` are asked for when a code is not among `meanings`: a kind may be held by what another one knows, as
+        by a budget."""
         self._by_code = {meaning.code: meaning for meaning in meanings}
+        self._others = others
 
     def meaning(self, code: str, remedy: str) -> Meaning:
         """A code that is not known here (a manager of another version wrote it) is taken at its word: with a remedy
         somebody has to act, without one it goes on by itself."""
+        if code not in self._by_code and self._others is not None:
+            self._by_code = {meaning.code: meaning for meaning in self._others()} | self._by_code
+            self._others = None
         known = self._by_code.get(code)
         if known is not None:
             return known

@@ -193,12 +193,16 @@ class _Assembling:
     def _add_held(self, decision: Decision) -> None:
         for about, held in decision.held:
             if about.is_pod and (name := self._key(about)) in self._pods:
-                self._add(name, tuple(self._link(cause, name) for cause in held))
+                self._add(name, tuple(self._link(cause, name) for cause in held if not self._is_over(cause, name)))
             elif about.name == name_of(self._document) and about.plural == self._facts.kind.resource.plural:
                 self._add(OBJECT, tuple(self._link(cause, OBJECT) for cause in held))
             elif self._facts.kind.pods is Pods.NONE:
                 # It has no pods: whatever it looks after is told of as itself.
                 self._add(OBJECT, tuple(self._link(cause, OBJECT) for cause in held))
+
+    def _is_over(self, cause: Cause, name: str) -> bool:
+        """Pods may be newer than the decision about them."""
+        return cause.meaning.is_for_want_of_a_node and bool(self._pods[name].spec.node_name)
 
     def _link(self, cause: Cause, name: str) -> Link:
         known = self._shared.get(id(cause))
@@ -360,7 +364,7 @@ class _Assembling:
             return evolve(link, leads_to=users)
         if name != OBJECT and self._links.get(OBJECT):
             return evolve(link, leads_to=(OBJECT,))
-        return evolve(link, act=Act.SOMEBODY, remedy=link.meaning.relief)
+        return evolve(link, act=Act.SOMEBODY, remedy=link.remedy or link.meaning.relief)
 
     def _chosen_and_held(self, decision: Decision) -> tuple[str, ...]:
         """Pods whose turn it was, and which something else holds: they keep their place in the wave."""
@@ -404,6 +408,9 @@ def _joined(name: str, planned: list[Link], found: tuple[Link, ...]) -> Iterator
     replaced = shown & {shared.UNSCHEDULED, shared.TERMINATING}
     if causes.SCHEDULING_GATE in shown:
         replaced |= {shared.UNSCHEDULED}
+    if any(link.meaning.is_for_want_of_a_node and link.meaning != shared.UNSCHEDULED for link in planned):
+        # The plan knows more of why it has no node: the scheduler's words are in it.
+        found = tuple(link for link in found if link.meaning != shared.UNSCHEDULED)
     is_troubled = any(link.act is Act.SOMEBODY for link in found)
     for link in planned:
         if link.meaning.is_own_step and link.act is Act.NOBODY and is_troubled:

@@ -84,17 +84,24 @@ class _Object(Struct):
 
 
 def read(body: bytes, causes: Iterable[Meaning] = ()) -> Dumped:
-    """`causes` are those that only the kind knows. Raises `DecodeError`. What a manager of another version does not
-    tell is left out."""
+    """`causes` are those of the kind; where others hold its pods, theirs are found. Raises `DecodeError`. What a
+    manager of another version does not tell is left out."""
     document = decode(body, _Document)
     pods = _objects(document.snapshot.get("pods"), Pod)
     singles = [decode(value, _Object).metadata for value in document.snapshot.values() if _begins(value, b"{")]
     return Dumped(
-        decision=_decision(document, pods, Catalogue((*SHARED, *causes))),
+        decision=_decision(document, pods, Catalogue((*SHARED, *causes), _of_other_kinds)),
         time=document.time,
         pods=pods,
         generations={one.uid: one.generation for one in singles if one.uid},
     )
+
+
+def _of_other_kinds() -> Iterator[Meaning]:
+    from kruise import kinds  # every face is loaded then, which few questions need
+
+    for face in kinds.REGISTRY.built_in:
+        yield from face.causes
 
 
 def _decision(document: _Document, pods: tuple[Pod, ...] | None, catalogue: Catalogue) -> Decision:

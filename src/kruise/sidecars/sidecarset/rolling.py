@@ -161,7 +161,11 @@ def _partition(situation: Situation) -> Cause:
     given = situation.sidecar_set.spec.update_strategy.partition
     pods = situation.limits.partition
     text = f"partition {given}" if given == pods else f"partition {given} ({plural(pods, 'pod')})"
-    return shared.PARTITION.cause(f"{text} keeps it at its present content")
+    return shared.PARTITION.cause(
+        f"{text} keeps it at its present content",
+        remedy="lower spec.updateStrategy.partition, or let all follow: "
+        f"kruise rollout promote sidecarset/{situation.content.owner}",
+    )
 
 
 def _unavailable(situation: Situation, names: Sequence[str]) -> Cause:

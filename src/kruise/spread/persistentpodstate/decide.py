@@ -25,8 +25,8 @@ from kruise.api.native.pod import Pod, is_active, is_ready
 from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import Struct
-from kruise.machinery.plan import Action, Conclusion, EventNote, EventType, Outcomes, Plan, Result, Target, single
-from kruise.spread.persistentpodstate import keys
+from kruise.machinery.plan import Action, Conclusion, EventNote, EventType, Held, Outcomes, Plan, Result, Target, single
+from kruise.spread.persistentpodstate import causes, keys
 from kruise.workloads.shared.ordinals import ordinals, reserved_of
 
 GENERATE = "generate"
@@ -70,7 +70,20 @@ def decide(snapshot: Snapshot) -> Plan:
             observed_generation=state.metadata.generation, pod_states=_recorded(snapshot, state)
         )
     phases = (single(GENERATE, generation),) if generation is not None else ()
-    return Plan(phases=phases, memo=Memo(status=status))
+    return Plan(phases=phases, held=_held(snapshot), memo=Memo(status=status))
+
+
+def _held(snapshot: Snapshot) -> tuple[Held, ...]:
+    """That the workload is not there. Of kinds that are not looked at, nobody knows."""
+    state = snapshot.state
+    if state is None or not snapshot.is_known or snapshot.target is not None:
+        return ()
+    reference = state.spec.target_ref
+    cause = causes.NOTHING_TO_REMEMBER.cause(
+        f"there is no {reference.kind} {reference.name} ({reference.api_version}) in this namespace",
+        remedy="create it, or correct spec.targetRef; or delete this PersistentPodState",
+    )
+    return (Held(target=Target.of(PERSISTENT_POD_STATES, state), causes=(cause,)),)
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:

@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from kruise.api.apps.shared import GROUP
 from kruise.faces.face import Face, Pods, resource
+from kruise.machinery.documents import Json, value_at
+from kruise.machinery.wording import plural
+from kruise.spread.persistentpodstate import causes
+
+
+def standing(document: Json) -> str:
+    """Of whom it remembers how much."""
+    reference = value_at(document, ("spec", "targetRef"), {})
+    known = len(value_at(document, ("status", "podStates"), {}))
+    return f"it remembers the nodes of {plural(known, 'pod')} of {reference.get('kind')} {reference.get('name')}"
+
 
 FACE = Face(
     resource=resource(GROUP, "v1beta1", "persistentpodstates", "PersistentPodState"),
@@ -13,4 +24,6 @@ FACE = Face(
     selector=None,
     replicas=None,
     pods=Pods.NONE,
+    standing=standing,
+    causes=causes.CAUSES,
 )

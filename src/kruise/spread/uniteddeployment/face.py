@@ -81,6 +81,7 @@ FACE = Face(
     revision_field=("status", "updatedRevision"),
     partitions=("spec", "updateStrategy", "manualUpdate", "partitions"),
     pods=Pods.CHILDREN,
+    overlooks_changes=True,
     progress=progress,
     forecast="kruise.spread.uniteddeployment.forecast:FORECAST",
     settings="kruise.spread.uniteddeployment.settings:settings",

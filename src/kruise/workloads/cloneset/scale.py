@@ -271,7 +271,9 @@ class _Scaling:
             f" scaleStrategy.maxUnavailable {limits.scale_max_unavailable} lets {numbers.limit} be created now;"
             f" not available: {_listed(blockers)}",
             details={"missing": numbers.up, "limit": numbers.limit, "unavailable": blockers},
-            remedy="the others follow as pods become available; raise scaleStrategy.maxUnavailable for more at a time",
+            remedy="the others follow as pods become available; raise scaleStrategy.maxUnavailable for more at a time"
+            if blockers
+            else "",
         )
         self._held.append(Held(target=self._target, causes=(cause,)))
 

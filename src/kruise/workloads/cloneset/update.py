@@ -272,7 +272,8 @@ class _Updating:
         message = f"maxUnavailable {self._situation.limits.max_unavailable} allows {plural(budget, 'unavailable pod')}"
         message += f"; used up by {listed(blockers)}" if blockers else ""
         details = {"budget": budget, "unavailable": blockers}
-        cause = causes.MAX_UNAVAILABLE.cause(message, details=details, remedy="wait for these pods, or repair them")
+        remedy = "wait for these pods, or repair them" if blockers else ""
+        cause = causes.MAX_UNAVAILABLE.cause(message, details=details, remedy=remedy)
         self._mover.hold_all(waiting, cause)
 
 

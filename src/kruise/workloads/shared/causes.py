@@ -81,7 +81,9 @@ RESIZE_DEFERRED = Meaning(
     patience=MINUTE,
     is_own_step=True,
 )
-UNSCHEDULED = Meaning(code="unscheduled", says="no node takes it", act=Act.SOMEBODY, patience=MINUTE)
+UNSCHEDULED = Meaning(
+    code="unscheduled", says="no node takes it", act=Act.SOMEBODY, patience=MINUTE, is_for_want_of_a_node=True
+)
 IN_PLACE_ONLY = Meaning(
     code="in-place-only",
     says="the change cannot be made in place, and InPlaceOnly forbids anything else",

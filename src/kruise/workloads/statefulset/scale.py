@@ -272,7 +272,9 @@ class _Scaling:
                 f"{listed(limited)} {'waits' if len(limited) == 1 else 'wait'}: scaleStrategy.maxUnavailable {limit} is"
                 f" used up; not available: {listed(unavailable) or 'none'}",
                 details={"missing": list(limited), "limit": limit, "unavailable": unavailable},
-                remedy="the others follow as pods become available; raise scaleStrategy.maxUnavailable for more",
+                remedy="the others follow as pods become available; raise scaleStrategy.maxUnavailable for more"
+                if unavailable
+                else "",
             )
             self._held.append(Held(target=self._target, causes=(cause,)))
 

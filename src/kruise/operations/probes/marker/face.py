@@ -26,6 +26,7 @@ FACE = Face(
     template=None,
     replicas=None,
     pods=Pods.SELECTED,
+    overlooks_changes=True,
     progress=progress,
     settings="kruise.operations.probes.marker.settings:settings",
     causes=causes.CAUSES,
