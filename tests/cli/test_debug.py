@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
 from kruise.api.native.pod import PODS
 from tests.support.commandline import Kruise, local_cluster
+from tests.support.manifests import cloneset_manifest
 
 IMAGE = ("--image", "busybox:1.36")
 
@@ -75,6 +77,24 @@ def test_an_image_that_cannot_be_had(kruise: Kruise) -> None:
     done = kruise("debug", "app=test_an_image_that_cannot_be_had", "--image", "busybox:missing", "--replicas", "1")
     assert done.code == 1
     assert "cannot start: ImagePullBackOff" in done.out
+
+
+def test_pods_by_the_name_of_their_workload_or_their_own(kruise: Kruise) -> None:
+    label = "test_pods_by_the_name_of_their_workload_or_their_own"
+    pod = f"{label.replace('_', '-')}-1"
+    told = kruise.refused("debug", f"pod/{pod}", *IMAGE, "--", "true")
+    assert told.startswith(f"pod/{pod} has no labels of its own")
+    assert f"kubectl debug {pod} -it --image IMAGE" in told
+    kruise.create(CLONE_SETS, cloneset_manifest("web"))
+    kruise.ok("rollout", "status", "cloneset/web", "--timeout=60s")
+    done = kruise.ok("debug", "cloneset/web", *IMAGE, "--name", "whole", "--", "true")
+    assert done[0] == "ephemeraljob.apps.kruise.io/whole created for 3 pods"
+    [first, *_] = kruise.talk(lambda client: client.list(PODS, "default", labels="app=web")).items
+    done = kruise.ok("debug", f"po/{first.metadata.name}", *IMAGE, "--name", "single", "--", "true")
+    assert done[0] == "ephemeraljob.apps.kruise.io/single created for 1 pod"
+    assert "not found" in kruise.refused("debug", "cloneset/nobody", *IMAGE)
+    assert "does not tell the labels of its pods" in kruise.refused("debug", "ws/nobody", *IMAGE, code=2)
+    assert "has the labels example.com/x" in kruise.refused("debug", "example.com/x", *IMAGE)
 
 
 def test_it_asks_only_for_the_pods_that_it_is_about(kruise: Kruise, monkeypatch: pytest.MonkeyPatch) -> None:

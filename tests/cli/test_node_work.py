@@ -145,6 +145,9 @@ def test_a_request_that_somebody_deletes_is_not_called_done(kruise: Kruise) -> N
 
     thread = threading.Thread(target=watch)
     thread.start()
+    said = kruise.refused("restart", "clone/combo", code=2)
+    assert said.endswith("To make all pods of a CloneSet anew: kruise rollout restart cloneset/combo")
+    assert "is no pod" in kruise.refused("restart", "moon/web", code=2)
     said = kruise.refused("restart", "web", "-c", "app", "--min-started=30")
     thread.join()
     assert done == ["deleted"]

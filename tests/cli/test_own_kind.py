@@ -113,7 +113,7 @@ def test_a_cluster_tells_of_kinds_that_are_left_out_when_it_comes_up(site: Path,
     try:
         up = kruise("up", "--detach", "--port=0", "--nodes=1", "--no-merge")
         assert 'Warning: kind "Troupe.toy.pykruise.dev" of the package troupe-kind is left out: ' in up
-        planned = kruise("plan", "troupe/band", "--replicas=2", code=2)
+        planned = kruise("plan", "troupe/band", "--replicas=2", code=1)
         assert "a Troupe cannot be planned: the code of its controller is not here" in planned
     finally:
         kruise("down")

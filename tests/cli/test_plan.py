@@ -407,10 +407,13 @@ def test_unknown_objects(kruise: Kruise, tmp_path: Path) -> None:
     assert kruise.refused("plan", "clone/wbe") == (
         'clonesets.apps.kruise.io "wbe" not found in namespace "default"; did you mean web?'
     )
-    assert kruise.refused("plan", "deploy/web", code=2) == (
+    assert kruise.refused("plan", "deploy/web") == (
         "deployment.apps/web cannot be planned: Kubernetes itself decides about a Deployment. "
-        "Plans are for CloneSet, DaemonSet, SidecarSet, StatefulSet, UnitedDeployment"
+        "Plans are for AdvancedCronJob, BroadcastJob, CloneSet, DaemonSet, EphemeralJob, SidecarSet, StatefulSet, "
+        "UnitedDeployment"
     )
+    assert "Usage:" not in kruise("plan", "deploy/web").err
+    assert "nobody can foresee an ImageListPullJob. Plans" in kruise.refused("plan", "imagelistpulljob/all")
     assert kruise.refused("plan", "-f", file_of(tmp_path, cloneset("fresh")), "-n", "nowhere") == (
         'namespace "nowhere" not found; make it first: kubectl create namespace nowhere'
     )

@@ -27,7 +27,7 @@ _SILENCE = 10.0
 
 
 @click.command(cls=flags.Command)
-@click.argument("selector")
+@click.argument("whom", metavar="SELECTOR")
 @click.argument("command", nargs=-1)
 @click.option("--image", required=True, help="The image of the container, such as busybox:1.36.")
 @click.option("--name", default="", help="Of the job. One that is free, if it is left out.")
@@ -42,7 +42,7 @@ _SILENCE = 10.0
 @click.option("--rm", "remove", is_flag=True, help="Delete the job in the end. The containers stay in the pods.")
 @flags.connection
 def debug(
-    selector: str,
+    whom: str,
     command: tuple[str, ...],
     image: str,
     name: str,
@@ -59,17 +59,19 @@ def debug(
 ) -> None:
     """Add a container to each running pod that SELECTOR matches, and follow it.
 
-    It makes an EphemeralJob. Without a COMMAND the container is a shell that waits for somebody to attach; with one it
-    runs, and its end is told. Exit codes: 0 done, 1 no pod matches or a container failed, 3 not in time.
+    SELECTOR are labels, or a workload or pod as KIND/NAME. It makes an EphemeralJob. Without a COMMAND the container is
+    a shell that waits for somebody to attach; with one it runs, and its end is told. Exit codes: 0 done, 1 no pod
+    matches or a container failed, 3 not in time.
 
     \b
     kruise debug app=web --image busybox:1.36 --attach-hint
-    kruise debug app=web --image busybox:1.36 -- sh -c 'nslookup db'
+    kruise debug cloneset/web --image busybox:1.36 -- sh -c 'nslookup db'
     """
     from kruise.cli.session import duration, run
     from kruise.verbs.errors import UsageError
 
     async def work(session: Session) -> int:
+        selector = await _selector(session, whom)
         seconds = duration(timeout, "--timeout")
         limit = int(duration(deadline, "--deadline")) if deadline else None
         job = _manifest(
@@ -137,6 +139,48 @@ def _manifest(
         "metadata": {"name": chosen, "namespace": session.namespace},
         "spec": spec,
     }
+
+
+async def _selector(session: Session, whom: str) -> str:
+    """The labels that choose the pods, of a workload or a pod where one is named."""
+    from kruise.verbs.errors import UsageError
+    from kruise.verbs.lookup import UnknownKindError, find
+    from kruise.verbs.targets import Target
+
+    word, slash, name = whom.partition("/")
+    if not slash or any(sign in whom for sign in "=!,( "):
+        return whom
+    try:
+        kind = find(word)
+    except UnknownKindError:
+        return whom  # a label may have a slash in its name
+    target = Target(kind, name)
+    if kind.resource.kind != "Pod" and kind.selector is None:
+        raise UsageError(f"{target} does not tell the labels of its pods: name them, such as app=web")
+    document = await session.get(target)
+    if kind.resource.kind == "Pod":
+        return await _labels_of(session, name, document)
+    from kruise.cli.session import selector_text
+
+    return selector_text(kind, document)
+
+
+async def _labels_of(session: Session, name: str, document: Json) -> str:
+    """Of a pod that no other pod has. Raises VerbError where others have them too."""
+    from kruise.api.native.pod import PODS, is_active
+    from kruise.machinery.documents import value_at
+    from kruise.verbs.errors import VerbError
+
+    labels = value_at(document, ("metadata", "labels"), {})
+    text = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    found = (await session.client.list(PODS, session.namespace, labels=text)).items if text else ()
+    if not text or any(is_active(pod) and pod.metadata.name != name for pod in found):
+        flags = f" -n {session.namespace}" if session.namespace != "default" else ""
+        raise VerbError(
+            f"pod/{name} has no labels of its own, and an EphemeralJob chooses pods by labels. For this pod alone: "
+            f"kubectl debug {name}{flags} -it --image IMAGE; or name the labels of several: kruise debug app=web"
+        )
+    return text
 
 
 def _label_selector(text: str) -> Json:

@@ -65,7 +65,7 @@ async def _all_of(session: Session, found: list[tuple[str, Json]], where: Where)
         )  # which tells why it cannot be planned
     if not planned and not refused:
         held = f"nothing but {listed(skipped, _OBJECTS_SHOWN)}" if skipped else "no object"
-        raise UsageError(f"{where.files_text} holds {held}. Plans are for {plannable()}")
+        raise VerbError(f"{where.files_text} holds {held}. Plans are for {plannable()}")
     return Chosen(planned=tuple(planned), skipped=tuple(skipped), refused=tuple(refused))
 
 
@@ -81,7 +81,7 @@ def _refused(session: Session, document: Json, error: str) -> Refused:
 
 def plannable() -> str:
     """The kinds that can be foreseen."""
-    return ", ".join(sorted(str(face) for face in faces() if face.forecast))
+    return ", ".join(sorted(str(face) for face in faces() if face.forecast or face.outlook))
 
 
 def _picked(session: Session, found: list[tuple[str, Json]], named: tuple[Target, ...], where: Where) -> Chosen:

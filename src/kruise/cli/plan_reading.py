@@ -30,7 +30,8 @@ from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFound
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.codec import Raw
 from kruise.machinery.documents import Json
-from kruise.verbs.errors import UsageError, VerbError
+from kruise.machinery.wording import with_article
+from kruise.verbs.errors import VerbError
 from kruise.verbs.targets import Target
 
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, PartialObject)
@@ -80,12 +81,13 @@ def question_of(
     """Refuses kinds that nobody can plan for, and versions that they do not have."""
     kind = named.kind
     if not kind.forecast:
-        why = f"nobody can foresee a {kind}" if kind.is_ours else f"Kubernetes itself decides about a {kind}"
-        raise UsageError(f"{named} cannot be planned: {why}. Plans are for {plannable()}")
+        one = with_article(str(kind))
+        why = f"nobody can foresee {one}" if kind.is_ours else f"Kubernetes itself decides about {one}"
+        raise VerbError(f"{named} cannot be planned: {why}. Plans are for {plannable()}")
     facts = facts_of(kind.resource)
     subject = facts.resource
     if manifest is not None and (why := facts.refusal(manifest)):
-        raise UsageError(f"{named} cannot be planned: {why}")
+        raise VerbError(f"{named} cannot be planned: {why}")
     version = subject.version if manifest is None else str(manifest["apiVersion"]).rpartition("/")[2]
     fields = Fields(_definition(features, subject), version)
     if manifest is not None:
@@ -100,7 +102,7 @@ def _definition(features: Sequence[Feature], subject: Resource[Any]) -> Mapping[
         for one in feature.definitions:
             if (one["spec"]["group"], one["spec"]["names"]["kind"]) == (subject.group, subject.kind):
                 return one
-    raise UsageError(f"a {subject.kind} cannot be planned: the code of its controller is not here")
+    raise VerbError(f"{with_article(subject.kind)} cannot be planned: the code of its controller is not here")
 
 
 def _in_version(kind: Face, version: str) -> Face:
@@ -113,7 +115,7 @@ async def read(session: Session, question: Question, *, features: Sequence[Featu
     if manifest is None:
         base = live = await session.get(target)
         if why := facts_of(question.subject).refusal(base):
-            raise UsageError(f"{target} cannot be planned: {why}")
+            raise VerbError(f"{target} cannot be planned: {why}")
     else:
         live = await session.find(target)
         if live is None and target.namespace:

@@ -81,9 +81,9 @@ def restart(
         "minStartedSeconds": min_started,
     }
     strategy = {name: value for name, value in strategy.items() if value is not None}
-    name = _name(pod)
 
     async def work(session: Session) -> None:
+        name = _pod_alone(pod)
         from kruise.api.native.pod import PODS
         from kruise.machinery.client.requests import Request, Verb
 
@@ -111,7 +111,27 @@ def restart(
 
 
 def _name(pod: str) -> str:
-    return pod.removeprefix("pod/").removeprefix("pods/")
+    return pod.removeprefix("pod/").removeprefix("pods/").removeprefix("po/")
+
+
+def _pod_alone(pod: str) -> str:
+    """Raises UsageError for anything that is no pod, with the command for it."""
+    from kruise.machinery.wording import with_article
+    from kruise.verbs.errors import UsageError
+    from kruise.verbs.lookup import UnknownKindError, find
+
+    name = _name(pod)
+    word, slash, of_it = name.partition("/")
+    if not slash:
+        return name
+    try:
+        kind = find(word)
+    except UnknownKindError:
+        kind = None
+    what = f"{pod} is no pod: kruise restart restarts containers of a pod, such as pod/web-0"
+    if kind is not None and kind.restart is not None:
+        what += f". To make all pods of {with_article(str(kind))} anew: kruise rollout restart {kind.word}/{of_it}"
+    raise UsageError(what)
 
 
 class _Telling:

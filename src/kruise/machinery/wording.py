@@ -21,6 +21,11 @@ def plural(count: int, noun: str, one: str = "", many: str = "") -> str:
     return f"{text} {verb}" if verb else text
 
 
+def with_article(kind: str) -> str:
+    """`a CloneSet`, `an ImagePullJob`, `a UnitedDeployment`."""
+    return f"{'an' if kind[:1].lower() in 'aeio' else 'a'} {kind}"
+
+
 def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 

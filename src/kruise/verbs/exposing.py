@@ -10,6 +10,7 @@ from kruise.faces.face import Face
 from kruise.faces.native import POD, REPLICATION_CONTROLLER, SERVICE
 from kruise.machinery.documents import Json, name_of, value_at
 from kruise.machinery.patches import merge
+from kruise.machinery.wording import with_article
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.identity import parse_selector
 from kruise.verbs.lookup import pod_spec
@@ -48,7 +49,7 @@ def parse_ports(text: str) -> tuple[int, ...]:
 def service_for(kind: Face, document: Json, wishes: Wishes) -> Json:
     """The Service to create."""
     if not kind.is_exposable:
-        raise VerbError(f"cannot expose a {kind}")
+        raise VerbError(f"cannot expose {with_article(str(kind))}")
     selector = parse_selector(wishes.selector) if wishes.selector else _selector(kind, document)
     labels = parse_selector(wishes.labels) if wishes.labels else value_at(document, ("metadata", "labels"), {})
     spec: Json = {"selector": selector}

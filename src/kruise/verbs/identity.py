@@ -6,6 +6,7 @@ from kruise.faces.face import Face
 from kruise.faces.native import SERVICE
 from kruise.machinery import selectors
 from kruise.machinery.documents import Json, edited, name_of, value_at, with_value
+from kruise.machinery.wording import with_article
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.lookup import pod_spec
 
@@ -37,7 +38,8 @@ def parse_selector(text: str) -> dict[str, str]:
 
 def change_selector(kind: Face, document: Json, labels: dict[str, str]) -> Json:
     if kind is not SERVICE:
-        raise VerbError(f"setting a selector is only supported for Services; that of a {kind} cannot be changed")
+        one = with_article(str(kind))
+        raise VerbError(f"setting a selector is only supported for Services; that of {one} cannot be changed")
     return with_value(document, ("spec", "selector"), labels)
 
 

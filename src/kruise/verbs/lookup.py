@@ -9,6 +9,7 @@ from typing import Any
 from kruise import kinds
 from kruise.faces.face import Face, Pods
 from kruise.machinery.documents import Json, Path
+from kruise.machinery.wording import with_article
 from kruise.verbs.errors import UsageError
 
 
@@ -67,7 +68,7 @@ def namesakes(face: Face) -> tuple[Face, ...]:
 def template_path(kind: Face, document: Json) -> Path:
     found = kind.template_of(document)
     if found is None:
-        raise UsageError(f"a {kind} has no pod template")
+        raise UsageError(f"{with_article(str(kind))} has no pod template")
     return found
 
 

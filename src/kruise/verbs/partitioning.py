@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from kruise.faces.face import Face
 from kruise.faces.progress import Progress, is_observed, is_rolling
 from kruise.machinery.documents import Json, Path, name_of, value_at, with_value
+from kruise.machinery.wording import with_article
 from kruise.verbs import undo
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.history import Revision
@@ -33,7 +34,8 @@ def parse(text: str) -> Partition:
 def set_partition(kind: Face, document: Json, partition: Partition) -> Json:
     path = _path(kind, document)
     if isinstance(partition, str) and not kind.partition_may_be_percent:
-        raise VerbError(f"{kind.named(name_of(document))}: the partition of a {kind} is a number, not a percentage")
+        one = with_article(str(kind))
+        raise VerbError(f"{kind.named(name_of(document))}: the partition of {one} is a number, not a percentage")
     return with_value(document, path, partition)
 
 
@@ -45,7 +47,7 @@ def _path(kind: Face, document: Json) -> Path:
             raise VerbError(
                 f"{named} has several partitions: set them in {where}, or take all away: kruise rollout promote"
             )
-        raise VerbError(f"{named} has no partition: a {kind} always goes on to all its pods")
+        raise VerbError(f"{named} has no partition: {with_article(str(kind))} always goes on to all its pods")
     _must_roll(kind, document)
     return kind.partition
 

@@ -9,6 +9,7 @@ from kruise import kinds
 from kruise.faces.face import Face
 from kruise.faces.progress import Phase, Progress
 from kruise.machinery.documents import Json, name_of, value_at, with_value
+from kruise.machinery.wording import with_article
 from kruise.verbs.errors import UsageError, VerbError
 
 _PODS_TO_DELETE = ("spec", "scaleStrategy", "podsToDelete")
@@ -21,7 +22,7 @@ def replicas_of(kind: Face, document: Json) -> int:
 
 def replicas_path(kind: Face) -> tuple[str, ...]:
     if kind.replicas is None:
-        raise VerbError(f"a {kind} cannot be scaled: it has no replicas")
+        raise VerbError(f"{with_article(str(kind))} cannot be scaled: it has no replicas")
     return kind.replicas
 
 
@@ -55,7 +56,8 @@ def without_pods(kind: Face, document: Json, pods: Sequence[str], existing: Sequ
     named = kind.named(name_of(document))
     if not kind.can_scale_down_by_name:
         able = ", ".join(f"{face}s" for face in kinds.faces() if face.can_scale_down_by_name)
-        raise VerbError(f"{named}: scaledown works for {able}; a {kind} cannot be told which pods to delete")
+        one = with_article(str(kind))
+        raise VerbError(f"{named}: scaledown works for {able}; {one} cannot be told which pods to delete")
     wanted = list(dict.fromkeys(pods))
     if not wanted:
         raise UsageError("name the pods to delete: --pods NAME[,NAME...]")

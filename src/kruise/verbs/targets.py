@@ -9,6 +9,7 @@ from typing import Any
 
 from kruise.faces.face import Face
 from kruise.machinery.documents import Json, name_of, namespace_of
+from kruise.machinery.wording import with_article
 from kruise.verbs import lookup
 from kruise.verbs.errors import UsageError
 
@@ -113,7 +114,7 @@ def from_manifest(document: Json, *, namespace: str = "", origin: str = "") -> T
     """The object that a manifest is about. `namespace` is the one of the command line, if it names one."""
     kind, name, own = lookup.find_manifest(document, origin), name_of(document), namespace_of(document)
     if not name:
-        raise UsageError(f"{origin}: a {kind} there has no metadata.name")
+        raise UsageError(f"{origin}: {with_article(str(kind))} there has no metadata.name")
     if namespace and own and own != namespace:
         raise UsageError(
             f'the namespace from the provided object "{own}" does not match the namespace "{namespace}". '
