@@ -1,20 +1,32 @@
-"""Jobs: a BroadcastJob over a thousand nodes, and a thousand AdvancedCronJobs that are due at the same second.
+"""Jobs: a BroadcastJob over a thousand nodes, a thousand AdvancedCronJobs that are due at the same second, and an
+EphemeralJob for a thousand pods.
 
 All in one process, on virtual time: the figures are CPU seconds of cluster, nodes and manager together.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from bench.report import Report, Row
+from kruise import kinds
 from kruise.api.apps.advancedcronjob import ADVANCED_CRON_JOBS
 from kruise.api.apps.broadcastjob import BROADCAST_JOBS
 from kruise.api.native.apps import JOBS
 from kruise.kinds import feature_of
+from kruise.local.inprocess import InProcessTransport
+from kruise.machinery.client.requests import Request
+from kruise.machinery.client.transport import Response, Transport
 from tests.support.world import LocalWorld, run_local
 from tests.workloads.broadcastjob.modelled import ModelledJob
+from tests.workloads.broadcastjob.test_local import job
+from tests.workloads.ephemeraljob.model import RUNNING
+from tests.workloads.ephemeraljob.modelled import ModelledDebug, document
 
 HOUR = 3600.0
 
@@ -24,6 +36,8 @@ def measure(scale: float) -> Report:
     started, late, writes = _all_at_once(jobs)
     idle = _idle(jobs) - _idle(0)
     made, ended = _broadcast(nodes)
+    cluster = _broadcast_on_cluster(nodes)
+    injected, look = _debug(nodes)
     rows = (
         Row(
             what=f"{jobs} AdvancedCronJobs due at one second: CPU until all have started",
@@ -36,9 +50,18 @@ def measure(scale: float) -> Report:
         Row(what=f"{jobs} AdvancedCronJobs, none due for an hour", value=idle / HOUR * 1000, unit="mCPU", below=5),
         Row(what=f"BroadcastJob over {nodes} nodes: writes for each pod created", value=made / nodes, below=1.1),
         Row(what="writes when all of them have finished", value=ended, below=2),
+        Row(
+            what=f"the same on {nodes} simulated nodes: CPU of cluster, nodes and manager", value=cluster.cpu, unit="s"
+        ),
+        Row(what="pods made for each node", value=cluster.pods / nodes, below=1.01),
+        Row(what="writes of its status", value=cluster.statuses, below=max(nodes / 10, 20)),
+        Row(what="writes of the manager in the ten minutes after its end", value=cluster.later, below=1),
+        Row(what=f"EphemeralJob for {nodes} pods at once: writes for each pod", value=injected / nodes, below=1.01),
+        Row(what="a look at them when nothing has changed", value=look * 1000, unit="ms", below=100),
     )
     setting = (
-        f"{jobs} AdvancedCronJobs of paused Jobs, {nodes} nodes in the model of a cluster; one process, virtual time"
+        f"{jobs} AdvancedCronJobs of paused Jobs; {nodes} nodes and pods in the model of a cluster; as many simulated "
+        "nodes; one process, virtual time"
     )
     return Report(name="jobs", setting=setting, rows=rows)
 
@@ -107,3 +130,72 @@ def _broadcast(nodes: int) -> tuple[int, int]:
     before = model.writes
     model.passes(3)
     return made, model.writes - before
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OnCluster:
+    cpu: float
+    pods: int
+    statuses: int
+    later: int
+
+
+class _Counting:
+    """The manager's way to the API; counts what it writes."""
+
+    def __init__(self, inner: Transport) -> None:
+        self._inner = inner
+        self.writes: Counter[tuple[str, str]] = Counter()
+
+    async def send(self, request: Request) -> Response:
+        if request.verb.writes and request.resource is not None:
+            self.writes[request.resource.plural, request.verb.value] += 1
+        return await self._inner.send(request)
+
+    def stream(self, request: Request) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        return self._inner.stream(request)
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+
+def _broadcast_on_cluster(nodes: int) -> OnCluster:
+    found: list[OnCluster] = []
+
+    async def story(world: LocalWorld) -> None:
+        transport = _Counting(InProcessTransport(world.cluster.core))
+        world.start_manager(transport)
+        await world.sleep(2)
+        began = time.process_time()
+        await world.create(job("task", "sleep 1", version="v1beta1"))
+        while True:
+            await world.sleep(1)
+            status = (await world.get(BROADCAST_JOBS, "task")).get("status", {})
+            if status.get("phase") == "completed":
+                break
+        used = time.process_time() - began
+        assert status["succeeded"] == nodes
+        await world.sleep(60)
+        writes = transport.writes.copy()
+        await world.sleep(600)
+        later = transport.writes.total() - writes.total()
+        found.append(OnCluster(used, writes["pods", "create"], writes["broadcastjobs", "patch"], later))
+
+    features = [feature for feature in kinds.features() if feature.name in ("broadcastjob", "readiness")]
+    run_local(story, nodes=nodes, features=features, start=False)
+    return found[0]
+
+
+def _debug(pods: int) -> tuple[int, float]:
+    model = ModelledDebug(document(parallelism=pods), pods=pods)
+    model.reconcile()
+    injected = model.writes - 2  # the finalizer and the status
+    for number in range(pods):
+        model.report(number, RUNNING)
+    model.reconcile()
+    before = model.writes
+    began = time.process_time()
+    model.reconcile()
+    look = time.process_time() - began
+    assert model.writes == before
+    return injected, look
