@@ -24,7 +24,7 @@ from tests.support.ports import free_port
 
 
 def test_flags() -> None:
-    """DMN-6, DMN-10, DMN-10a, DMN-92: those of a conformance run are taken."""
+    """DMN-6, DMN-10, DMN-10a, DMN-92, IMG-9: those of a conformance run are taken."""
     gates = "AllAlpha=true,AllBeta=true"
     given = [f"--feature-gates={gates}", "--max-workers-for-pull-image=2", "--logtostderr=true", "-v=5"]
     chosen = options.parse(given, {"NODE_NAME": "n"})

@@ -165,7 +165,7 @@ async def every_ready_node_has_a_node_image(stage: ImageStage) -> None:
     await stage.world.until(by_hand_goes, within=stage.pace.within)
 
 
-@_scenario("IPJ-45", "IPJ-42", "IPJ-60", "IPJ-61", "DMN-39", "DMN-41", smoke=True)
+@_scenario("IPJ-32", "IPJ-45", "IPJ-42", "IPJ-60", "IPJ-61", "NI-16", "DMN-39", "DMN-41", smoke=True)
 async def a_job_brings_an_image_to_all_nodes(stage: ImageStage) -> None:
     """Two at a time; when it is deleted, nothing of it is left."""
     nodes = await stage.node_images()
@@ -233,7 +233,7 @@ async def a_task_by_hand_needs_no_job(stage: ImageStage) -> None:
     await stage.world.until(pruned, within=stage.pace.within)
 
 
-@_scenario("IPJ-43", "IPJ-49", "IPJ-50", "IPJ-71", "NI-17")
+@_scenario("IPJ-43", "IPJ-44", "IPJ-49", "IPJ-50", "IPJ-71", "NI-17")
 async def a_job_that_never_ends_follows_nodes_and_time(stage: ImageStage) -> None:
     """A node that comes gets the image, a task of yesterday is done again with a higher version."""
     await stage.node_images()
@@ -280,7 +280,7 @@ async def two_jobs_of_one_image_share_a_task(stage: ImageStage) -> None:
     await stage.client.delete(NODE_IMAGES, stage.fake("fake-a"))
 
 
-@_scenario("IPJ-33 to IPJ-40", "IPJ-60", "IMG-5")
+@_scenario("IPJ-33 to IPJ-40", "IPJ-60", "IPJ-73", "IMG-5")
 async def secrets_come_to_where_nodes_may_read_them(stage: ImageStage) -> None:
     """One copy for both jobs, which follows its source; a missing one comes later; all are given back."""
     await stage.node_images()

@@ -25,16 +25,18 @@ from kruise.api.apps.images import (
     TaskOwner,
 )
 from kruise.api.core.images import ImageReference
-from kruise.api.meta import ObjectMeta
+from kruise.api.meta import Key, ObjectMeta
 from kruise.api.native.config import Secret
 from kruise.daemon.images import plugins
 from kruise.daemon.images.conclude import conclude
 from kruise.daemon.images.credentials import CredentialsError, credentials_for, matches, normalised
 from kruise.daemon.images.decide import Attempt, Attempted, Snapshot, decide
 from kruise.daemon.images.objects import NodeImage
-from kruise.daemon.images.part import find
+from kruise.daemon.images.part import find, spec
+from kruise.daemon.parts import Place, Settings
 from kruise.daemon.runtime import Image
 from kruise.machinery.clock import RealClock
+from kruise.machinery.codec import evolve
 from kruise.machinery.plan import Outcome, Outcomes, PhaseOutcomes, Plan, Result
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -111,8 +113,22 @@ def test_a_task_begins_at_once_and_is_told_of_when_it_lasts() -> None:  # DMN-35
     assert told(later) is not None
 
 
-def test_a_quick_pull_is_one_write() -> None:  # DMN-41, DMN-42
+def test_only_a_changed_spec_wakes_the_puller() -> None:  # DMN-30
+    before = seen(task()).node_image
+    stores: Any = None
+    told_of = evolve(before, status=NodeImageStatus(desired=1))
+    leaving = evolve(before, metadata=evolve(before.metadata, deletion_timestamp=NOW))
+    [source] = spec(Place.of("node-1", Settings())).sources
+    assert list(source.keys(None, before, stores)) == [Key("", "node-1")]
+    assert list(source.keys(before, told_of, stores)) == []
+    assert list(source.keys(before, seen(task("2")).node_image, stores)) == [Key("", "node-1")]
+    assert list(source.keys(before, leaving, stores)) == [Key("", "node-1")]
+
+
+def test_a_quick_pull_is_one_write() -> None:  # DMN-31, DMN-41, DMN-42, DMN-50
     plan = decide(seen(task(), attempts=tried(0, 0.0, 0.4, image_id="sha256:ab"), now=0.4))
+    [write] = plan.actions()
+    assert (write.subresource, write.uid, write.resource_version) == ("status", "u", "4")
     status = told(plan)
     assert status is not None
     assert (status["desired"], status["succeeded"], status["pulling"]) == (1, 1, 0)
@@ -193,7 +209,7 @@ def test_a_higher_version_stops_the_old_run() -> None:  # DMN-33, section 14 no.
     assert [job.name for job in plan.jobs] == ["1 nginx:1 0"]
 
 
-def test_a_task_that_is_gone_is_stopped_and_its_status_too() -> None:  # section 14 no. 5
+def test_a_task_that_is_gone_is_stopped_and_its_status_too() -> None:  # DMN-32, section 14 no. 5
     status = NodeImageStatus(
         desired=1, image_statuses={"nginx": ImageStatus(tags=(TagStatus(tag="1", phase="Pulling"),))}
     )

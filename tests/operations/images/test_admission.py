@@ -169,7 +169,7 @@ def test_defaults_are_those_recorded(case: Json) -> None:  # IPJ-10 to IPJ-12, I
     assert once_more.object == said.object
 
 
-def test_with_the_gate_off_jobs_are_refused_with_the_remedy() -> None:  # IMG-2, IMG-3
+def test_with_the_gate_off_jobs_are_refused_with_the_remedy() -> None:  # IMG-1, IMG-2, IMG-3
     async def scenario(world: LocalWorld) -> None:
         body = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob", "metadata": {"name": "j"}}
         with pytest.raises(ForbiddenError) as refused:

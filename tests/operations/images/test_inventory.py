@@ -35,7 +35,7 @@ def told(known: list[Holding]) -> list[tuple[str, str, str]]:
     return [(str(one.image), one.node, one.state) for one in known]
 
 
-def test_an_image_is_shown_once_whatever_it_is_called() -> None:
+def test_an_image_is_shown_once_whatever_it_is_called() -> None:  # IMG-13
     nodes = [
         node("a", (f"docker.io/library/nginx@{DIGEST}", "docker.io/library/nginx:1")),
         node("b", (f"reg.io/x@{DIGEST}",), ("sha256:abc", "<none>:<none>")),

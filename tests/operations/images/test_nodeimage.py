@@ -56,7 +56,7 @@ def kept(images: dict[str, ImageSpec], *statuses: TagStatus, **fields: Any) -> d
     return applied(before, writes[-1]).spec.images if writes else images
 
 
-def test_a_node_gets_one_when_it_has_been_ready_for_a_while() -> None:  # NI-15, NI-18
+def test_a_node_gets_one_when_it_has_been_ready_for_a_while() -> None:  # NI-15, NI-18, IPJ-23
     assert phases(decide(seen(None, node(ready=30), creation_delay=30))) == ["create"]
     early = decide(seen(None, node(ready=20), creation_delay=30))
     assert (phases(early), [wake.after for wake in early.wakes]) == ([], [10.0])

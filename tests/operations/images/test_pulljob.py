@@ -23,6 +23,7 @@ from kruise.api.core.images import ImageReference, reference_of
 from kruise.machinery.codec import evolve
 from kruise.machinery.plan import Outcome, Outcomes, PhaseOutcomes, Plan, Result
 from kruise.operations.images.pulljob.conclude import conclude
+from kruise.operations.images.pulljob.controller import DEFAULT_TTL
 from kruise.operations.images.pulljob.decide import Memo, Snapshot, decide, nodes_of
 from kruise.operations.images.tasks import COUNTED
 from tests.operations.images.objects import (
@@ -300,3 +301,12 @@ def test_two_writers_of_one_node_cannot_undo_each_other() -> None:
 def test_a_deadline_may_be_any_number() -> None:
     wanted = job(completionPolicy={"type": "Always", "activeDeadlineSeconds": 10**12})
     assert [wake.after > 10**11 for wake in decide(snapshot(wanted, node_image())).wakes] == [True]
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("0", 0), ("300", 300), ("2678400", 2678400)])
+def test_how_long_finished_tasks_stay_can_be_told(text: str, seconds: int) -> None:  # IMG-4
+    assert DEFAULT_TTL.default == 300
+    assert DEFAULT_TTL.flag.parse(text) == seconds
+    for bad in ("-1", "2678401", "x"):
+        with pytest.raises(ValueError, match=r"\S"):
+            DEFAULT_TTL.flag.parse(bad)

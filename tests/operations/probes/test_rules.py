@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kruise.api.apps.probes import FINALIZER, NodePodProbe, PodProbeMarker, Probe
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
 from kruise.daemon.probes import decide as prober
-from kruise.daemon.probes.calls import Found
+from kruise.daemon.probes.calls import Ask, Found
 from kruise.machinery.codec import convert, encode
 from kruise.machinery.plan import Plan
 from kruise.operations.probes.marker import decide as markers
@@ -400,7 +402,7 @@ def test_a_new_probe_is_asked_at_once_and_then_each_period() -> None:
 
 
 def test_a_daemon_that_starts_spreads_its_probes() -> None:
-    """PRB-2."""
+    """PRB-2, DMN-85."""
     plan = prober.decide(look(with_probe(periodSeconds=100), started=NOW))
     assert plan.jobs == ()
     [wake] = plan.wakes
@@ -513,3 +515,56 @@ def test_another_address_is_another_worker() -> None:
     plan = prober.decide(look(entry(), workers=workers_of(first), states=[result(m__x="Succeeded")]))
     assert set(workers_of(plan)) == {KEY}
     assert list(plan.actions()) == []
+
+
+@given(data=st.data())
+def test_a_result_is_never_told_of_another_pod(data: st.DataObject) -> None:
+    """PRB-1, PRB-10: pods come back under their names with other uids and addresses, probes are renamed, late answers
+    come in; what is told of a uid was found in its containers."""
+    workers: dict[str, prober.Worker] = {}
+    states: list[Json] = []
+    running: set[str] = set()
+    for second in range(data.draw(st.integers(1, 8))):
+        pods = data.draw(st.dictionaries(st.sampled_from("xyz"), st.sampled_from("12")))
+        probes = data.draw(st.lists(st.sampled_from(["m#a", "m#b"]), min_size=1, unique=True))
+        spec = [
+            {
+                "name": "same-name",
+                "namespace": "demo",
+                "uid": f"uid-{uid}",
+                "IP": f"10.0.0.{ip}",
+                "probes": [
+                    {"name": one, "containerName": "main", "probe": {"exec": {"command": ["c"]}}} for one in probes
+                ],
+            }
+            for uid, ip in pods.items()
+        ]
+        late = data.draw(st.sets(st.sampled_from(sorted(running)))) if running else set()
+        ended = {name: found(message=f"of {name.partition('/')[0]}", container=name.partition("/")[0]) for name in late}
+        seen = convert(
+            {
+                "metadata": {"name": "n", "uid": "u"},
+                "spec": {"podProbes": spec},
+                "status": {"podProbeStatuses": states},
+            },
+            NodePodProbe,
+        )
+        snapshot = prober.Snapshot(
+            node="n",
+            probes=seen,
+            now=NOW + timedelta(seconds=second),
+            started=NOW - timedelta(hours=1),
+            workers=workers,
+            ended={name: prober.Ended(began=NOW, found=one) for name, one in ended.items()},
+            running=tuple(sorted(running - late)),
+        )
+        plan = prober.decide(snapshot)
+        workers = workers_of(plan)
+        running = (running - late - set(plan.drops)) | {job.name for job in plan.jobs}
+        assert all(job.call.uid == job.name.partition("/")[0] for job in plan.jobs if isinstance(job.call, Ask))
+        for action in plan.actions():
+            states = action.body[0]["value"].get("podProbeStatuses", [])
+        known = {f"uid-{uid}" for uid in pods}
+        assert {one["uid"] for one in states} <= known
+        for one in states:
+            assert all(state.get("message", "") in ("", f"of {one['uid']}") for state in one["probeStates"])

@@ -195,7 +195,7 @@ def test_secrets_reach_the_daemon(play: Play, daemons: Daemons, own_nodes: RealN
 
 
 def test_a_daemon_that_was_killed_goes_on(play: Play, daemons: Daemons, own_nodes: RealNodes) -> None:
-    """DMN-33, DMN-34: what is finished stays, the rest is pulled when it is back."""
+    """DMN-33, DMN-34, DMN-96: what is finished stays, the rest is pulled when it is back."""
     own_nodes.registry.push("busybox:later", make_image(command=["sh"], contents={"/etc/version": "later\n"}))
     node = own_nodes.nodes[0]
 
