@@ -132,3 +132,9 @@ def test_pods_that_run_without_the_sidecar_stay_so() -> None:
     found = scene(OLD, *pods(OLD, ("one", "a")), bare).foresee(NEW)
     assert [move.pod for wave in found.waves for move in wave.moves] == ["one/a"]
     assert any("1 pod runs without its sidecars" in one.message for one in found.warnings)
+
+
+def test_what_admission_computes_is_no_change() -> None:
+    """SCS-14: the hashes follow from the containers, and nobody has written them."""
+    found = scene(OLD, *pods(OLD, *TWO)).foresee(NEW)
+    assert [change.path for change in found.changes] == ["spec.containers[side].image"]

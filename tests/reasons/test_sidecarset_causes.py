@@ -181,6 +181,26 @@ def test_a_remedy_names_fields_that_a_sidecarset_has(
     run_local(play)
 
 
+def test_pods_that_were_there_before_it_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They run without its sidecars, and nothing changes that but a restart: the same words as in a plan."""
+
+    async def play(world: LocalWorld) -> None:
+        await world.create(pod("web-early"))
+        await start(world)
+        answer = await asked(world, monkeypatch)
+        assert not answer.waiting
+        [remark] = answer.remarks
+        assert (remark.code, remark.message.partition(":")[0]) == (
+            "untouched",
+            "1 pod runs without its sidecars although it selects them",
+        )
+        assert "kruise rollout restart of their workload" in "\n".join(answer_lines(answer))
+        await world.client.delete(PODS, "web-early", world.namespace, grace_period_seconds=0)
+        assert (await asked(world, monkeypatch)).remarks == ()
+
+    run_local(play)
+
+
 def test_a_change_that_no_pod_needs_holds_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """SCS-14, SCS-83: volumes, init containers and patches are a new revision, and no rollout."""
 

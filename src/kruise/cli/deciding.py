@@ -14,12 +14,13 @@ from kruise import kinds
 from kruise.api.meta import Key
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.events import EVENTS, Event
-from kruise.api.native.nodes import NODES, Node
+from kruise.api.native.nodes import NAMESPACES, NODES, Node
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
 from kruise.cli import attending
 from kruise.cli.session import Session, revision_selector, selector_text
 from kruise.faces.face import Face, Pods
+from kruise.faces.forecast import Around
 from kruise.inplace.availability import is_available
 from kruise.machinery.causes import Act
 from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
@@ -115,6 +116,7 @@ async def explain(session: Session, target: Target, document: Json, asking: Aski
             missing_controller=missing,
             unreadable=decided.unreadable,
             is_first=is_first,
+            untouched=await _untouched(session, kind, document) if kind.contribution is not None else "",
         )
     )
 
@@ -176,6 +178,21 @@ async def _as_they_are(session: Session, kind: Face, document: Json, seen: tuple
         return found if found.metadata.uid == pod.metadata.uid else None
 
     return tuple(pod for pod in await asyncio.gather(*map(again, seen)) if pod is not None)
+
+
+async def _untouched(session: Session, kind: Face, document: Json) -> str:
+    """Which pods of others an object leaves as they are although it selects them: its controller does not look at
+    these. Empty for whoever may not list them."""
+    facts = kind.forecast_facts()
+    if facts is None:
+        return ""
+    try:
+        pods = await session.client.list(PODS, labels=selector_text(kind, document))
+        namespaces = await session.client.list(NAMESPACES)
+    except ClientError:
+        return ""
+    labels = {one.metadata.name: one.metadata.labels for one in namespaces.items}
+    return facts.untouched(convert(document, facts.resource.type), Around(pods=pods.items, namespaces=labels))
 
 
 def down(pods: Iterable[Pod], kind: Face, document: Json, now: datetime) -> list[Pod]:

@@ -91,6 +91,8 @@ class ForecastFacts:
     revision tells."""
     limits: Callable[[Any], Limits] = lambda subject: Limits()
     min_ready_seconds: Callable[[Any], int] = lambda subject: 0
+    computed: tuple[str, ...] = ()
+    """Annotations that admission computes of the rest: nobody changes them."""
     policy: Callable[[Any], str] = lambda subject: ""
     """The update policy as it is written: `ReCreate`, `InPlaceIfPossible`, `InPlaceOnly`."""
     in_place_policies: frozenset[str] = frozenset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from kruise.foresight.forecast import FieldChange
@@ -12,16 +12,19 @@ from kruise.machinery.patches.values import same
 _MISSING = object()
 
 
-def changes_between(before: Any, after: Any) -> tuple[FieldChange, ...]:
-    """The fields of the spec, and labels and annotations, that differ between two typed objects; None: not there."""
-    return tuple(_differences("", _shown(before), _shown(after)))
+def changes_between(before: Any, after: Any, computed: Collection[str] = ()) -> tuple[FieldChange, ...]:
+    """The fields of the spec, and labels and annotations, that differ between two typed objects; None: not there.
+    Annotations that are `computed` follow from the rest."""
+    return tuple(_differences("", _shown(before, computed), _shown(after, computed)))
 
 
-def _shown(obj: Any) -> dict[str, Any]:
+def _shown(obj: Any, computed: Collection[str]) -> dict[str, Any]:
     if obj is None:
         return {}
     document: dict[str, Any] = codec.decode(codec.encode(obj), dict[str, Any])
     metadata = document.get("metadata") or {}
+    told = {name: value for name, value in (metadata.get("annotations") or {}).items() if name not in computed}
+    metadata = {**metadata, "annotations": told}
     parts = {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
     return {**({"metadata": parts} if parts else {}), "spec": document.get("spec") or {}}
 

@@ -92,7 +92,7 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
         kind=kind.resource.kind,
         namespace=scene.key.namespace,
         name=scene.key.name,
-        changes=changes_between(live, scene.wanted),
+        changes=changes_between(live, scene.wanted, kind.computed),
         from_revision=kind.update_revision(live) if live is not None else "",
         to_revision=target,
         waves=waves,

@@ -57,6 +57,8 @@ class Facts:
     unreadable: tuple[str, ...] = ()
     is_first: bool = False
     """There is no earlier template to go back to."""
+    untouched: str = ""
+    """Pods that it would reach, were they made anew, in a sentence."""
 
 
 def assemble(facts: Facts) -> Answer:
@@ -384,6 +386,8 @@ class _Assembling:
             if condition.get("type") == "Progressing" and condition.get("reason") == DEADLINE_EXCEEDED:
                 text = condition.get("message") or "the progress deadline is over"
                 yield Remark(code="deadline-exceeded", message=f"{text}; that stops nothing by itself")
+        if self._facts.untouched:
+            yield Remark(code="untouched", message=self._facts.untouched)
         for what in self._facts.unreadable:
             yield Remark(code="not-readable", message=what)
         if any(self._links.values()) and (hidden := self._hidden_manager()):

@@ -8,6 +8,7 @@ from kruise.api.native.pod import Pod, is_active
 from kruise.faces.forecast import Amount, Around, ForecastFacts, Limits, amount_of
 from kruise.inplace import availability
 from kruise.machinery.wording import plural
+from kruise.sidecars.sidecarset import keys
 from kruise.sidecars.sidecarset.content import content_of
 from kruise.sidecars.sidecarset.face import revision_of
 from kruise.sidecars.sidecarset.facts import injected_sets, noted, recorded_hash
@@ -85,6 +86,7 @@ FORECAST = ForecastFacts(
     contributed=_revision,
     is_current=_is_current,
     untouched=_untouched,
+    computed=(keys.HASH, keys.HASH_WITHOUT_IMAGE),
     policy=lambda sidecar_set: "InPlaceOnly",
     in_place_policies=frozenset({"InPlaceOnly"}),
     update_revision=lambda sidecar_set: sidecar_set.status.latest_revision,
