@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+import yaml
 
 from kruise.api.apps.broadcastjob import BROADCAST_JOBS
 from kruise.api.native.pod import PODS
@@ -102,5 +103,42 @@ def test_it_goes_with_its_pods(play: Play) -> None:
             assert await world.list(PODS, "app=short") == []
 
         await world.until(gone, within=WITHIN)
+
+    play(story)
+
+
+WALK_THROUGH = """
+apiVersion: apps.kruise.io/v1alpha1
+kind: BroadcastJob
+metadata:
+  name: bcj-demo
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: counter
+          image: busybox
+          command:
+            - "/bin/sh"
+            - "-c"
+            - "for i in 9 8 7 6 5 4 3 2 1; do echo $i; done"
+"""
+
+
+def test_the_well_known_example_as_it_is_written(play: Play) -> None:
+    """BJ-7, BJ-75, BJ-81: a pod on each node, of whose gates one of one is met, and all stay."""
+
+    async def story(world: World) -> None:
+        await world.create(yaml.safe_load(WALK_THROUGH))
+        found = await phase(world, "bcj-demo", "completed")
+        assert counts(found) == (3, 0, 3, 0)
+        pods = await world.pods("broadcastjob-name=bcj-demo")
+        assert len({pod["spec"]["nodeName"] for pod in pods}) == 3
+        for pod in pods:
+            assert pod["metadata"]["name"].startswith("bcj-demo-")
+            assert pod["spec"]["readinessGates"] == [{"conditionType": "KruisePodReady"}]
+            ready = {one["type"]: one["status"] for one in pod["status"]["conditions"]}
+            assert ready["KruisePodReady"] == "True"
 
     play(story)

@@ -1,0 +1,104 @@
+"""EphemeralJobs on three real nodes: real ephemeral containers, which run, end and fail beside an app."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
+from tests.scenarios.ephemeral import EphemeralStage, ephemeral_names
+from tests.support.kruisecluster import KruiseCluster
+from tests.support.realnodes import RealNodes
+from tests.support.world import Json, World
+
+pytestmark = [pytest.mark.nodes, pytest.mark.spread]
+WITHIN = 180.0
+Play = Callable[[Callable[[EphemeralStage], Awaitable[None]]], None]
+
+
+@pytest.fixture
+def play(kruise_on_nodes: KruiseCluster, real_nodes: RealNodes, nodes_namespace: str) -> Play:
+    def run(story: Callable[[EphemeralStage], Awaitable[None]]) -> None:
+        async def main() -> None:
+            async with kruise_on_nodes.world(nodes_namespace) as world:
+                await story(EphemeralStage(world, gates={}))
+
+        asyncio.run(main())
+
+    return run
+
+
+async def web(world: World, number: int) -> list[Json]:
+    """Pods of an app that run, on nodes that the scheduler chooses."""
+    command = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1; done"]
+    for place in range(number):
+        container = {"name": "main", "image": "busybox:1.36", "command": command}
+        spec = {"terminationGracePeriodSeconds": 1, "containers": [container]}
+        metadata = {"name": f"web-{place}", "labels": {"app": "web"}}
+        await world.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+
+    async def all_run() -> list[Json]:
+        pods = await world.pods("app=web")
+        assert [pod["status"]["phase"] for pod in pods] == ["Running"] * number
+        return pods
+
+    return await world.until(all_run, within=WITHIN)
+
+
+async def counts(stage: EphemeralStage, name: str = "dbg", **wanted: object) -> Json:
+    async def is_so() -> Json:
+        status = await stage.status(name)
+        assert {key: status.get(key) for key in wanted} == wanted
+        return status
+
+    return await stage.world.until(is_so, within=WITHIN, every=0.3)
+
+
+@pytest.mark.smoke
+def test_three_pods_one_after_the_other(play: Play) -> None:
+    """EJ-36, EJ-40, EJ-46, EJ-60: never two at a time, and the apps go on running."""
+
+    async def story(stage: EphemeralStage) -> None:
+        before = await web(stage.world, 3)
+        await stage.begin(command=("sh", "-c", "sleep 2"), parallelism=1)
+        most = 0
+        while (status := await stage.status()).get("phase") != "Succeeded":
+            pods = await stage.world.pods("app=web")
+            most = max(most, sum(_is_busy(pod) for pod in pods))
+            await stage.world.sleep(0.2)
+        assert most == 1
+        assert (status["match"], status["succeeded"]) == (3, 3)
+        after = await stage.world.pods("app=web")
+        assert [_containers(pod) for pod in after] == [_containers(pod) for pod in before]
+        assert all(ephemeral_names(pod) == ["dbg"] for pod in after)
+
+    play(story)
+
+
+def test_failures_a_deadline_and_what_cannot_start(play: Play) -> None:
+    """EJ-27, EJ-32, EJ-33, EJ-51: exit codes and missing commands are failures; a deadline stops nothing that runs."""
+
+    async def story(stage: EphemeralStage) -> None:
+        await web(stage.world, 2)
+        await stage.begin("fails", command=("sh", "-c", "exit 3"), parallelism=2)
+        await stage.begin("missing", command=("/no/such/command",), parallelism=2)
+        await stage.begin("late", command=("sleep", "25"), parallelism=2, activeDeadlineSeconds=8)
+        await counts(stage, "fails", phase="Failed", failed=2)
+        await counts(stage, "missing", phase="Failed", failed=2)
+        await counts(stage, "late", phase="Failed", running=2)
+        await counts(stage, "late", phase="Failed", running=0, succeeded=2)
+        await stage.world.delete(EPHEMERAL_JOBS, "late")
+        await stage.gone("late", within=20)
+
+    play(story)
+
+
+def _is_busy(pod: Json) -> bool:
+    ended = [one["state"].get("terminated") for one in pod["status"].get("ephemeralContainerStatuses", ())]
+    return bool(ephemeral_names(pod)) and not (ended and ended[0])
+
+
+def _containers(pod: Json) -> list[tuple[str, int]]:
+    return [(one["containerID"], one["restartCount"]) for one in pod["status"]["containerStatuses"]]
