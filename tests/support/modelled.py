@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from kruise.api.meta import Key, Object
+from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Container, Pod
 from kruise.api.resource import Resource
@@ -127,3 +128,42 @@ def _mutated(resource: Resource[Any], body: Any, mutate: Callable[[Resource[Any]
     document: Json = codec.decode(codec.encode(body), dict)
     mutate(resource, document)
     return document
+
+
+class ModelledWorkload(Modelled[T]):
+    """A workload with a template and revisions of it."""
+
+    @property
+    def revisions(self) -> tuple[ControllerRevision, ...]:
+        return self.world.store(CONTROLLER_REVISIONS).list()
+
+    def told(self, plan: Plan) -> list[str]:
+        """What a plan does to pods, in the words of the kind's tests."""
+        return []
+
+    def settle(self, rounds: int = 60, *, seconds: float = 1) -> list[str]:
+        """Let everybody do their part for some rounds, so many seconds each; what was done to pods, in order."""
+        done: list[str] = []
+        for _ in range(rounds):
+            done += self.told(self.reconcile())
+            for pod in self.pods:
+                self.kubelet(pod.metadata.name)
+            self.pass_time(seconds)
+        return done
+
+    def edit_template(self, edit: Callable[[Json], None]) -> None:
+        """The template is changed as a whole: others may hold the one from before."""
+
+        def apply(spec: Json) -> None:
+            template: Json = codec.decode(codec.encode(spec["template"]), dict)
+            edit(template)
+            spec["template"] = template
+
+        self.edit_spec(apply)
+
+    def set_image(self, image: str) -> None:
+        self.edit_template(lambda template: template["spec"]["containers"][0].update(image=image))
+
+    def set_environment(self, name: str, value: str) -> None:
+        env = [{"name": name, "value": value}]
+        self.edit_template(lambda template: template["spec"]["containers"][0].update(env=env))

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from kruise.api.apps.cloneset import CloneSet
-from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.api.resource import Resource
@@ -14,7 +13,7 @@ from kruise.inplace import keys
 from kruise.manager.options import Options
 from kruise.model.world import Json
 from kruise.workloads.cloneset.controller import controllers
-from tests.support.modelled import Modelled
+from tests.support.modelled import ModelledWorkload
 
 
 def _pod_webhook(resource: Resource[Any], document: Json) -> None:
@@ -23,7 +22,7 @@ def _pod_webhook(resource: Resource[Any], document: Json) -> None:
         document["spec"].setdefault("readinessGates", []).append({"conditionType": keys.KRUISE_POD_READY})
 
 
-class ModelledCloneSet(Modelled[CloneSet]):
+class ModelledCloneSet(ModelledWorkload[CloneSet]):
     def __init__(self, document: Json, *, gates: Mapping[str, bool] | None = None) -> None:
         [spec] = controllers(Options())
         super().__init__(spec, document, gates=gates, mutate=_pod_webhook)
@@ -35,7 +34,3 @@ class ModelledCloneSet(Modelled[CloneSet]):
     @property
     def claims(self) -> tuple[PersistentVolumeClaim, ...]:
         return self.world.store(PERSISTENT_VOLUME_CLAIMS).list()
-
-    @property
-    def revisions(self) -> tuple[ControllerRevision, ...]:
-        return self.world.store(CONTROLLER_REVISIONS).list()

@@ -271,27 +271,16 @@ def _label(model: ModelledCloneSet, name: str, **labels: str | None) -> None:
         model.change(PODS, name, apply)
 
 
-def _template(edit: Callable[[Json], None]) -> Callable[[Json], None]:
-    def apply(spec: Json) -> None:
-        template: Json = codec.decode(codec.encode(spec["template"]), dict)
-        edit(template)
-        spec["template"] = template
-
-    return apply
-
-
 def set_image(model: ModelledCloneSet, number: int) -> None:
-    image = IMAGES[number % len(IMAGES)]
-    model.edit_spec(_template(lambda template: template["spec"]["containers"][0].update(image=image)))
+    model.set_image(IMAGES[number % len(IMAGES)])
 
 
 def set_environment(model: ModelledCloneSet, number: int) -> None:
-    env = [{"name": "LEVEL", "value": str(number % 3)}]
-    model.edit_spec(_template(lambda template: template["spec"]["containers"][0].update(env=env)))
+    model.set_environment("LEVEL", str(number % 3))
 
 
 def set_template_label(model: ModelledCloneSet, number: int) -> None:
-    model.edit_spec(_template(lambda template: template["metadata"]["labels"].update(tier=str(number % 3))))
+    model.edit_template(lambda template: template["metadata"]["labels"].update(tier=str(number % 3)))
 
 
 def set_replicas(model: ModelledCloneSet, number: int) -> None:
@@ -582,11 +571,8 @@ def check_story(model: ModelledCloneSet, established: bool, story: list[tuple[st
     for step, number in story:
         _play(checked, step, number)
     # A template that can work, so that there is a place to come to rest at.
-    model.edit_spec(
-        _template(lambda template: template["spec"]["containers"][0].update(image="nginx:4"))
-        if BROKEN.encode() in bytes(model.cloneset.spec.template)
-        else lambda spec: None
-    )
+    if BROKEN.encode() in bytes(model.cloneset.spec.template):
+        model.set_image("nginx:4")
     _come_to_rest(checked)
     _is_where_it_should_be(checked)
     snapshot = model.snapshot()

@@ -9,7 +9,6 @@ from typing import Any
 from kruise.api.apps.daemonset import DAEMON_SETS, DaemonSet
 from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.meta import Key
-from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod
 from kruise.inplace import keys
@@ -20,7 +19,7 @@ from kruise.manager.options import Options
 from kruise.model.world import Json
 from kruise.workloads.daemonset.controller import controllers
 from tests.support.clonesets import TEMPLATE
-from tests.support.modelled import Modelled
+from tests.support.modelled import ModelledWorkload
 
 
 def document(rolling: Mapping[str, Any] | None = None, *, template: Mapping[str, Any] = TEMPLATE, **spec: Any) -> Json:
@@ -38,7 +37,7 @@ def document(rolling: Mapping[str, Any] | None = None, *, template: Mapping[str,
     }
 
 
-class ModelledDaemonSet(Modelled[DaemonSet]):
+class ModelledDaemonSet(ModelledWorkload[DaemonSet]):
     """On three nodes, node-0 to node-2."""
 
     def __init__(self, given: Json, *, gates: Mapping[str, bool] | None = None) -> None:
@@ -50,10 +49,6 @@ class ModelledDaemonSet(Modelled[DaemonSet]):
         return self.subject
 
     @property
-    def revisions(self) -> tuple[ControllerRevision, ...]:
-        return self.world.store(CONTROLLER_REVISIONS).list()
-
-    @property
     def images(self) -> dict[str, str]:
         """The image of each node's oldest pod."""
         return {pod.spec.node_name: pod.spec.containers[0].image for pod in reversed(self.pods)}
@@ -61,21 +56,8 @@ class ModelledDaemonSet(Modelled[DaemonSet]):
     def on(self, node: str) -> list[Pod]:
         return [pod for pod in self.pods if pod.spec.node_name == node]
 
-    def settle(self, rounds: int = 80, *, seconds: float = 1) -> list[str]:
-        """Let everybody do their part for some rounds, so many seconds each; what was done to pods, in order."""
-        done: list[str] = []
-        for _ in range(rounds):
-            done += writes_to_pods(self.reconcile())
-            for pod in self.pods:
-                self.kubelet(pod.metadata.name)
-            self.pass_time(seconds)
-        return done
-
-    def set_image(self, image: str) -> None:
-        def edit(spec: Json) -> None:
-            spec["template"]["spec"]["containers"][0]["image"] = image
-
-        self.edit_spec(edit)
+    def told(self, plan: Plan) -> list[str]:
+        return writes_to_pods(plan)
 
     def add_node(self, name: str, *, labels: Mapping[str, str] | None = None, taints: Any = ()) -> None:
         node = {

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from kruise.api.apps.statefulset import STATEFUL_SETS, StatefulSet
-from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.api.resource import Resource
@@ -19,7 +18,7 @@ from kruise.manager.options import Options
 from kruise.model.world import Json
 from kruise.workloads.statefulset.controller import controllers
 from tests.support.clonesets import TEMPLATE
-from tests.support.modelled import Modelled
+from tests.support.modelled import ModelledWorkload
 
 GATES = {"StatefulSetAutoDeletePVC": True, "PodIndexLabel": True}
 """Those that are on by default."""
@@ -74,7 +73,7 @@ def _pod_webhook(resource: Resource[Any], made: Json) -> None:
         made["spec"].setdefault("readinessGates", []).append({"conditionType": keys.KRUISE_POD_READY})
 
 
-class ModelledStatefulSet(Modelled[StatefulSet]):
+class ModelledStatefulSet(ModelledWorkload[StatefulSet]):
     def __init__(self, given: Json, *, gates: Mapping[str, bool] | None = None) -> None:
         wanted = {**GATES, **(gates or {})}
         [spec] = controllers(Options(gates=wanted))
@@ -87,10 +86,6 @@ class ModelledStatefulSet(Modelled[StatefulSet]):
     @property
     def claims(self) -> tuple[PersistentVolumeClaim, ...]:
         return self.world.store(PERSISTENT_VOLUME_CLAIMS).list()
-
-    @property
-    def revisions(self) -> tuple[ControllerRevision, ...]:
-        return self.world.store(CONTROLLER_REVISIONS).list()
 
     @property
     def names(self) -> list[str]:
@@ -107,21 +102,8 @@ class ModelledStatefulSet(Modelled[StatefulSet]):
         labels = {pod.metadata.name: pod.metadata.labels.get(keys.REVISION_LABEL, "") for pod in self.pods}
         return sorted(name for name, label in labels.items() if is_revision(label, update))
 
-    def settle(self, rounds: int = 60, *, seconds: float = 1) -> list[str]:
-        """Let everybody do their part for some rounds, so many seconds each; what was done to pods, in order."""
-        done: list[str] = []
-        for _ in range(rounds):
-            done += writes(self.reconcile())
-            for pod in self.pods:
-                self.kubelet(pod.metadata.name)
-            self.pass_time(seconds)
-        return done
-
-    def set_image(self, image: str) -> None:
-        def edit(spec: Json) -> None:
-            spec["template"]["spec"]["containers"][0]["image"] = image
-
-        self.edit_spec(edit)
+    def told(self, plan: Plan) -> list[str]:
+        return writes(plan)
 
     def label(self, pod: str, **labels: str | None) -> None:
         def edit(made: Json) -> None:

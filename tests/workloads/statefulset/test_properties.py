@@ -15,14 +15,17 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kruise.api.meta import ObjectMeta
 from kruise.api.native.pod import PODS, Pod, is_active
-from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES, StorageClass
 from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Action, Outcome, Plan, Result
 from kruise.machinery.revision_names import is_revision
 from kruise.model.world import Json
+from kruise.workloads.shared.ordinals import START_GATE
+from kruise.workloads.statefulset.claim_templates import GROWTH_GATE
 from kruise.workloads.statefulset.decide import decide
 from kruise.workloads.statefulset.limits import Limits, limits_of
 from kruise.workloads.statefulset.situation import Snapshot
@@ -44,6 +47,7 @@ class Checked:
     def __init__(self, model: ModelledStatefulSet) -> None:
         self.model = model
         self._before: dict[str, Pod] = {}
+        self._sizes: dict[str, int] = {}
         self._available = 0
 
     def reconcile(self, *, die_at: int | None = None, between: Callable[[], None] | None = None) -> Plan:
@@ -68,6 +72,7 @@ class Checked:
     def _on_plan(self, snapshot: Snapshot, plan: Plan) -> None:
         assert decide(snapshot) == plan, "decided twice, and not the same"
         self._before = {pod.metadata.name: pod for pod in self.model.pods}
+        self._sizes = {claim.metadata.name: _size(self.model, claim.metadata.name) for claim in self.model.claims}
         self._available = self.available()
         touched: dict[str, set[Verb]] = {}
         for action in plan.actions():
@@ -103,6 +108,8 @@ class Checked:
 
     def _on_write(self, action: Action, *, late: bool) -> None:
         name = action.target.name
+        if action.target.resource == PERSISTENT_VOLUME_CLAIMS and action.verb is Verb.PATCH:
+            self._nothing_shrinks(name)
         if action.target.resource != PODS:
             return
         names = [pod.metadata.name for pod in self.model.pods]
@@ -119,6 +126,11 @@ class Checked:
             least = len(self.wanted) - self.limits.max_unavailable
             assert now >= least, f"{action.verb} {name}: {now} available, {least} are promised"
         self._available = now
+
+    def _nothing_shrinks(self, name: str) -> None:
+        """ST-97."""
+        now, before = _size(self.model, name), self._sizes.get(name, 0)
+        assert now >= before, f"{name} shrinks from {before} to {now}"
 
     def _order_is_kept(self, action: Action) -> None:
         """ST-61, ST-63."""
@@ -162,7 +174,8 @@ class Checked:
         for entry in spec.reserve_ordinals:
             first, _, last = str(entry).partition("-")
             reserved |= set(range(int(first), int(last or first) + 1))
-        free = (number for number in itertools.count() if number not in reserved)
+        start = spec.ordinals.start if spec.ordinals is not None else 0
+        free = (number for number in itertools.count(start) if number not in reserved)
         return [f"web-{number}" for number in itertools.islice(free, spec.replicas or 0)]
 
     def kept(self) -> list[Pod]:
@@ -192,6 +205,11 @@ class Checked:
         wait, since = self.limits.min_ready_seconds, ready.last_transition_time
         # A whole second more, because the server keeps whole seconds.
         return not wait or (since is not None and (self.model.now - since).total_seconds() >= wait + 1)
+
+
+def _size(model: ModelledStatefulSet, claim: str) -> int:
+    found = next(item for item in model.claims if item.metadata.name == claim)
+    return int(found.spec.resources.requests["storage"].removesuffix("Gi"))
 
 
 def _ordinal(name: str) -> int:
@@ -230,27 +248,33 @@ def _set_rolling(field: str, *values: Any) -> Callable[[ModelledStatefulSet, int
     return move
 
 
-def _edit_template(edit: Callable[[Json], None]) -> Callable[[Json], None]:
-    def apply(spec: Json) -> None:
-        made: Json = codec.decode(codec.encode(spec["template"]), dict)
-        edit(made)
-        spec["template"] = made
-
-    return apply
-
-
 def set_image(model: ModelledStatefulSet, number: int) -> None:
-    image = IMAGES[number % len(IMAGES)]
-    model.edit_spec(_edit_template(lambda made: made["spec"]["containers"][0].update(image=image)))
+    model.set_image(IMAGES[number % len(IMAGES)])
 
 
 def set_environment(model: ModelledStatefulSet, number: int) -> None:
-    env = [{"name": "LEVEL", "value": str(number % 3)}]
-    model.edit_spec(_edit_template(lambda made: made["spec"]["containers"][0].update(env=env)))
+    model.set_environment("LEVEL", str(number % 3))
 
 
 def orphan(model: ModelledStatefulSet, name: str) -> None:
     model.change(PODS, name, lambda made: made["metadata"].pop("ownerReferences", None))
+
+
+def set_size(model: ModelledStatefulSet, number: int) -> None:
+    """Of the claims that are wanted, where there are any."""
+    size = {"requests": {"storage": f"{number % 3 + 1}Gi"}}
+    wanted = {**CLAIM, "spec": {**CLAIM["spec"], "resources": size}}
+    if model.statefulset.spec.volume_claim_templates:
+        model.edit_spec(lambda spec: spec.update(volumeClaimTemplates=[wanted]))
+
+
+def provision(model: ModelledStatefulSet, number: int) -> None:
+    """One volume gets the size that its claim asks for."""
+    asking = [claim for claim in model.claims if claim.status.capacity != claim.spec.resources.requests]
+    if asking:
+        claim = asking[number % len(asking)]
+        status = {"phase": "Bound", "capacity": dict(claim.spec.resources.requests)}
+        model.change(PERSISTENT_VOLUME_CLAIMS, claim.metadata.name, lambda made: made.update(status=status))
 
 
 def lose_claim(model: ModelledStatefulSet, number: int) -> None:
@@ -294,6 +318,10 @@ MOVES: Mapping[str, Callable[[ModelledStatefulSet, int], None]] = {
     "environment": set_environment,
     "replicas": _set("replicas", 0, 1, 2, 3, 4, 5),
     "reserve": _set("reserveOrdinals", *RESERVED),
+    "start": _set("ordinals", None, {"start": 1}, {"start": 3}),
+    "size": set_size,
+    "growth": _set("volumeClaimUpdateStrategy", {"type": "OnPodRollingUpdate"}, {"type": "OnDelete"}),
+    "rank": _on_pod(lambda model, name: model.label(name, rank=str(_ordinal(name) % 3))),
     "scale limit": _set("scaleStrategy", None, {"maxUnavailable": 1}, {"maxUnavailable": "50%"}),
     "retention": _set(
         "persistentVolumeClaimRetentionPolicy",
@@ -316,9 +344,15 @@ MOVES: Mapping[str, Callable[[ModelledStatefulSet, int], None]] = {
     "kubelet": _on_pod(lambda model, name: model.kubelet(name)),
     "kubelets": all_kubelets,
     "attend": _on_pod(attend),
+    "provision": provision,
     "wait": lambda model, number: model.pass_time((0.4, 1.0, 4.0, 40.0)[number % 4]),
 }
-BY_ITSELF = ("kubelet", "kubelets", "attend", "wait")
+BY_ITSELF = ("kubelet", "kubelets", "attend", "provision", "wait")
+PRIORITIES: tuple[Json, ...] = (
+    {},
+    {"priorityStrategy": {"orderPriority": [{"orderedKey": "rank"}]}},
+    {"priorityStrategy": {"weightPriority": [{"weight": 50, "matchSelector": {"matchLabels": {"rank": "1"}}}]}},
+)
 PASS, CUT_PASS, LATE_PASS, ROUND = "pass", "cut pass", "late pass", "round"
 
 
@@ -341,7 +375,7 @@ def models(draw: st.DrawFn) -> ModelledStatefulSet:
         "maxUnavailable": draw(st.sampled_from((1, 1, 2, "50%"))),
     }
     if parallel and draw(st.integers(0, 2)) == 0:
-        rolling["unorderedUpdate"] = {}
+        rolling["unorderedUpdate"] = draw(st.sampled_from(PRIORITIES))
     given: Json = document(
         draw(st.integers(0, 5)),
         parallel=parallel,
@@ -350,6 +384,7 @@ def models(draw: st.DrawFn) -> ModelledStatefulSet:
         reserveOrdinals=draw(st.sampled_from(RESERVED)),
         revisionHistoryLimit=draw(st.sampled_from((0, 1, 10))),
         volumeClaimTemplates=[CLAIM] if draw(st.booleans()) else [],
+        volumeClaimUpdateStrategy={"type": draw(st.sampled_from(("OnDelete", "OnPodRollingUpdate")))},
     )
     if hooks:
         given["spec"]["lifecycle"] = hooks
@@ -359,7 +394,10 @@ def models(draw: st.DrawFn) -> ModelledStatefulSet:
         given["metadata"]["annotations"] = {
             "apps.kruise.io/failure-budget": draw(st.sampled_from(("0", "1", "50%:rollback")))
         }
-    return ModelledStatefulSet(given, gates={"PreparingUpdateAsUpdate": draw(st.integers(0, 3)) == 0})
+    gates = {"PreparingUpdateAsUpdate": draw(st.integers(0, 3)) == 0, START_GATE: True, GROWTH_GATE: True}
+    model = ModelledStatefulSet(given, gates=gates)
+    model.world.add(STORAGE_CLASSES, [StorageClass(metadata=ObjectMeta(name="manual"), allow_volume_expansion=True)])
+    return model
 
 
 _NUMBERS = st.integers(0, 11)
@@ -396,6 +434,7 @@ def _round(checked: Checked) -> bool:
         model.kubelet(name)
     for name in model.names:
         attend(model, name)
+    provision(model, 0)
     return model.world.version != before
 
 
@@ -406,6 +445,10 @@ def _come_to_rest(checked: Checked) -> None:
         if pod.metadata.labels.get("app") != "web":
             model.label(pod.metadata.name, app="web")
     set_image(model, 1)
+    if model.statefulset.spec.update_strategy.type == "OnDelete":
+        for pod in model.pods:
+            if pod.spec.containers[0].image == BROKEN:
+                model.delete_pod(pod.metadata.name)  # nobody else replaces it (ST-79)
     model.edit_spec(lambda spec: spec["updateStrategy"].get("rollingUpdate", {}).update(paused=False))
     if model.statefulset.spec.update_strategy.rolling_update is not None:
         MOVES["policy"](model, 1)
@@ -438,6 +481,15 @@ def test_promises_hold_in_every_story(model: ModelledStatefulSet, story: list[tu
         assert len(old) <= checked.limits.partition
         if not checked.limits.is_unordered:
             assert set(old) <= set(checked.wanted[: checked.limits.partition])
+    if spec.volume_claim_update_strategy.type == "OnPodRollingUpdate" and not checked.limits.is_on_delete:
+        template = spec.volume_claim_templates
+        size = (
+            int(codec.decode(bytes(template[0]), dict)["spec"]["resources"]["requests"]["storage"][0])
+            if template
+            else 0
+        )
+        moved = [name for name in checked.wanted if name not in old] if template else []
+        assert all(_size(model, f"data-{name}") >= size for name in moved)  # ST-94
     assert {pod.metadata.labels[keys.STATE_LABEL] for pod in model.pods} <= {"Normal"}
     policy = spec.persistent_volume_claim_retention_policy
     deleted, scaled = (policy.when_deleted, policy.when_scaled) if policy is not None else ("Retain", "Retain")
