@@ -190,6 +190,10 @@ class Checked:
         return is_revision(pod.metadata.labels.get(keys.REVISION_LABEL, ""), self._newest)
 
     def _is_rolling_out(self) -> bool:
+        """With a failure budget, a revision that was never rolled out completely is nothing to stay at."""
+        memory = self.model.statefulset.status.failure_budget
+        if memory is not None and not memory.failed:
+            return False
         current = self.model.statefulset.status.current_revision
         return current in {revision.metadata.name for revision in self.model.revisions} - {self._newest}
 
@@ -452,6 +456,8 @@ def _come_to_rest(checked: Checked) -> None:
     model.edit_spec(lambda spec: spec["updateStrategy"].get("rollingUpdate", {}).update(paused=False))
     if model.statefulset.spec.update_strategy.rolling_update is not None:
         MOVES["policy"](model, 1)
+        if any(BROKEN.encode() in bytes(revision.data) for revision in model.revisions):
+            MOVES["partition"](model, 0)  # it may be the current one, at which a partition keeps pods (ST-14, ST-56)
     quiet = 0
     for _ in range(MANY):
         quiet = 0 if _round(checked) else quiet + 1
