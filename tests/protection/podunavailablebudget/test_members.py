@@ -14,9 +14,10 @@ from kruise.api.resource import Resource
 from kruise.machinery import codec
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched
+from kruise.protection.podunavailablebudget.booking import records_over
 from kruise.protection.podunavailablebudget.decide import Memo, Snapshot, decide
 from kruise.protection.podunavailablebudget.indexes import WATCHED_BUDGETS, WATCHED_PODS, WATCHED_REPLICA_SETS
-from kruise.protection.podunavailablebudget.members import Members, Selected, members_of, owners_to_ask
+from kruise.protection.podunavailablebudget.members import Members, Selected, behind, members_of, owners_to_ask
 from kruise.protection.podunavailablebudget.workloads import NATIVE, OPTIONAL, Asked, NotKnownYetError, Owner
 from tests.protection.podunavailablebudget.objects import GATES, NOW, budget, pod
 
@@ -197,3 +198,21 @@ def test_the_pods_of_a_selector_are_looked_for_once(monkeypatch: pytest.MonkeyPa
     away = codec.evolve(second, metadata=codec.evolve(second.metadata, labels={"app": "api"}))
     stores.put(PODS, away)
     assert names(members_of(asked, stores, selected)) == ["web-a"]
+
+
+def test_a_record_stays_while_the_watch_lags_behind() -> None:
+    """PUB-52, PUB-130: over by its time, but the pod is another one by now, and nobody here has seen it."""
+    stores = Stores()
+    seen = stores.put(PODS, pod("web-a"))
+    asked = budget(unavailablePods={"web-a": "2030-01-01T11:00:00Z"}, identities={"web-a": {"uid": "uid-of-web-a"}})
+    members = members_of(asked, stores, Selected())
+    version = int(seen.metadata.resource_version)
+    assert behind(members, {"web-a": version}) == ()
+    assert behind(members, {"web-a": version + 1}) == behind(members, {"web-a": None}) == ("web-a",)
+    assert behind(members, {"elsewhere": None}) == ()
+    for late, current in ((("web-a",), 0), ((), 1)):
+        snapshot = Snapshot(budget=asked, members=codec.evolve(members, behind=late), now=NOW, gates=dict(GATES))
+        status = decide(snapshot).memo_as(Memo).status
+        assert status is not None
+        assert (status.current_available, set(status.unavailable_pods)) == (current, set(late))
+    assert records_over(asked.status, NOW) == ["web-a"]

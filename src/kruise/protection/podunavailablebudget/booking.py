@@ -148,6 +148,12 @@ def ends(since: datetime, lasts: timedelta) -> datetime:
     return since + lasts + _ROUNDING
 
 
+def records_over(status: PodUnavailableBudgetStatus, now: datetime) -> list[str]:
+    """The pods whose records have run out, by name."""
+    records = ((status.disrupted_pods, DISRUPTION_LASTS), (status.unavailable_pods, UPDATE_LASTS))
+    return sorted(name for known, lasts in records for name, since in known.items() if now >= ends(since, lasts))
+
+
 def shortage(budget: PodUnavailableBudget) -> str:
     """What it would take, in words."""
     status = budget.status

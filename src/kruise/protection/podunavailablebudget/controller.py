@@ -16,7 +16,7 @@ from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS, PodU
 from kruise.api.policy.shared import GROUP
 from kruise.api.resource import Resource
 from kruise.feature import Conversion, Feature, PodMutation, PodValidation, Settings
-from kruise.machinery.codec import Raw, decode
+from kruise.machinery.codec import Raw, decode, evolve
 from kruise.machinery.revisions import template_labels
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View, own_key
 from kruise.machinery.watched import Kinds, Watched
@@ -25,7 +25,7 @@ from kruise.protection.podunavailablebudget import keys, validation
 from kruise.protection.podunavailablebudget.admission import guard, mark
 from kruise.protection.podunavailablebudget.availability import is_available
 from kruise.protection.podunavailablebudget.conclude import conclude
-from kruise.protection.podunavailablebudget.counts import asking
+from kruise.protection.podunavailablebudget.counts import Looked, asking
 from kruise.protection.podunavailablebudget.decide import Snapshot
 from kruise.protection.podunavailablebudget.indexes import (
     PODS_OF,
@@ -37,7 +37,7 @@ from kruise.protection.podunavailablebudget.indexes import (
     keys_over,
     target_value,
 )
-from kruise.protection.podunavailablebudget.members import Members, Selected, members_of
+from kruise.protection.podunavailablebudget.members import Members, Selected, behind, members_of
 from kruise.protection.podunavailablebudget.workloads import NATIVE, OPTIONAL, NotKnownYetError, replicas_of
 
 NAME = "podunavailablebudget-controller"
@@ -90,7 +90,10 @@ class _Watching:
             return None
         waits_for, members = "", Members()
         try:
-            members = members_of(budget, view, self.selected, view.outside)
+            looked: Looked | None = view.outside
+            members = members_of(budget, view, self.selected, looked.answers if looked is not None else None)
+            if looked is not None and looked.pods:
+                members = evolve(members, behind=behind(members, looked.pods))
         except NotKnownYetError as error:
             waits_for = str(error)
         return Snapshot(budget=budget, members=members, now=view.now, gates=self._gates, waits_for=waits_for)

@@ -1,10 +1,15 @@
-"""How many pods workloads should have whose kinds nobody watches: they are asked, by their scale (PUB-30, PUB-31).
+"""What a pass over a budget asks the API server for, beside what is watched.
 
-Only budgets over such workloads cost a request. Kinds are looked up by what the server says it serves.
+How many pods workloads should have whose kinds nobody watches: by their scale (PUB-30, PUB-31). Only budgets over such
+workloads cost that request. Kinds are looked up by what the server says it serves.
+
+And the pods whose records are over: a record is dropped because by then everybody has seen what became of the pod. A
+watch that lags behind has not, and would count a pod as available that is long gone.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -18,9 +23,14 @@ from kruise.machinery.codec import Struct
 from kruise.machinery.controller import OutsideError
 from kruise.machinery.plan import JobState, Plan
 from kruise.machinery.spec import Stores
+from kruise.machinery.store import parse_version
+from kruise.protection.podunavailablebudget.booking import records_over
 from kruise.protection.podunavailablebudget.members import Selected, owners_to_ask
-from kruise.protection.podunavailablebudget.workloads import UNKNOWN, Asked, Owner, group_of
+from kruise.protection.podunavailablebudget.workloads import UNKNOWN, Answers, Asked, Owner, group_of
 
+_PODS: Resource[PartialObject] = Resource("", "v1", "pods", "Pod", True, PartialObject)
+_LOOKED_AT = 20
+"""Pods in one pass; the others are looked at in the next."""
 _KINDS_LAST = 60.0
 """Seconds after which a kind that was not served is looked for again."""
 
@@ -31,6 +41,15 @@ class _Spec(Struct):
 
 class _Sized(PartialObject):
     spec: _Spec = _Spec()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found."""
+
+    answers: Answers = dataclasses.field(default_factory=dict)
+    pods: Mapping[str, int | None] = dataclasses.field(default_factory=dict)
+    """The versions of the pods whose records are over; None: there is no such pod."""
 
 
 class Counts:
@@ -44,15 +63,25 @@ class Counts:
         self._kinds: dict[tuple[str, str], Resource[_Sized]] = {}
         self._looked: float | None = None
 
-    async def look(self, key: Key, /) -> Mapping[Owner, Asked | None]:
+    async def look(self, key: Key, /) -> Looked:
         budget = self._stores.store(POD_UNAVAILABLE_BUDGETS).get(*key)
         if budget is None:
-            return {}
+            return Looked()
         owners = owners_to_ask(budget, self._stores, self._selected)
+        over = records_over(budget.status, self._clock.now())[:_LOOKED_AT]
         try:
-            return {owner: await self._ask(owner, key.namespace) for owner in owners}
+            answers = {owner: await self._ask(owner, key.namespace) for owner in owners}
+            pods = {name: await self._version(name, key.namespace) for name in over}
         except ClientError as error:
-            raise OutsideError(f"the workloads behind the budget cannot be counted: {error}") from error
+            raise OutsideError(f"what the budget is about cannot be read: {error}") from error
+        return Looked(answers, pods)
+
+    async def _version(self, pod: str, namespace: str) -> int | None:
+        try:
+            found = await self._client.get(_PODS, pod, namespace)
+        except NotFoundError:
+            return None
+        return parse_version(found.metadata.resource_version, _PODS)
 
     async def _ask(self, owner: Owner, namespace: str) -> Asked | None:
         resource = await self._resource(owner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.policy.podunavailablebudget import (
@@ -30,6 +30,9 @@ MARK = "mark"
 
 _ASKED_AGAIN = 30.0
 """Seconds until a workload of a kind that nobody watches is asked again; changes of its pods are a reason, too."""
+
+
+_SOON = timedelta(seconds=1)
 
 
 class Snapshot(Struct):
@@ -94,6 +97,7 @@ class _Records:
         self._resizes = snapshot.gates.get(keys.RESIZE_GATE, False)
         self._active = {pod.metadata.name: pod for pod in snapshot.members.pods}
         self._gone = frozenset(snapshot.members.gone)
+        self._behind = frozenset(snapshot.members.behind)
         self._ends: list[datetime] = []
         self.events: list[EventNote] = []
         status = snapshot.budget.status
@@ -111,6 +115,10 @@ class _Records:
     def _stays(self, name: str, end: datetime, *, is_deletion: bool) -> bool:
         budget, now = self._snapshot.budget, self._snapshot.now
         pod = self._active.get(name)
+        if name in self._behind and now >= end:
+            # The watch lags behind: what was let through may have happened, and not be seen yet.
+            self._ends.append(now + _SOON)
+            return True
         if pod is None:
             if not self._may_come(name) or now >= end:
                 return False

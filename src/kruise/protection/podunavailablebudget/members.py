@@ -7,7 +7,7 @@ come and go for each budget, and only a budget that is new is looked for once.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kruise.api.meta import Key, controller_of, key_of
@@ -39,6 +39,8 @@ class Members(Struct):
     """A workload had to be asked: nobody hears when it is scaled."""
     version: int = 0
     """The newest version of a pod that was seen."""
+    behind: tuple[str, ...] = ()
+    """Pods of records that are over, and of which not all has been seen yet."""
 
 
 class Selected:
@@ -144,6 +146,16 @@ def members_of(
         uncounted=uncounted if own is None else (),
         is_asked=bool(answers),
         version=store.watermark,
+    )
+
+
+def behind(members: Members, pods: Mapping[str, int | None]) -> tuple[str, ...]:
+    """Those of which the store does not know yet what the API server does. `pods`: their versions there; None: gone."""
+    there = {pod.metadata.name for pod in members.pods}
+    return tuple(
+        name
+        for name, version in sorted(pods.items())
+        if (name in there if version is None else version > members.version)
     )
 
 
