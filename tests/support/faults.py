@@ -375,9 +375,32 @@ async def _expired(lines: AsyncIterator[bytes], fault: ExpireWatch) -> AsyncGene
 
 
 async def _late(lines: AsyncIterator[bytes], fault: LateEvents, rng: random.Random) -> AsyncGenerator[bytes, None]:
-    async for line in lines:
-        await asyncio.sleep(fault.seconds * rng.random())
-        yield line
+    """Lines are taken as they come, so that a burst of them is not later than a single one."""
+    waiting: asyncio.Queue[tuple[float, bytes | BaseException | None]] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    async def read() -> None:
+        ended: BaseException | None = None
+        try:
+            async for line in lines:
+                waiting.put_nowait((loop.time() + fault.seconds * rng.random(), line))
+        except Exception as error:  # noqa: BLE001
+            ended = error
+        waiting.put_nowait((loop.time(), ended))
+
+    reading = asyncio.create_task(read(), name="late-watch")
+    try:
+        while True:
+            due, line = await waiting.get()
+            if not isinstance(line, bytes):
+                if line is not None:
+                    raise line
+                return
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            yield line
+    finally:
+        reading.cancel()
+        await asyncio.wait({reading})
 
 
 async def _repeated(
