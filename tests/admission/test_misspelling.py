@@ -10,7 +10,7 @@ import pytest
 
 from kruise.admission import misspelling
 from kruise.admission.decisions import Allow, Deny, HandlerView, NeedsReads
-from kruise.admission.inventory import MUTATING, VALIDATING
+from kruise.admission.inventory import LAUNCH_PRIORITY, MUTATING, VALIDATING
 from kruise.admission.misspelling import warnings_of, with_warnings
 from kruise.admission.registry import ValidatingHandler
 from kruise.admission.review import AdmissionRequest, GroupVersionKind
@@ -134,3 +134,15 @@ def test_every_kind_with_a_template(face: Face) -> None:
         place = ".".join(face.template)
         wanted = f'unknown field "{place}.spec.containers[1].imagePullPolcy"'
         assert any(wanted in getattr(answer, "warnings", ()) for answer in answers)
+
+
+@pytest.mark.parametrize(("value", "is_told"), [("Ordered", False), ("ordered", True), ("", True)])
+def test_a_launch_order_that_nobody_keeps(value: str, is_told: bool) -> None:
+    """CLP-1: any other value is as good as none."""
+    template: Any = copy.deepcopy(GOOD)
+    template["metadata"]["annotations"] = {LAUNCH_PRIORITY: value}
+    told = warnings_of(asked(toy(template)), TEMPLATES)
+    where = f"spec.template.metadata.annotations[{LAUNCH_PRIORITY}]"
+    text = f'{where}: "{value}" has no meaning, so all containers start at once: the only value is Ordered'
+    assert told == ((text,) if is_told else ())
+    assert warnings_of(asked(toy(template), toy(template)), TEMPLATES) == ()

@@ -25,6 +25,9 @@ CREATE_UPDATE_DELETE = ("CREATE", "UPDATE", "DELETE")
 DELETE = ("DELETE",)
 
 PROTECTION_LABEL = "policy.kruise.io/delete-protection"
+LAUNCH_PRIORITY = "apps.kruise.io/container-launch-priority"
+ORDERED = "Ordered"
+"""The one value that the annotation above has a meaning with."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

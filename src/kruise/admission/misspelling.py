@@ -1,4 +1,5 @@
-"""Warnings about fields of a pod template that Kubernetes does not know, such as `imagePullPolcy`.
+"""Warnings about fields of a pod template that Kubernetes does not know, such as `imagePullPolcy`, and about an
+annotation whose value has no meaning.
 
 The definitions of kinds leave pod templates open, so no API server complains of them there, as it does for its own
 kinds. Nothing is refused for it: a newer server may know more than this table. Only a template that a request changes
@@ -8,10 +9,11 @@ is looked at.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from kruise.admission.decisions import HandlerView, Needs
+from kruise.admission.inventory import LAUNCH_PRIORITY, ORDERED
 from kruise.admission.registry import Handler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.core import schema
@@ -56,9 +58,21 @@ def warnings_of(request: AdmissionRequest, templates: Templates) -> tuple[str, .
         if new and new != _part(request.old_object, path):
             found += unknown_fields(decode(new, object), wire_type, ".".join(path))
     texts = [f"unknown field {go_quote(place)}" for place in found[:_MOST]]
+    texts += _without_meaning(request, template)
     if len(found) > _MOST:
         texts.append(f"{len(found) - _MOST} more unknown fields in {'.'.join(template)}")
     return tuple(texts)
+
+
+def _without_meaning(request: AdmissionRequest, template: Path) -> Iterator[str]:
+    path = (*template, "metadata", "annotations", LAUNCH_PRIORITY)
+    given = _part(request.object, path)
+    if not given or given == _part(request.old_object, path):
+        return
+    value = decode(given, object)
+    if value != ORDERED:
+        where = f"{'.'.join(path[:-1])}[{LAUNCH_PRIORITY}]"
+        yield f'{where}: "{value}" has no meaning, so all containers start at once: the only value is {ORDERED}'
 
 
 def _part(document: Raw, path: Path) -> bytes:

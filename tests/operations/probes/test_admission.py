@@ -55,6 +55,13 @@ def with_probe(**fields: Any) -> Json:
     return merge.apply(BASE, {"spec": {"probes": [{**BASE["spec"]["probes"][0], **fields}]}})
 
 
+def test_the_handlers_that_there_are_are_named_beside_the_refusal() -> None:
+    """PPM-13: the schema has gRPC, and nobody runs it."""
+    answer = ask(with_probe(probe={"grpc": {"port": 9000}}))
+    assert isinstance(answer, Deny)
+    assert answer.warnings == ("spec.probes[0].probe.grpc is not supported: use exec, httpGet or tcpSocket",)
+
+
 def fields_of(answer: Allow | Deny) -> list[str]:
     assert isinstance(answer, Deny), answer
     return [cause.field for cause in answer.causes]

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kruise.api.apps.resourcedistribution import ResourceDistribution, Targets
+from kruise.api.apps.resourcedistribution import ResourceDistribution, ResourceDistributionSpec, Targets
 from kruise.machinery import codec
 from kruise.machinery.causes import Cause
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import Raw
 from kruise.machinery.plan import Action, Outcome, Outcomes, PhaseOutcomes, Plan, Result
 from kruise.operations.resourcedistribution import content
+from kruise.operations.resourcedistribution.admission import _warnings
 from kruise.operations.resourcedistribution.causes import CONFLICT, COPY_REFUSED, NO_NAMESPACE, UNFIT
 from kruise.operations.resourcedistribution.conclude import TYPES, conclude
 from kruise.operations.resourcedistribution.decide import decide
@@ -256,3 +257,18 @@ def test_what_is_kept_shows_no_secret(field: str) -> None:
     assert SECRET.encode() not in shown
     assert content.content_of({**template, field: {"k": SECRET}})["data"]["k"].encode() not in shown
     assert actions(decide(concealed)) == actions(decide(snapshot))
+
+
+@pytest.mark.parametrize(
+    ("targets", "is_told"),
+    [
+        ({}, True),
+        ({"excludedNamespaces": {"list": [{"name": "a"}]}}, True),
+        ({"allNamespaces": True}, False),
+        ({"includedNamespaces": {"list": [{"name": "a"}]}}, False),
+        ({"namespaceSelector": {"matchLabels": {"team": "a"}}}, False),
+    ],
+)
+def test_targets_that_choose_nobody_are_warned_of(targets: Any, is_told: bool) -> None:  # RD-18
+    told = list(_warnings(codec.convert({"targets": targets}, ResourceDistributionSpec), {}))
+    assert [text.startswith("spec.targets chooses no namespace") for text in told] == ([True] if is_told else [])

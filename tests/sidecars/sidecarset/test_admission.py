@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kruise.admission.decisions import Change, HandlerView
+from kruise.admission.inventory import PROTECTION_LABEL
 from kruise.api.apps.conversion.sidecarset import convert
 from kruise.api.apps.sidecarset import SIDECAR_SETS
 from kruise.api.meta import LabelSelector
@@ -19,8 +21,10 @@ from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.patches import merge
 from kruise.sidecars.sidecarset import keys
+from kruise.sidecars.sidecarset.admission import ADMISSION
 from kruise.sidecars.sidecarset.defaults import defaulted
 from kruise.sidecars.sidecarset.overlap import may_overlap
+from tests.support.admission import NOW, request
 from tests.support.recorded_admission import changes, missing
 from tests.support.sidecarsets import SIDE, pod, sidecar_set, until_counts
 from tests.support.world import LocalWorld, run_local
@@ -63,7 +67,7 @@ def test_recorded_verdicts() -> None:
             base, patch = bases[case["sent"]["base"]], case["sent"]["patch"]
             resource = dataclasses.replace(SIDECAR_SETS, version=case["version"])
             body: Json = patch
-            request = Request(Verb.PATCH, resource, "", base["metadata"]["name"], content_type=str(PatchType.MERGE))
+            sent_as = Request(Verb.PATCH, resource, "", base["metadata"]["name"], content_type=str(PatchType.MERGE))
             if case["op"] == "create":
                 unused = {**base, "metadata": {"name": f"{base['metadata']['name']}-n"}}
                 selector = unused["spec"]["selector"]
@@ -72,9 +76,9 @@ def test_recorded_verdicts() -> None:
                     unused["spec"] = {**unused["spec"], "selector": {"matchLabels": {"app": "nobody-else"}}}
                     assert selector
                 body = merge.apply(unused, patch)
-                request = Request(Verb.CREATE, resource, "")
+                sent_as = Request(Verb.CREATE, resource, "")
             sent = json.dumps(body).encode()
-            asked = dataclasses.replace(request, body=sent, query=(("dryRun", "All"),))
+            asked = dataclasses.replace(sent_as, body=sent, query=(("dryRun", "All"),))
             try:
                 await world.client.send(asked)
                 answer = ""
@@ -102,6 +106,24 @@ def test_twins_may_not_be_called_like_another_sidecar() -> None:
                 await world.create(sidecar_set(**spec))
 
     run_local(scenario)
+
+
+@pytest.mark.parametrize(
+    ("labels", "strategy", "told"),
+    [
+        ({}, {"partition": "100%", "maxUnavailable": "10%"}, ""),
+        ({}, {"partition": "120%"}, "partition: 120% keeps every pod at its present content, as 100% does"),
+        ({}, {"maxUnavailable": 0}, "maxUnavailable: 0 lets no pod that serves be updated: use 1 or more"),
+        ({}, {"maxUnavailable": "0%"}, "maxUnavailable: 0% lets no pod that serves be updated: use 1 or more"),
+        ({PROTECTION_LABEL: "Always"}, {}, "protects from nothing here: deletions of SidecarSets are not refused"),
+    ],
+)
+def test_what_does_nothing_is_warned_of(labels: Json, strategy: Json, told: str) -> None:
+    body = sidecar_set(updateStrategy=strategy)
+    body["metadata"]["labels"] = labels
+    answer = ADMISSION.default(request(body, version="v1beta1", kind="SidecarSet"), HandlerView(now=NOW, seed=1))
+    assert isinstance(answer, Change)
+    assert [text.endswith(told) for text in answer.warnings] == ([True] if told else [])
 
 
 CREATED = [case for case in load("defaults") if case.get("op") != "update"]

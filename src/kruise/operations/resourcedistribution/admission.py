@@ -54,7 +54,7 @@ class Admission:
             if not view.was_read(trial):
                 return NeedsReads(targets=(trial,), may_fail=True)
             causes += _tried(view.live(trial))
-        return verdict_of(causes, warnings=tuple(_warnings(template)))
+        return verdict_of(causes, warnings=tuple(_warnings(spec, template)))
 
     def _trial(self, template: Mapping[str, Any]) -> Trial:
         """RD-16."""
@@ -128,6 +128,14 @@ def _tried(failed: Failure | None) -> Iterator[StatusCause]:
     yield StatusCause(reason=reason, message=f"{text}: {failed.message}", field=str(_RESOURCE))
 
 
-def _warnings(template: Mapping[str, Any]) -> Iterator[str]:
+def _warnings(spec: ResourceDistributionSpec, template: Mapping[str, Any]) -> Iterator[str]:
+    targets = spec.targets
+    selector = targets.namespace_selector
+    chosen = targets.all_namespaces or targets.included_namespaces.names
+    if not chosen and not selector.match_labels and not selector.match_expressions:
+        yield (
+            f"{_TARGETS} chooses no namespace, so nothing is distributed: use includedNamespaces, namespaceSelector or "
+            "allNamespaces"
+        )
     for name in content.unknown_fields(template):
         yield f'unknown field "{_RESOURCE.child(name)}"'

@@ -63,6 +63,13 @@ def advice(body: Mapping[str, Any], gates: Mapping[str, bool]) -> str:
     return ""
 
 
+def idle(body: Mapping[str, Any], kind: str) -> str:
+    """About the label on an object of a kind that is not protected."""
+    if _label(body) is None:
+        return ""
+    return f"metadata.labels[{PROTECTION_LABEL}] protects from nothing here: deletions of {kind}s are not refused"
+
+
 def judge_always(request: AdmissionRequest, gates: Mapping[str, bool]) -> Allow | Deny:
     """Services and Ingresses have nothing inside (DP-17)."""
     return refusal(request, ALWAYS) if label_of(request, gates) == ALWAYS else Allow()

@@ -7,9 +7,10 @@ from typing import Any
 
 from kruise.admission.chain import StepContext
 from kruise.admission.decisions import Change, Deny, Mutation
+from kruise.admission.inventory import LAUNCH_PRIORITY, ORDERED
 from kruise.inplace import keys
 from kruise.machinery.names import SUBDOMAIN_MAX, child_name, derived_suffix
-from kruise.sidecars.launch_priority.barrier import ANNOTATION, DONE, ORDERED, config_name, key_of
+from kruise.sidecars.launch_priority.barrier import DONE, config_name, key_of
 
 Json = dict[str, Any]
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -56,7 +57,7 @@ def _not_done(metadata: Json) -> Json:
 
 def _priorities(metadata: Json, containers: list[Json]) -> list[int] | Deny:
     annotations = metadata.get("annotations")
-    if isinstance(annotations, dict) and annotations.get(ANNOTATION) == ORDERED:
+    if isinstance(annotations, dict) and annotations.get(LAUNCH_PRIORITY) == ORDERED:
         return [-position for position in range(len(containers))]
     found = []
     for position, container in enumerate(containers):

@@ -7,8 +7,6 @@ import re
 from kruise.api.native.pod import Container, Pod
 from kruise.inplace import keys
 
-ANNOTATION = "apps.kruise.io/container-launch-priority"
-ORDERED = "Ordered"
 DONE = "apps.kruise.io/container-launch-priority-completed"
 CONFIG_ERROR = "CreateContainerConfigError"
 _KEY = re.compile(r"p_([+-]?[0-9]{1,18})", re.ASCII)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from kruise.admission.decisions import HandlerView, NeedsReads
 from kruise.api.apps.conversion.sidecarset import convert
-from kruise.api.apps.sidecarset import HOT_UPGRADE, NOT_UPDATE, SIDECAR_SETS, SidecarSetSpec
+from kruise.api.apps.sidecarset import HOT_UPGRADE, NOT_UPDATE, SIDECAR_SETS, SidecarSetSpec, SidecarSetUpdateStrategy
 from kruise.api.core import schema
 from kruise.api.core.field_errors import FieldError, go_quote, invalid
 from kruise.api.core.unknown_fields import unknown_fields
@@ -17,6 +17,7 @@ from kruise.machinery.plan import Target
 from kruise.machinery.spec import OWNER_INDEX
 from kruise.machinery.watched import Kinds, Watched
 from kruise.sidecars.sidecarset import keys, whitelist
+from kruise.sidecars.sidecarset.amounts import pods_of
 from kruise.sidecars.sidecarset.content import EXTRA_FIELDS
 from kruise.sidecars.sidecarset.defaults import defaulted
 from kruise.sidecars.sidecarset.injecting import revision_for
@@ -121,6 +122,7 @@ def warnings_of(
             f'spec.updateStrategy.type: "{strategy.type}" is not known, and works like RollingUpdate: use '
             f"RollingUpdate or {NOT_UPDATE}"
         )
+    yield from _of_amounts(strategy)
     yield from _misspelt(candidate)
     for kind in ("containers", "initContainers"):
         for position, container in enumerate(candidate.spec.get(kind) or ()):
@@ -132,6 +134,15 @@ def warnings_of(
                     f"spec.{kind}[{position}].upgradeStrategy: {HOT_UPGRADE} needs hotUpgradeEmptyImage: without it "
                     "no pod can be created, since one of the two containers has no image"
                 )
+
+
+def _of_amounts(strategy: SidecarSetUpdateStrategy) -> Iterator[str]:
+    """Amounts with which no pod that runs is ever updated."""
+    given, most = strategy.partition, strategy.max_unavailable
+    if isinstance(given, str) and given != "100%" and pods_of(given, 100, default=0) > 100:
+        yield f"spec.updateStrategy.partition: {given} keeps every pod at its present content, as 100% does"
+    if most is not None and pods_of(most, 100, default=1) == 0:
+        yield f"spec.updateStrategy.maxUnavailable: {most} lets no pod that serves be updated: use 1 or more"
 
 
 def _misspelt(candidate: Candidate[SidecarSetSpec]) -> Iterator[str]:

@@ -22,7 +22,7 @@ from kruise.machinery import codec
 from kruise.machinery.client.errors import StatusCause
 from kruise.machinery.codec import Raw
 from kruise.machinery.watched import Kinds
-from kruise.protection.deletion.rules import advice, judge_workload
+from kruise.protection.deletion.rules import advice, idle, judge_workload
 from kruise.workloads.shared.validation import Candidate
 from kruise.workloads.shared.wire import META, MisfitError, annotations_in, read_spec
 
@@ -98,7 +98,7 @@ class Admission(Generic[R]):
         except (MisfitError, TemplateTypeError) as error:
             return unreadable(error.error)
         warnings = self.warnings(candidate, _unchanged_annotations(body, old), view.gates)
-        protection = advice(body, view.gates) if self.is_protected else ""
+        protection = advice(body, view.gates) if self.is_protected else idle(body, request.kind.kind)
         return Change(object=changed, warnings=tuple(text for text in (*warnings, protection, lost) if text))
 
     def judge(self, request: AdmissionRequest, view: HandlerView, *, allow_privileged: bool = True) -> Verdict:

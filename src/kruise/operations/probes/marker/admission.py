@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -63,8 +64,9 @@ def judge(request: AdmissionRequest, view: HandlerView, *, gate_off: str = "") -
     old = request.old_body() if request.has_old_object else None
     found = tuple(problems(body, old))
     if found:
-        return _refused(found)
-    return Allow(warnings=tuple(_warnings(body)))
+        # The refusal says only that a handler is missing; what one can have instead is told beside it.
+        return dataclasses.replace(_refused(found), warnings=tuple(_unsupported(body)))
+    return Allow(warnings=(*_warnings(body), *_unsupported(body)))
 
 
 def problems(body: Json, old: Json | None = None) -> Errors:
@@ -201,8 +203,15 @@ def _warnings(body: Json) -> Iterator[str]:
         if kind in KUBELETS:
             place = f"spec.probes[{position}].podConditionType"
             yield f"{place}: the kubelet writes the condition {kind}, too: choose a name of your own"
-        if (probe.get("probe") or {}).get("grpc"):
-            yield f"spec.probes[{position}].probe.grpc: is not supported, and is not run"
+
+
+def _unsupported(body: Json) -> Iterator[str]:
+    """PPM-13."""
+    probes = _spec(body).get("probes")
+    for position, probe in enumerate(probes if isinstance(probes, list) else ()):
+        handlers = probe.get("probe") if isinstance(probe, dict) else None
+        if isinstance(handlers, dict) and handlers.get("grpc") is not None:
+            yield f"spec.probes[{position}].probe.grpc is not supported: use exec, httpGet or tcpSocket"
 
 
 def _refused(found: tuple[FieldError, ...]) -> Deny:
