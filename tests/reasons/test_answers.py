@@ -18,6 +18,7 @@ from kruise.machinery import codec
 from kruise.machinery.causes import Act, Catalogue, Cause
 from kruise.machinery.digest import plan_to_data
 from kruise.machinery.plan import Held, Plan, Target
+from kruise.protection.podunavailablebudget.causes import BUDGET
 from kruise.reasons import dump
 from kruise.reasons.assembling import Facts, assemble
 from kruise.reasons.data import as_data
@@ -167,6 +168,15 @@ def test_pods_that_wait_for_each_other_do_not_go_round_in_circles() -> None:
     answer = answer_of(down, Decision(held=tuple(held(f"web-{name}", cause) for name in "ab")), document(replicas=2))
     assert {end.code for end in answer.ends("web-a")} == {"not-ready"}
     assert len(answer_lines(answer)) < 12
+
+
+def test_what_holds_a_pod_twice_is_told_once() -> None:
+    """A pod too many that a budget keeps, from its deletion as from its update (PUB-101)."""
+    cause = BUDGET.cause("budget web is used up", remedy="wait")
+    pods = [make_pod(name, old=True) for name in ("a", "b")]
+    answer = answer_of(pods, Decision(held=(held("web-a", cause), held("web-a", cause))), document(replicas=1))
+    assert [link.code for link in answer.waiting["web-a"].links] == [BUDGET.code]
+    assert answer_lines(answer)[0].endswith(", 2 available, 1 wanted")
 
 
 def test_a_limit_without_users_must_be_raised() -> None:

@@ -13,6 +13,7 @@ from kruise.faces import native_progress
 from kruise.faces.face import Face, Pods
 from kruise.faces.progress import Phase, Progress
 from kruise.machinery.documents import Json
+from kruise.spread.uniteddeployment.face import progress as united_progress
 from kruise.workloads.cloneset import face
 from kruise.workloads.daemonset.face import FACE as DAEMON_SET
 from kruise.workloads.statefulset.face import FACE as STATEFUL_SET
@@ -239,3 +240,13 @@ def test_done_means_done(wanted: int, total: int, updated: int, ready: int, part
     if seen.phase is Phase.DONE:
         assert updated >= seen.expected
         assert ready >= wanted >= total
+
+
+def test_pods_beyond_the_wanted_ones_wait_for_newer_ones_that_are_not_ready() -> None:
+    """UD-81: Deployments make new pods first. With an image that nobody has, no older pod goes."""
+    status = {"observedGeneration": 1, **figures(6, 4, 4), "updatedReadyReplicas": 2}
+    document: Json = {"metadata": {"name": "shop", "generation": 1}, "spec": {"replicas": 4}, "status": status}
+    found = united_progress(document)
+    assert (found.phase, found.message) == (Phase.PROGRESSING, "Waiting for 2 updated pods to be ready...")
+    status["updatedReadyReplicas"] = 4
+    assert united_progress(document).message == "Waiting for 2 surplus pods to be deleted..."

@@ -163,7 +163,9 @@ class _Assembling:
 
     def _add(self, name: str, links: Iterable[Link]) -> None:
         found = list(links)  # first: what is found may change what is known
-        self._links.setdefault(name, []).extend(found)
+        known = self._links.setdefault(name, [])
+        # One thing may hold a pod twice, as a budget that lets it neither be deleted nor updated.
+        known += [link for link in found if not any(link == one for one in known)]
 
     def _number(self, path: tuple[str, ...], default: int = 0) -> int:
         found = value_at(self._document, path, default)

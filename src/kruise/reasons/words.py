@@ -100,15 +100,18 @@ def answer_lines(answer: Answer) -> list[str]:
     return lines
 
 
+def _available(answer: Answer) -> str:
+    if answer.available > answer.wanted:
+        return f"{answer.available} available, {answer.wanted} wanted"
+    return f"{answer.available} of {answer.wanted} available"
+
+
 def _head(answer: Answer) -> str:
     if answer.standing:
         return f"{_named(answer)}: {answer.standing}"
     at = f" at revision {answer.revision}" if answer.revision else " at the newest template"
     expected = f" ({answer.expected} should be)" if answer.expected != answer.wanted else ""
-    return (
-        f"{_named(answer)}: {answer.updated} of {len(answer.pods)} pods{at}"
-        f"{expected}, {answer.available} of {answer.wanted} available"
-    )
+    return f"{_named(answer)}: {answer.updated} of {len(answer.pods)} pods{at}{expected}, {_available(answer)}"
 
 
 def _all_well(answer: Answer) -> str:

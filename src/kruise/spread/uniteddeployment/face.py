@@ -30,6 +30,10 @@ def progress(document: Json) -> Progress:
         return seen.failed(f'uniteddeployment "{name_of(document)}": {refusal}')
     if seen.updated < seen.expected:
         return seen.waiting(f"{partitioned(seen.updated, seen.expected)}{_laggards(subsets)}")
+    unready = seen.updated - number(document, "status", "updatedReadyReplicas")
+    if seen.total > seen.wanted and unready > 0:
+        # The older pods go when the newer ones serve.
+        return seen.waiting(f"Waiting for {plural(unready, 'updated pod')} to be ready...{_laggards(subsets)}")
     if seen.total > seen.wanted:
         return seen.waiting(f"Waiting for {plural(seen.total - seen.wanted, 'surplus pod')} to be deleted...")
     if seen.ready < seen.wanted:
