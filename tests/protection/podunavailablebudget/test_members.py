@@ -216,3 +216,17 @@ def test_a_record_stays_while_the_watch_lags_behind() -> None:
         assert status is not None
         assert (status.current_available, set(status.unavailable_pods)) == (current, set(late))
     assert records_over(asked.status, NOW) == ["web-a"]
+
+
+def test_a_record_of_a_pod_that_is_yet_to_be_seen_stays() -> None:
+    """PUB-52: the store still has its predecessor of the same name, which must not count as available."""
+    stores = Stores()
+    seen = stores.put(PODS, pod("web-0"))
+    version = int(seen.metadata.resource_version)
+    for newer, is_kept in ((version + 5, True), (version, False)):
+        identities = {"web-0": {"uid": "of-its-successor", "resourceVersion": str(newer)}}
+        asked = budget(disruptedPods={"web-0": "2030-01-01T11:59:59Z"}, identities=identities)
+        members = members_of(asked, stores, Selected())
+        status = decide(Snapshot(budget=asked, members=members, now=NOW, gates=dict(GATES))).memo_as(Memo).status
+        assert status is not None
+        assert (bool(status.disrupted_pods), status.current_available) == (is_kept, 0 if is_kept else 1)

@@ -119,11 +119,10 @@ class _Records:
             # The watch lags behind: what was let through may have happened, and not be seen yet.
             self._ends.append(now + _SOON)
             return True
-        if pod is None:
+        if pod is None or not is_recorded(budget.status, pod):
+            # Gone, or another pod has the name now; unless the one of the record is yet to be seen.
             if not self._may_come(name) or now >= end:
                 return False
-        elif not is_recorded(budget.status, pod):
-            return False  # another pod has the name now
         elif now >= end:
             if is_deletion:
                 self.events.append(_not_deleted(budget, pod))
