@@ -242,3 +242,42 @@ def test_capacities_are_kept(total: int, limits: list[tuple[int, int | None]], s
     ]
     if open_ended:
         assert sum(found) == total
+
+
+STUCK = st.integers(0, 6).flatmap(
+    lambda size: st.builds(
+        lambda reserved, marked: Seen(
+            exists=True,
+            size=size,
+            ready=size - reserved,
+            is_unschedulable=reserved > 0,
+            was_marked=marked or reserved > 0,
+            reserved=reserved,
+        ),
+        st.integers(0, size),
+        st.booleans(),
+    )
+)
+
+
+@settings(max_examples=80)
+@given(
+    st.integers(0, 30),
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=0, max_size=4),
+    st.lists(STUCK, min_size=4, max_size=4),
+)
+def test_beside_stuck_pods_all_that_is_asked_for_serves(
+    total: int, limits: list[tuple[int, int]], seen: list[Seen]
+) -> None:
+    """UD-70: maximums are kept, and what is stuck is made up for where there is room: neither too few nor too many."""
+    subsets = [{"minReplicas": low, "maxReplicas": low + more} for low, more in limits]
+    wanted = spec(total, [*subsets, {}], **RESERVING)
+    known = {f"s{place}": seen[place] for place in range(len(limits))}
+    given_sizes = sizes(wanted, known)
+    for pods, (low, more) in zip(given_sizes, limits, strict=False):
+        assert pods <= low + more
+    healthy = [
+        min(pods, here.size - here.reserved) if here.was_marked else pods
+        for pods, here in zip(given_sizes, known.values(), strict=False)
+    ]
+    assert sum(healthy) + given_sizes[-1] == total
