@@ -43,7 +43,7 @@ def deployment(labels: Json | None = None) -> Json:
 
 
 def test_the_pod_is_the_one_that_is_made() -> None:
-    """SCS-45 to SCS-60, CLP-6: sidecars, volumes, annotations and the order of start."""
+    """SCS-45 to SCS-60, SCS-131, CLP-6: sidecars, volumes, annotations, and the order of start, sidecars included."""
 
     async def scenario(world: LocalWorld) -> None:
         mounted = {**SIDE, **FIRST, "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
@@ -60,6 +60,11 @@ def test_the_pod_is_the_one_that_is_made() -> None:
         await world.create(pod())
         made = await world.get(PODS, "web-1")
         assert names(answer.pod["spec"]["containers"]) == names(made["spec"]["containers"])
+        barriers = [
+            [one["env"][-1]["valueFrom"]["configMapKeyRef"] for one in found["spec"]["containers"]]
+            for found in (answer.pod, made)
+        ]
+        assert barriers[0] == barriers[1] == [{"name": "web-1-barrier", "key": key} for key in ("p_1", "p_0", "p_0")]
         told, record = (json.loads(one["metadata"]["annotations"][keys.HASH])["logs"] for one in (answer.pod, made))
         assert {**told, "updateTimestamp": ""} == {**record, "updateTimestamp": ""}
         assert list(answer.lines()) == [
