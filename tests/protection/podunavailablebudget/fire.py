@@ -36,7 +36,7 @@ from kruise.local.inprocess import InProcessTransport
 from kruise.local.webhooks.calling import CallError
 from kruise.local.webhooks.inprocess import Handler, Site
 from kruise.machinery.client.client import Client
-from kruise.machinery.client.errors import ClientError
+from kruise.machinery.client.errors import ClientError, TransportError
 from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import VirtualClock, run_virtual
@@ -52,6 +52,7 @@ STORM = 15.0
 """Seconds of fire."""
 CALM = 120.0
 WEBHOOK_TIMEOUT = 10.0
+RENEW_DEADLINE = 10.0
 MARK = "unavailable-pod.kruise.io/fire"
 GATES = "PodUnavailableBudgetUpdateGate=true"
 KINDS = ("CloneSet", "StatefulSet", "CloneSet")
@@ -150,10 +151,14 @@ class _Freezing:
     def __init__(self, inner: InProcessTransport) -> None:
         self._inner = inner
         self.thawed: asyncio.Event | None = None
+        self.is_fenced = False
+        """The lease was lost meanwhile: nothing is sent any more."""
 
     async def send(self, request: Request) -> Response:
         if self.thawed is not None:
             await self.thawed.wait()
+        if self.is_fenced:
+            raise TransportError("the lease was lost", sent=False)
         return await self._inner.send(request)
 
     @contextlib.asynccontextmanager
@@ -182,6 +187,7 @@ class _Replica:
         self._site: Site | None = None
         self._running: asyncio.Task[None] | None = None
         self._transport: _Freezing | None = None
+        self._changing = asyncio.Lock()
         self.faults = (
             Rule(DropAfter(), verbs={Verb.PATCH}, resource="podunavailablebudgets", probability=0.1),
             Rule(Delay(0.01, 0.2), verbs={Verb.PATCH}, resource="podunavailablebudgets", probability=0.3),
@@ -205,15 +211,27 @@ class _Replica:
         self._site = self._balancer.sites[before] if len(self._balancer.sites) > before else None
 
     async def freeze(self, seconds: float) -> None:
-        """It decides and writes nothing, and answers nobody; then it goes on as if no time had passed."""
-        if self._site is None or self._transport is None:
-            return
-        thawed = asyncio.Event()
-        self._balancer.frozen[id(self._site)] = self._transport.thawed = thawed
-        await asyncio.sleep(seconds)
-        self._balancer.frozen.pop(id(self._site), None)
-        self._transport.thawed = None
-        thawed.set()
+        """It decides and writes nothing, and answers nobody; then it goes on as if no time had passed. A leader that
+        could not renew its lease sends nothing more, and ends."""
+        async with self._changing:
+            if self._site is None or self._transport is None:
+                return
+            thawed = asyncio.Event()
+            self._balancer.frozen[id(self._site)] = self._transport.thawed = thawed
+            await asyncio.sleep(seconds)
+            self._balancer.frozen.pop(id(self._site), None)
+            self._transport.is_fenced = self._role is Role.ALL and seconds >= RENEW_DEADLINE
+            self._transport.thawed = None
+            thawed.set()
+            if self._transport.is_fenced:
+                await self.kill()
+                await self.start()
+
+    async def restart(self, pause: float) -> None:
+        async with self._changing:
+            await self.kill()
+            await asyncio.sleep(pause)
+            await self.start()
 
     async def kill(self) -> None:
         if self._site in self._balancer.sites:
@@ -406,9 +424,7 @@ class Fire:
             await asyncio.sleep(self._random.uniform(1, STORM / 3))
             victim = self._random.choice(replicas)
             self._kills += 1
-            await victim.kill()
-            await asyncio.sleep(self._random.uniform(0, 4))
-            await victim.start()
+            await victim.restart(self._random.uniform(0, 4))
 
     async def _freezer(self, replicas: list[_Replica]) -> None:
         for _ in range(self._random.randint(0, 2)):
