@@ -87,6 +87,11 @@ def test_a_pull_that_failed_is_told_in_the_words_of_the_registry(kruise: Kruise)
     assert 'Failed to pull image reference "nginx:missing"' in row
     assert kruise("images", "nginx:missing", "--check").code == 1
     assert [row[:2] for row in rows(kruise.ok("images", "--pulls"))] == [["nginx:missing", "node-1"]]
+    why = kruise("why", "nodeimage/node-1")
+    assert why.code == 3
+    assert "nginx:missing could not be pulled: Failed to pull image reference" in why.out
+    assert "correct the name or the tag of the image" in why.out
+    assert kruise("why", "nodeimage/node-2").code == 0
 
 
 def test_what_is_not_there_is_said(kruise: Kruise) -> None:

@@ -13,6 +13,8 @@ from kruise.api.apps.images import (
     ImageListPullJobSpec,
     ImageListPullJobStatus,
     ImagePullJobStatus,
+    ImageStatus,
+    NodeImageStatus,
     TagStatus,
 )
 from kruise.api.meta import ObjectMeta
@@ -22,8 +24,9 @@ from kruise.operations.images.listjob import causes as of_lists
 from kruise.operations.images.listjob.decide import HASH_LABEL, hash_of, template_of
 from kruise.operations.images.listjob.decide import Snapshot as ListSnapshot
 from kruise.operations.images.listjob.decide import decide as decide_list
-from kruise.operations.images.pulljob import causes as of_jobs
+from kruise.operations.images.nodeimage.holding import held
 from kruise.operations.images.pulljob.decide import decide
+from kruise.operations.images.pulljob.face import FACE
 from tests.operations.images.objects import NOW, entry, job, node_image, snapshot, spread, task, told_of
 
 
@@ -51,7 +54,7 @@ def test_every_cause_of_a_job_comes_up_with_a_remedy_where_somebody_must_act() -
         **causes(spec={"completionPolicy": {"type": "Never"}}),
         **causes(spec={"image": "Bad"}),
     }
-    assert set(found) == {one.code for one in of_jobs.CAUSES}
+    assert set(found) == {one.code for one in FACE.causes}
     for cause in found.values():
         assert cause.remedy or cause.meaning.act is Act.NOBODY, cause
     assert found["pull-failed"].message == "1 node could not pull nginx:1: a: x: not found"
@@ -105,3 +108,23 @@ def test_every_cause_of_a_list_comes_up() -> None:
     assert told["image-failed"].remedy == "kruise why imagepulljob/l-abc -n demo says what the nodes said"
     over = listed(completion_time=NOW, failed_image_statuses=(FailedImageStatus(name="redis:7", image_pull_job="x"),))
     assert set(found(over)) == {"image-failed"}
+
+
+def test_a_node_tells_what_it_waits_for() -> None:
+    """NI-22: what failed in the words of the registry, what is under way, and what nobody has answered."""
+    image = node_image("a", images={"nginx": entry(task("1"), task("2"), task("3"), task("4"))})
+    statuses = (
+        TagStatus(tag="1", phase=SUCCEEDED, completion_time=NOW),
+        TagStatus(tag="2", phase=FAILED, completion_time=NOW, message="x: not found"),
+        TagStatus(tag="3", phase=PULLING, progress=40),
+        TagStatus(tag="4", phase=SUCCEEDED, completion_time=NOW, version=9),
+    )
+    status = NodeImageStatus(desired=4, image_statuses={"nginx": ImageStatus(tags=statuses)})
+    [about] = held(evolve(image, status=status))
+    assert [(one.code, one.message) for one in about.causes] == [
+        ("pull-failed", "nginx:2 could not be pulled: x: not found"),
+        ("pulling", "the node is at 1 image: nginx:3 (Pulling 40%)"),
+        ("no-daemon", "the node has not answered yet: nginx:4"),
+    ]
+    assert "correct the name or the tag" in about.causes[0].remedy
+    assert held(node_image("b")) == ()

@@ -27,13 +27,14 @@ from kruise.machinery import plan as plans
 from kruise.machinery.codec import Struct, evolve, field
 from kruise.machinery.plan import Action, OnError, Plan, Target, Wake, single
 from kruise.machinery.times import later
+from kruise.operations.images.causes import NO_ANSWER
+from kruise.operations.images.nodeimage.holding import held
 from kruise.operations.images.tasks import is_job, spec_patch, status_of, whole_second
 
 VIRTUAL_LABEL, VIRTUAL = "type", "virtual-kubelet"
 """Of nodes that have no runtime, and no daemon."""
 SILENCE = timedelta(minutes=10)
 """How long a node may leave a task unanswered, and how long past its deadline."""
-NO_ANSWER = "node has not responded for a long time"
 LATE = "pulling exceeds the activeDeadlineSeconds"
 SOONEST = 3.0
 """Seconds: nothing here is in such a hurry that it is looked at more often."""
@@ -109,7 +110,7 @@ def decide(snapshot: Snapshot) -> Plan:
         # Labels and spec in one chain: both are patches of the same object.
         return Plan(phases=(plans.Phase(name="upkeep", chains=(tuple(actions),)),), memo=Memo())
     memo = _silence(snapshot, node_image, wakes)
-    return Plan(wakes=tuple(wakes), memo=memo)
+    return Plan(wakes=tuple(wakes), memo=memo, held=held(node_image))
 
 
 def _creation(snapshot: Snapshot) -> Plan:

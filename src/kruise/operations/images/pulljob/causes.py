@@ -1,19 +1,9 @@
-"""Causes that only image jobs know."""
+"""Causes that only image jobs know, beside those of every pull."""
 
 from __future__ import annotations
 
-from kruise.machinery.causes import MINUTE, Act, Meaning
+from kruise.machinery.causes import Act, Meaning
 
-PULLING = Meaning(code="pulling", says="the node pulls the image", act=Act.NOBODY)
-NO_DAEMON = Meaning(
-    code="no-daemon",
-    says="no daemon answers on the node",
-    act=Act.SOMEBODY,
-    patience=MINUTE,
-)
-PULL_FAILED = Meaning(
-    code="pull-failed", says="the node could not pull the image", act=Act.SOMEBODY, field="spec.image", patience=0
-)
 PARALLELISM = Meaning(
     code="pull-turn",
     says="other nodes pull first",
@@ -61,9 +51,6 @@ BAD_IMAGE = Meaning(
 )
 
 CAUSES = (
-    PULLING,
-    NO_DAEMON,
-    PULL_FAILED,
     PARALLELISM,
     HELD,
     NODE_FULL,

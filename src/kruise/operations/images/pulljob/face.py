@@ -7,6 +7,7 @@ from kruise.faces.face import Face, Pods, resource
 from kruise.faces.progress import Progress, number
 from kruise.machinery.documents import Json, name_of, value_at
 from kruise.machinery.wording import listed
+from kruise.operations.images import causes as pulls
 from kruise.operations.images.pulljob import causes
 
 
@@ -49,5 +50,5 @@ FACE = Face(
     runs_to_end=True,
     progress=progress,
     settings="kruise.operations.images.pulljob.settings:settings",
-    causes=causes.CAUSES,
+    causes=(*pulls.CAUSES, *causes.CAUSES),
 )

@@ -9,10 +9,10 @@ from kruise.api.apps.images import ImagePullJob
 from kruise.api.core.images import ImageReference, reference_problem
 from kruise.machinery.causes import Cause
 from kruise.machinery.wording import listed, plural, shortened
+from kruise.operations.images import causes as pulls
 from kruise.operations.images.pulljob import causes
 
 _LONGEST = 300
-NO_ANSWER = "node has not responded for a long time"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ def _failures(sight: Sight) -> Iterator[Cause]:
         by_message.setdefault(message, []).append(node)
     for message, nodes in sorted(by_message.items(), key=lambda item: item[1]):
         said = f": {shortened(message, _LONGEST)}" if message else ""
-        yield causes.PULL_FAILED.cause(
+        yield pulls.PULL_FAILED.cause(
             f"{plural(len(nodes), 'node')} could not pull {sight.image}: {listed(nodes)}{said}",
             details={"nodes": nodes, "message": message},
             remedy=_remedy(message, nodes[0]),
@@ -67,16 +67,7 @@ def _failures(sight: Sight) -> Iterator[Cause]:
 
 
 def _remedy(message: str, node: str) -> str:
-    again = "then make the job anew, or have nodes pull again with another job"
-    if message == NO_ANSWER:
-        return f"see whether kruise-daemon runs on the node (kubectl describe node {node}); {again}"
-    if "not found" in message or "NotFound" in message:
-        return f"correct the name or the tag of the image, or push it to the registry; {again}"
-    if any(word in message.lower() for word in ("unauthorized", "denied", "forbidden", "401", "403")):
-        return f"name a secret with access to the registry in spec.pullSecrets; {again}"
-    if "exceeds the activeDeadlineSeconds" in message or "is canceled" in message:
-        return f"allow more time with spec.pullPolicy.timeoutSeconds and activeDeadlineSeconds; {again}"
-    return f"see what the node says with kubectl describe nodeimage {node}; {again}"
+    return f"{pulls.remedy(message, node)}; then make the job anew, or have nodes pull again with another job"
 
 
 def _secrets(sight: Sight) -> Iterator[Cause]:
@@ -106,12 +97,12 @@ def _under_way(sight: Sight) -> Iterator[Cause]:
     heard = [f"{node} ({said})" if said else node for node, said in sight.active if said]
     silent = [node for node, said in sight.active if not said]
     if heard:
-        yield causes.PULLING.cause(
+        yield pulls.PULLING.cause(
             f"{plural(len(heard), 'node', 'pulls', 'pull')} {sight.image}: {listed(heard)}",
             details={"nodes": [node for node, said in sight.active if said]},
         )
     if silent:
-        yield causes.NO_DAEMON.cause(
+        yield pulls.NO_DAEMON.cause(
             f"{plural(len(silent), 'node', 'has', 'have')} the task and no answer yet: {listed(silent)}",
             details={"nodes": silent},
             remedy=f"see whether kruise-daemon runs there (kubectl describe node {silent[0]}); "
