@@ -101,6 +101,16 @@ class TestVerbs:
         )
         assert body(apply) == {"kind": "Toy"}
 
+    async def test_texts_are_written_as_a_server_writes_them_again(self) -> None:
+        """Free parts of an object are kept as text: a patch of a ControllerRevision whose data came in another spelling
+        would be refused for ever, since its data may not change."""
+        transport = ScriptedTransport(answer(pod(), 201))
+        await Client(transport).create(PODS, {"metadata": {"annotations": {"run": "a && b > c < d"}}}, "n")
+        [request] = transport.requests
+        assert request.body is not None
+        assert b"a \\u0026\\u0026 b \\u003e c \\u003c d" in request.body
+        assert body(request)["metadata"]["annotations"]["run"] == "a && b > c < d"
+
     async def test_delete_answers(self) -> None:
         """Either the object or a Status with its uid."""
         status = {"kind": "Status", "status": "Success", "details": {"name": "a", "kind": "pods", "uid": "u1"}}

@@ -13,6 +13,7 @@ import random
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kruise.api.core.go_json import go_escaped
 from kruise.api.meta import Object
 from kruise.api.resource import Resource
 from kruise.machinery.client import answers
@@ -186,7 +187,10 @@ class Client:
             raise ValueError(f"a post to {subresource} answers with no object: use evict() or bind()")
         _check(resource, namespace, name, named=bool(subresource))
         query = self._write_query(dry_run=dry_run)
-        request = Request(Verb.CREATE, resource, namespace, name, subresource, query, _encoded(body), timeout=timeout)
+        # An API server keeps free parts of an object, such as the data of a ControllerRevision, as the text that came.
+        # Whenever it patches the object it writes them anew, and refuses the patch where that is another text.
+        sent = go_escaped(_encoded(body))
+        request = Request(Verb.CREATE, resource, namespace, name, subresource, query, sent, timeout=timeout)
         return await self._object(resource, request)
 
     async def update(
