@@ -3,6 +3,8 @@ that happens to a pod, so what the journal has of it is soon old."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES
@@ -10,6 +12,7 @@ from kruise.api.apps.workloadspread import WORKLOAD_SPREADS
 from kruise.api.meta import Key
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
+from kruise.machinery.client.errors import ForbiddenError, Status
 from kruise.reasons.links import Answer
 from kruise.reasons.words import answer_lines
 from tests.reasons.asking import ask_both, ask_journal, codes
@@ -61,6 +64,22 @@ def test_a_pod_that_is_gone_since_is_none_of_a_spread_any_more(monkeypatch: pyte
         monkeypatch.setattr(world.journal, "dump", lambda *_, **__: kept)
         answer = await ask_journal(stage, monkeypatch, "ws")
         assert list(answer.pods) == [second]
+
+    run_local(play)
+
+
+def test_who_may_read_no_pods_is_told_what_the_manager_saw(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(world: LocalWorld) -> None:
+        stage = SpreadStage(world, gates=world.options.gates)
+        await zones(world, "a", "b")
+        await create(world, spread(subset("a", "a", 2), subset("b", "b")), workload(2))
+        await all_run(world, 2)
+
+        async def refused(*_: Any, **__: Any) -> Any:
+            raise ForbiddenError(Status(code=403, message="pods are not for you"))
+
+        monkeypatch.setattr("kruise.cli.deciding._as_they_are", refused)
+        assert len((await ask_journal(stage, monkeypatch, "ws")).pods) == 2
 
     run_local(play)
 

@@ -4,6 +4,7 @@ written."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -226,7 +227,9 @@ async def _decide(session: Session, kind: Face, document: Json, asking: Asking) 
         else:
             pods = dump.pods
             if pods and kind.overlooks_changes:
-                pods = await _as_they_are(session, kind, document, pods)
+                # Who may read the journal, and no pods, has to do with what the manager saw.
+                with contextlib.suppress(ForbiddenError):
+                    pods = await _as_they_are(session, kind, document, pods)
             return _Decided(
                 source=Source(words=f"the last decision of {source}", is_journal=True, time=dump.time),
                 decision=dump.decision,
