@@ -51,13 +51,15 @@ def find_manifest(document: Mapping[str, Any], origin: str = "") -> Face:
 
 def workloads() -> tuple[Face, ...]:
     """The kinds that roll out: what the word `all` means."""
-    return tuple(face for face in kinds.faces() if face.progress is not None and not _only_waits(face))
+    return tuple(face for face in kinds.faces() if face.progress is not None and not _is_aside(face))
 
 
-def _only_waits(face: Face) -> bool:
-    """Kubernetes' own Jobs come in thousands, and what runs by the clock always waits for it: both are told of where
-    they are named."""
-    return (face.runs_to_end and not face.is_ours) or (face.pods is Pods.NONE and not face.runs_to_end)
+def _is_aside(face: Face) -> bool:
+    """Kubernetes' own Jobs come in thousands, what runs by the clock always waits for it, and what every node has is no
+    workload of anybody: all are told of where they are named."""
+    if face.pods is Pods.NONE:
+        return not face.runs_to_end or not face.resource.namespaced
+    return face.runs_to_end and not face.is_ours
 
 
 def namesakes(face: Face) -> tuple[Face, ...]:
