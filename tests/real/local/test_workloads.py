@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from kruise.api.native.events import EVENTS
 from kruise.api.native.pod import PODS, Pod
 from kruise.local import scheduler, storage_binding, workloads
 from kruise.local.storage_binding.objects import CLAIMS
-from kruise.local.workloads.objects import DEPLOYMENTS, JOBS, REPLICA_SETS
+from kruise.local.workloads.objects import CRON_JOBS, DEPLOYMENTS, JOBS, REPLICA_SETS
 from kruise.machinery.client import kubeconfig
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.http import HttpTransport
@@ -214,6 +215,79 @@ def test_indexed_job(plane: ControlPlane) -> None:
 
 
 @pytest.mark.smoke
+def cron_job(name: str, policy: str, **spec: Any) -> dict[str, Any]:
+    # Nobody reports for the nodes all the time, so pods are placed without a scheduler.
+    template = {"metadata": {"labels": {"cron": name}}, "spec": bodies.job(name)["spec"]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name},
+        "spec": {"schedule": "*/1 * * * *", "concurrencyPolicy": policy, "jobTemplate": template, **spec},
+    }
+
+
+async def cron_facts(side: Side) -> dict[str, Any]:
+    """Jobs are called after the minute of their run: the first is 1, the second 2."""
+    jobs = await side.list(JOBS)
+    last = {item.metadata.name: item.status.last_schedule_time for item in await side.list(CRON_JOBS)}
+    newest = max(int(moment.timestamp()) // 60 for moment in last.values() if moment is not None)
+    name = re.compile(r"-(\d{8})\b")
+
+    def plain(text: str) -> str:
+        return name.sub(lambda found: f"-<{int(found[1]) - newest + 2}>", text)
+
+    events = [item for item in await side.list(EVENTS) if item.involved_object.kind == "CronJob"]
+    return {
+        "cron jobs": {
+            item.metadata.name: (
+                [plain(one.name) for one in item.status.active],
+                item.status.last_schedule_time is not None,
+                item.status.last_successful_time is not None,
+            )
+            for item in await side.list(CRON_JOBS)
+        },
+        "jobs": sorted(
+            (
+                plain(item.metadata.name),
+                sorted(item.metadata.labels),
+                sorted(item.metadata.annotations),
+                [(owner.kind, owner.name, owner.controller) for owner in item.metadata.owner_references],
+            )
+            for item in jobs
+        ),
+        "events": sorted({(item.involved_object.name, item.type, item.reason, plain(item.message)) for item in events}),
+    }
+
+
+@pytest.mark.long
+def test_cron_jobs(plane: ControlPlane) -> None:
+    """Two ticks: every policy, a history of one, one that is suspended, a zone, a deadline of ages."""
+    seen: list[dict[str, Any]] = []
+
+    async def scenario(side: Side) -> None:
+        await side.create(CRON_JOBS, cron_job("quick", "Allow", successfulJobsHistoryLimit=1))
+        for name, policy in (("allow", "Allow"), ("forbid", "Forbid"), ("replace", "Replace")):
+            await side.create(CRON_JOBS, cron_job(name, policy, timeZone="Asia/Shanghai"))
+        await side.create(CRON_JOBS, cron_job("still", "Allow", suspend=True))
+        await side.create(CRON_JOBS, cron_job("ages", "Forbid", startingDeadlineSeconds=2**33))
+
+        async def second_tick() -> bool:
+            events = {(item.involved_object.name, item.reason) for item in await side.list(EVENTS)}
+            allow = await side.get(CRON_JOBS, "allow")
+            wanted = {("forbid", "JobAlreadyActive"), ("replace", "SuccessfulDelete"), ("quick", "SuccessfulDelete")}
+            return len(allow.status.active) == 2 and wanted <= events
+
+        await side.until(second_tick, seconds=170)
+        seen.append(await cron_facts(side))
+
+    def run(pod: Pod) -> float | None:
+        return 0.5 if pod.metadata.name.startswith("quick") else None
+
+    both(plane, scenario, lambda: quick(run=run))
+    real, local = seen
+    assert local == real
+
+
 def test_pods_that_fit_nowhere(plane: ControlPlane) -> None:
     """The scheduler's words."""
     wanting: dict[str, dict[str, Any]] = {
