@@ -24,7 +24,6 @@ pytestmark = pytest.mark.spread
         ("cloneset-tutorial.md", 100),
         ("statefulset-tutorial.md", 45),
         ("daemonset-walkthrough.md", 35),
-        ("sidecarset-walkthrough.md", 35),
         ("plan-and-reality.md", 12),
     ],
 )
