@@ -183,14 +183,26 @@ def test_copies_are_called_by_their_namespaces() -> None:
 
 
 def test_a_daemon_set_of_another_group_is_evicted_and_comes_back() -> None:
-    """kubectl goes by the kind, and then does not find it: it wants --force."""
+    """As kubectl 1.34 does it: only DaemonSets of Kubernetes' own group are special."""
+    agent = pod("agent", "a", kind="DaemonSet")
+    (reference,) = agent.metadata.owner_references
+    ours_one = evolve(reference, api_version="apps.kruise.io/v1beta1")
+    strange = evolve(agent, metadata=evolve(agent.metadata, owner_references=(ours_one,)))
+    guards = Guards((), (), gates={}, now=NOW)
+    scene = Scene(node="a", nodes=[node("a"), node("b")], pods=[strange], guards=guards, daemon_sets=frozenset())
+    found = drain(scene)
+    assert found.flags == ()
+    assert [[(gone.pod, gone.to) for gone in wave] for wave in found.waves] == [[("agent", "a")]]
+    assert "is evicted like any other, and the next one comes to the node at once" in found.notes[0]
+
+
+def test_a_pod_whose_daemon_set_is_gone_goes_by_force() -> None:
     agent = pod("agent", "a", kind="DaemonSet")
     guards = Guards((), (), gates={}, now=NOW)
     scene = Scene(node="a", nodes=[node("a"), node("b")], pods=[agent], guards=guards, daemon_sets=frozenset())
     found = drain(scene)
     assert found.flags == ("--force",)
-    assert [[(gone.pod, gone.to) for gone in wave] for wave in found.waves] == [[("agent", "a")]]
-    assert "without --force the drain does not begin" in found.notes[0]
+    assert [[(gone.pod, gone.to) for gone in wave] for wave in found.waves] == [[("agent", "")]]
     native_one = dataclasses.replace(scene, daemon_sets=frozenset({("demo", "web")}))
     assert drain(native_one).flags == ("--ignore-daemonsets",)
 

@@ -108,7 +108,7 @@ class _Playing:
             (pod for pod in here if (pod.metadata.namespace, pod.metadata.name) not in alone),
             key=lambda pod: (pod.metadata.namespace, pod.metadata.name),
         )
-        self._strange = sorted({_owner(pod) for pod in self._left if _is_strange_daemon(pod, scene)})
+        self._strange = sorted({_owner(pod) for pod in self._left if _is_strange_daemon(pod)})
         self._flags = tuple(_flags(self._left, self._untouched, scene))
         self._space = Cluster(
             [node for node in scene.nodes if node.metadata.name != scene.node and not node.spec.unschedulable],
@@ -138,8 +138,8 @@ class _Playing:
             moment = max(moment, _next_try(ready))
         notes = [f"{name}: no node takes its successor ({why})" for name, why in sorted(self._unplaced.items())]
         notes += [
-            f"kubectl finds no {owner} in the group apps: without --force the drain does not begin; with it, its pod is"
-            " evicted, and another comes to the node at once"
+            f"the pod of {owner} is evicted like any other, and the next one comes to the node at once; versions of "
+            "kubectl that take it for one of Kubernetes' own do not find that, and want --force"
             for owner in self._strange
         ]
         if self._waited:
@@ -183,8 +183,10 @@ class _Playing:
     def _successor(self, pod: Pod, guards: Sequence[Guard]) -> str:
         if controller_of(pod) is None or pod.status.phase in FINISHED:
             return ""
-        if _is_strange_daemon(pod, self._scene):
+        if _is_strange_daemon(pod):
             return self._scene.node
+        if _is_forlorn(pod, self._scene):
+            return ""
         uid = f"successor of {pod.metadata.uid}"
         fresh = evolve(pod, metadata=evolve(pod.metadata, uid=uid), spec=evolve(pod.spec, node_name=""))
         found = self._space.place(fresh)
@@ -240,19 +242,22 @@ def _left_alone(pod: Pod, scene: Scene) -> Staying | None:
         why = "a static pod of the node"
     elif pod.status.phase in FINISHED:
         why = ""
-    elif owner is not None and owner.kind == _DAEMON and not _is_strange_daemon(pod, scene):
+    elif owner is not None and owner.kind == _DAEMON and not _is_strange_daemon(pod) and not _is_forlorn(pod, scene):
         why = f"of DaemonSet {owner.name}: it would come back at once"
     return Staying(pod=pod.metadata.name, namespace=pod.metadata.namespace, why=why) if why else None
 
 
-def _is_strange_daemon(pod: Pod, scene: Scene) -> bool:
-    """kubectl goes by the kind alone, and then looks for the DaemonSet in the group `apps`: one of another group it
-    does not find."""
+def _is_strange_daemon(pod: Pod) -> bool:
+    """Of a DaemonSet of another group than Kubernetes' own: kubectl evicts it like any other pod."""
     owner = controller_of(pod)
-    if owner is None or owner.kind != _DAEMON or pod.status.phase in FINISHED:
+    return owner is not None and owner.kind == _DAEMON and not owner.api_version.startswith("apps/")
+
+
+def _is_forlorn(pod: Pod, scene: Scene) -> bool:
+    """Of a DaemonSet of Kubernetes that is gone: kubectl evicts it by force only."""
+    owner = controller_of(pod)
+    if owner is None or owner.kind != _DAEMON or _is_strange_daemon(pod) or scene.daemon_sets is None:
         return False
-    if scene.daemon_sets is None:
-        return not owner.api_version.startswith("apps/")
     return (pod.metadata.namespace, owner.name) not in scene.daemon_sets
 
 
@@ -263,5 +268,5 @@ def _flags(going: Iterable[Pod], untouched: Sequence[Staying], scene: Scene) -> 
     active = [pod for pod in going if pod.status.phase not in FINISHED]
     if any(pod.metadata.uid in scene.local_data for pod in active):
         yield "--delete-emptydir-data"
-    if any(controller_of(pod) is None or _is_strange_daemon(pod, scene) for pod in active):
+    if any(controller_of(pod) is None or _is_forlorn(pod, scene) for pod in active):
         yield "--force"
