@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
+import yaml
 
 from kruise.api.apps.advancedcronjob import ADVANCED_CRON_JOBS
 from kruise.api.apps.broadcastjob import BROADCAST_JOBS
 from kruise.api.native.apps import JOBS
+from kruise.api.native.pod import PODS
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.realnodes import RealNodes
 from tests.support.world import World
@@ -17,6 +20,7 @@ from tests.workloads.advancedcronjob.test_local import cron, on_each_node, pod
 
 pytestmark = [pytest.mark.nodes, pytest.mark.spread]
 WITHIN = 180.0
+MANIFEST = Path(__file__).parents[3] / "docs" / "manifests" / "advancedcronjob" / "acj-test.yaml"
 Story = Callable[[World], Awaitable[None]]
 Play = Callable[[Story], None]
 
@@ -76,5 +80,37 @@ def test_jobs_wait_for_each_other(play: Play) -> None:
                 break
             await world.sleep(0.5)
         assert len(names) >= 3
+
+    play(story)
+
+
+@pytest.mark.long
+def test_the_well_known_example_as_it_is_written(play: Play) -> None:
+    """ACJ-12, ACJ-70, ACJ-92: a BroadcastJob at the full minute, called after it, gone half a minute after its end."""
+
+    async def story(world: World) -> None:
+        await world.create(yaml.safe_load(MANIFEST.read_text(encoding="utf-8")))
+
+        async def typed() -> None:
+            status = (await world.get(ADVANCED_CRON_JOBS, "acj-test")).get("status", {})
+            assert status.get("type") == "BroadcastJob"
+
+        await world.until(typed, within=20)
+
+        async def done() -> str:
+            runs = [job for job in await world.list(BROADCAST_JOBS) if job.get("status", {}).get("succeeded") == 3]
+            assert runs
+            return str(runs[0]["metadata"]["name"])
+
+        name = await world.until(done, within=WITHIN, every=0.5)
+        assert int(name.removeprefix("acj-test-")) % 60 == 0
+        await world.patch(ADVANCED_CRON_JOBS, "acj-test", {"spec": {"paused": True}})
+
+        async def gone() -> None:
+            assert name not in [job["metadata"]["name"] for job in await world.list(BROADCAST_JOBS)]
+            assert await world.list(PODS, f"broadcastjob-name={name}") == []
+
+        await world.until(gone, within=WITHIN, every=0.5)
+        assert "lastScheduleTime" in (await world.get(ADVANCED_CRON_JOBS, "acj-test"))["status"]
 
     play(story)
