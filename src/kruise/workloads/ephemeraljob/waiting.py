@@ -102,9 +102,7 @@ def _of_pod(situation: Situation, one: Seen) -> Cause | None:
         remedy = f"correct what the message names in a new job; it is tried again in {left:.0f} s"
         return causes.REFUSED.cause(f"the API server refuses the containers: {refusal.message}", remedy=remedy)
     if not one.has_node:
-        return causes.NO_NODE.cause(
-            "it has no node yet, and gets the containers when it has one: nobody waits for it"
-        )
+        return causes.NO_NODE.cause("it has no node yet, and gets the containers when it has one: nobody waits for it")
     limit = situation.parallelism
     if limit <= 0:
         remedy = "set spec.parallelism to 1 or more"
