@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kruise.api.apps.shared import Lifecycle
 from kruise.api.meta import controller_of
@@ -19,8 +19,10 @@ from kruise.api.resource import Resource
 from kruise.inplace.keys import REVISION_LABEL
 from kruise.machinery.documents import Json
 from kruise.machinery.intorpercent import IntOrPercent
-from kruise.machinery.plan import Plan
 from kruise.machinery.wording import full_name
+
+if TYPE_CHECKING:
+    from kruise.machinery.plan import Plan
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

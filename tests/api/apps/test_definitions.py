@@ -52,6 +52,10 @@ _IDENTITIES: dict[str, Any] = {
     "status.identities{}.uid": {"type": "string"},
     "status.identities{}.resourceVersion": {"type": "string"},
 }
+_LEFT_OUT = {
+    "status.notSelectedPods": {"type": "integer", "format": "int32"},
+    "status.notUpgradablePods": {"type": "integer", "format": "int32"},
+}
 OURS: dict[tuple[str, str], dict[str, Any]] = {
     ("podunavailablebudgets.policy.kruise.io", "v1alpha1"): _IDENTITIES,
     ("podunavailablebudgets.policy.kruise.io", "v1beta1"): _IDENTITIES,
@@ -61,9 +65,10 @@ OURS: dict[tuple[str, str], dict[str, Any]] = {
     ("statefulsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _UPDATE_TIME | _LATER_STATUS,
     # ST-144: a well-known manifest has more in a hook.
     ("statefulsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _UPDATE_TIME | _HOOKS,
-    # Who applies a SidecarSet owns the fields that its manifest has, not the list with all defaults in it.
-    ("sidecarsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _NAMED_SIDECARS,
-    ("sidecarsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _NAMED_SIDECARS,
+    # Who applies a SidecarSet owns the fields that its manifest has, not the list with all defaults in it. Without the
+    # numbers of pods that it leaves out, nobody could tell when its rollout is over.
+    ("sidecarsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _NAMED_SIDECARS | _LEFT_OUT,
+    ("sidecarsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _NAMED_SIDECARS | _LEFT_OUT,
     ("daemonsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _UPDATE_TIME,
     ("daemonsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _UPDATE_TIME,
     # ACJ-6: labels and annotations of templates count.
