@@ -30,7 +30,7 @@ def drain_lines(drain: Drain) -> list[str]:
     if going:
         lines += ["", *_table(drain.waves)]
     if drain.stuck:
-        lines += ["", "Refused for ever, as things are:"]
+        lines += ["", "Refused as long as no more pods are available than now:"]
         for stay in drain.stuck:
             lines += [f"  {_pod(stay)}: {stay.why}", f"  → {stay.remedy}"]
     if drain.untouched:
