@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sidecars.sidecarset.stories import STORIES, Sidecars, a_hot_upgrade_hands_over
+from tests.sidecars.sidecarset.stories import STORIES, Sidecars
 from tests.support.kruisecluster import ALONE, KruiseCluster
 
 
@@ -17,7 +17,7 @@ def kruise() -> Iterator[KruiseCluster]:
         yield cluster
 
 
-@pytest.mark.parametrize("name", [name for name in STORIES if name != a_hot_upgrade_hands_over.__name__])
+@pytest.mark.parametrize("name", STORIES)
 def test_story(kruise: KruiseCluster, name: str) -> None:
     namespace = name.replace("_", "-")[:50].rstrip("-")
     kruise.plane.create_namespace(namespace)
