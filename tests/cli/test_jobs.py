@@ -45,7 +45,12 @@ def test_a_broadcast_job_that_fails(kruise: Kruise) -> None:  # BJ-36, BJ-37
     words = "failure policy is FailurePolicyTypeFailFast and failed pod is found"
     last = f'broadcast job "fails" failed: 0 succeeded, 1 failed, 0 active of 3 nodes ({words})'
     assert last in f"{told.out}{told.err}"
-    why = "\n".join(kruise("why", "bcj/fails").lines)
+    # The decision that ended it is followed by one that looks back.
+    for _ in range(100):
+        why = "\n".join(kruise("why", "bcj/fails").lines)
+        if "[task-failed]" in why:
+            break
+        asyncio.run(asyncio.sleep(0.1))
     assert "container main ended with exit code 3 [task-failed]" in why
     assert "see what it printed: kubectl logs fails-" in why
 
