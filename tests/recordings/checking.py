@@ -21,9 +21,12 @@ class Chosen:
 
 def check(chosen: Sequence[Chosen], result: Played) -> None:
     """Nothing differs but what is listed, and all that is listed does."""
-    found = [str(difference) for difference in result.differences]
+    check_texts(chosen, [str(difference) for difference in result.differences])
+    assert result.compared > 0
+
+
+def check_texts(chosen: Sequence[Chosen], found: Sequence[str]) -> None:
     unexplained = [text for text in found if not any(entry.covers(text) for entry in chosen)]
     assert not unexplained, "\n".join(unexplained)
     stale = [entry.pattern for entry in chosen if not any(entry.covers(text) for text in found)]
     assert not stale, f"listed, but not found any more: {stale}"
-    assert result.compared > 0
