@@ -20,6 +20,7 @@ from kruise.daemon.cri import client, messages, wire
 from kruise.daemon.cri.client import CriRuntime
 from kruise.daemon.cri.sockets import CANDIDATES, NoRuntimeError, candidates, connect
 from kruise.daemon.runtime import POD_UID, Auth, CallError, ContainerState, SandboxConfig
+from kruise.machinery.protobuf import WireError
 
 
 class FakeRuntime:
@@ -263,7 +264,7 @@ def test_no_bytes_do_harm(raw: bytes) -> None:
     """They are read in part, or refused by the one error that callers know. What is read is no more than was sent."""
     try:
         found = wire.fields(raw)
-    except wire.WireError:
+    except WireError:
         return
     texts = [value for values in found.values() for value in values if isinstance(value, bytes)]
     assert sum(len(text) for text in texts) <= len(raw)

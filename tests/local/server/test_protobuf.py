@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.local.server import protobuf
-from kruise.local.server.protobuf import MAGIC, ProtobufError, read
+from kruise.local.server.protobuf import MAGIC, read
+from kruise.machinery.protobuf import WireError
 from tests.local.server.harness import CMS, serving
 
 
@@ -131,7 +132,7 @@ def test_fields_of_a_later_version_are_skipped() -> None:
     ],
 )
 def test_what_cannot_be_read(body: bytes, why: str) -> None:
-    with pytest.raises(ProtobufError) as refused:
+    with pytest.raises(WireError) as refused:
         read(body)
     assert why in str(refused.value)
 

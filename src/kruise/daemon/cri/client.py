@@ -14,8 +14,8 @@ from grpclib.exceptions import GRPCError, ProtocolError, StreamTerminatedError
 
 from kruise.daemon.cri import messages
 from kruise.daemon.cri.messages import IMAGE, RUNTIME
-from kruise.daemon.cri.wire import WireError
 from kruise.daemon.runtime import Auth, CallError, Container, ContainerStatus, ExecResult, Image, SandboxConfig
+from kruise.machinery.protobuf import WireError
 
 T = TypeVar("T")
 

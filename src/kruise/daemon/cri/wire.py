@@ -6,22 +6,17 @@ the daemon. A message is read into its fields by number; what is not known is sk
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-_MASK = (1 << 64) - 1
+from kruise.machinery.protobuf import BYTES, MASK, VARINT, pairs, signed
 
 Fields = dict[int, list[Any]]
 """By number: whole numbers, or bytes."""
 
 
-class WireError(ValueError):
-    """The bytes are no message."""
-
-
 def _varint(value: int) -> bytes:
-    value &= _MASK
+    value &= MASK
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)
@@ -55,44 +50,10 @@ def mapping(field: int, values: Mapping[str, str]) -> bytes:
     return b"".join(message(field, text(1, key), text(2, value)) for key, value in values.items())
 
 
-def _read_varint(raw: bytes, at: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        if at >= len(raw) or shift > 63:
-            raise WireError("a number does not end")
-        byte = raw[at]
-        at += 1
-        result |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return result & _MASK, at
-        shift += 7
-
-
-def _pairs(raw: bytes) -> Iterator[tuple[int, Any]]:
-    at = 0
-    while at < len(raw):
-        key, at = _read_varint(raw, at)
-        field, kind = key >> 3, key & 7
-        if kind == VARINT:
-            value, at = _read_varint(raw, at)
-            yield field, value
-            continue
-        if kind == BYTES:
-            size, at = _read_varint(raw, at)
-        elif kind in (FIXED32, FIXED64):
-            size = 4 if kind == FIXED32 else 8
-        else:
-            raise WireError(f"field {field} has the unknown type {kind}")
-        if at + size > len(raw):
-            raise WireError(f"field {field} is cut off")
-        yield field, raw[at : at + size]
-        at += size
-
-
 def fields(raw: bytes) -> Fields:
     """The fields of a message."""
     found: Fields = {}
-    for field, value in _pairs(raw):
+    for field, value in pairs(raw):
         found.setdefault(field, []).append(value)
     return found
 
@@ -112,10 +73,8 @@ def get_bytes(found: Fields, field: int) -> bytes:
 
 
 def get_number(found: Fields, field: int) -> int:
-    """Negative numbers come as very large ones."""
     values = found.get(field)
-    value = int(values[-1]) if values else 0
-    return value - (1 << 64) if value >> 63 else value
+    return signed(values[-1]) if values else 0
 
 
 def get_message(found: Fields, field: int) -> Fields:

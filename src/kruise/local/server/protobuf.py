@@ -15,17 +15,13 @@ from typing import Any, Final
 
 from kruise.local.apicore.errors import Json
 from kruise.machinery.codec import DecodeError, Raw, Struct, decode, encode
+from kruise.machinery.protobuf import WireError, pairs, signed, varint
 from kruise.machinery.times import format_go_duration, format_micro_time, format_time
 
 MEDIA_TYPE: Final = "application/vnd.kubernetes.protobuf"
 MAGIC: Final = b"k8s\0"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _MAX_DEPTH: Final = 64
-
-
-class ProtobufError(ValueError):
-    """The bytes are no object in binary form."""
 
 
 class _Table(Struct):
@@ -59,27 +55,27 @@ def _layout(message: str) -> Mapping[int, _Field]:
 
 
 def to_json(body: bytes) -> bytes:
-    """An object in binary form as JSON; raises `ProtobufError`."""
+    """An object in binary form as JSON; raises `WireError`."""
     return encode(read(body))
 
 
 def read(body: bytes) -> Json:
     if not body.startswith(MAGIC):
         prefix = " ".join(str(byte) for byte in MAGIC)
-        raise ProtobufError(f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]")
+        raise WireError(f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]")
     api_version, kind, content = _envelope(body[len(MAGIC) :])
     message = "meta.v1.DeleteOptions" if kind == "DeleteOptions" else _table().kinds.get(f"{api_version}/{kind}")
     if message is None:
-        raise ProtobufError(f"no kind {kind!r} is registered for version {api_version!r}")
+        raise WireError(f"no kind {kind!r} is registered for version {api_version!r}")
     return {"kind": kind, "apiVersion": api_version, **_message(message, content, 0)}
 
 
 def _envelope(data: bytes) -> tuple[str, str, bytes]:
     api_version = kind = ""
     content = b""
-    for number, value in _fields(data):
+    for number, value in pairs(data):
         if number == 1:
-            for inner, text in _fields(_bytes(value)):
+            for inner, text in pairs(_bytes(value)):
                 if inner == 1:
                     api_version = _bytes(text).decode()
                 elif inner == 2:
@@ -89,57 +85,18 @@ def _envelope(data: bytes) -> tuple[str, str, bytes]:
     return api_version, kind, content
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    position, end = 0, len(data)
-    while position < end:
-        key, position = _varint(data, position)
-        number, wire = key >> 3, key & 7
-        if wire == _VARINT:
-            value, position = _varint(data, position)
-            yield number, value
-            continue
-        if wire == _BYTES:
-            length, position = _varint(data, position)
-        elif wire in (_FIXED64, _FIXED32):
-            length = 8 if wire == _FIXED64 else 4
-        else:
-            raise ProtobufError(f"wire type {wire} is not known")
-        if position + length > end:
-            raise ProtobufError("unexpected end of data")
-        yield number, data[position : position + length]
-        position += length
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        if position >= len(data) or shift > 63:
-            raise ProtobufError("unexpected end of data")
-        byte = data[position]
-        position += 1
-        result |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return result, position
-        shift += 7
-
-
 def _bytes(value: int | bytes) -> bytes:
     if isinstance(value, int):
-        raise ProtobufError("a number stands where a text or message belongs")
+        raise WireError("a number stands where a text or message belongs")
     return value
-
-
-def _signed(value: int) -> int:
-    value &= (1 << 64) - 1
-    return value - (1 << 64) if value >> 63 else value
 
 
 def _message(name: str, data: bytes, depth: int) -> Json:
     if depth > _MAX_DEPTH:
-        raise ProtobufError("nested too deeply")
+        raise WireError("nested too deeply")
     layout = _layout(name)
     result: Json = {}
-    for number, value in _fields(data):
+    for number, value in pairs(data):
         field = layout.get(number)
         if field is None:
             continue
@@ -164,7 +121,7 @@ def _message(name: str, data: bytes, depth: int) -> Json:
 
 def _entry(field: _Field, data: bytes, depth: int) -> tuple[str, Any]:
     key, item = "", _value(field.type, b"" if field.type not in ("i", "b") else 0, depth)
-    for number, value in _fields(data):
+    for number, value in pairs(data):
         if number == 1:
             key = _bytes(value).decode()
         elif number == 2:
@@ -175,7 +132,7 @@ def _entry(field: _Field, data: bytes, depth: int) -> tuple[str, Any]:
 def _packed(field: _Field, data: bytes) -> Iterator[Any]:
     position = 0
     while position < len(data):
-        value, position = _varint(data, position)
+        value, position = varint(data, position)
         yield _value(field.type, value, 0)
 
 
@@ -184,16 +141,16 @@ def _value(kind: str, value: int | bytes, depth: int) -> Any:
         try:
             return _bytes(value).decode()
         except UnicodeDecodeError as error:
-            raise ProtobufError(f"a text is not UTF-8: {error}") from error
+            raise WireError(f"a text is not UTF-8: {error}") from error
     if kind == "y":
         return base64.b64encode(_bytes(value)).decode("ascii")
     if kind in ("i", "b"):
         if not isinstance(value, int):
-            raise ProtobufError("a text or message stands where a number belongs")
-        return bool(value) if kind == "b" else _signed(value)
+            raise WireError("a text or message stands where a number belongs")
+        return bool(value) if kind == "b" else signed(value)
     special = _SPECIAL.get(kind[1:])
     if special is not None:
-        return special(dict(_fields(_bytes(value))), _bytes(value))
+        return special(dict(pairs(_bytes(value))), _bytes(value))
     return _message(kind[1:], _bytes(value), depth + 1)
 
 
@@ -211,16 +168,16 @@ def _micro_time(parts: Parts, data: bytes) -> str | None:
 def _moment(parts: Parts) -> datetime:
     seconds, nanos = parts.get(1, 0), parts.get(2, 0)
     if not isinstance(seconds, int) or not isinstance(nanos, int):
-        raise ProtobufError("a time has no number")
+        raise WireError("a time has no number")
     try:
-        return _EPOCH + timedelta(seconds=_signed(seconds), microseconds=_signed(nanos) // 1000)
+        return _EPOCH + timedelta(seconds=signed(seconds), microseconds=signed(nanos) // 1000)
     except OverflowError as error:
-        raise ProtobufError(f"a time is out of range: {error}") from error
+        raise WireError(f"a time is out of range: {error}") from error
 
 
 def _duration(parts: Parts, data: bytes) -> str:
     nanos = parts.get(1, 0)
-    return format_go_duration((_signed(nanos) if isinstance(nanos, int) else 0) / 1e9)
+    return format_go_duration((signed(nanos) if isinstance(nanos, int) else 0) / 1e9)
 
 
 def _quantity(parts: Parts, data: bytes) -> str:
@@ -231,7 +188,7 @@ def _int_or_string(parts: Parts, data: bytes) -> int | str:
     if parts.get(1, 0) == 1:
         return _bytes(parts.get(3, b"")).decode()
     number = parts.get(2, 0)
-    return _signed(number) if isinstance(number, int) else 0
+    return signed(number) if isinstance(number, int) else 0
 
 
 def _raw(parts: Parts, data: bytes) -> Any:
@@ -241,11 +198,11 @@ def _raw(parts: Parts, data: bytes) -> Any:
     try:
         return decode(content, Raw)
     except DecodeError as error:
-        raise ProtobufError(f"an embedded object is no JSON: {error}") from error
+        raise WireError(f"an embedded object is no JSON: {error}") from error
 
 
 def _texts(parts: Parts, data: bytes) -> list[str]:
-    return [_bytes(value).decode() for number, value in _fields(data) if number == 1]
+    return [_bytes(value).decode() for number, value in pairs(data) if number == 1]
 
 
 _SPECIAL: Final = {
