@@ -35,7 +35,8 @@ from tests.support.ports import free_port
 
 NODE = "bench"
 IDLE_SECONDS, WORK_SECONDS = 20.0, 20.0
-_GRPCIO = "import grpc, re, sys; sys.stdout.write(open('/proc/self/status').read())"
+LIBRARIES = ("grpclib", "grpcio")
+"""What a bare process beside it uses, where it is installed."""
 
 
 def measure(scale: float) -> Report:
@@ -52,8 +53,9 @@ def measure(scale: float) -> Report:
         Row(what="CPU meanwhile", value=found["busy"], unit="mCPU"),
         Row(what="writes of NodePodProbe for a change of all results", value=found["writes"], below=4),
     ]
-    if (bare := _grpcio()) is not None:
-        rows.append(Row(what="beside it: Python that has imported grpcio", value=bare, unit="MB"))
+    for library in (one for one in LIBRARIES if one in found):
+        what = f"beside it: a bare process that asks the runtime with {library}"
+        rows.append(Row(what=what, value=found[library], unit="MB"))
     setting = (
         f"one node with {pods} pods of two containers, {pods} commands as probes every second, 20 images to pull, "
         "10 restarts; an API server and a container runtime in other processes"
@@ -77,7 +79,9 @@ async def _measured(directory: Path, pods: int, idle: float, work: float) -> dic
                 before, began = cpu_seconds(pid), time.monotonic()
                 highest, writes = await _work(client, fake, pid, pods, work)
                 busy = (cpu_seconds(pid) - before) / (time.monotonic() - began)
+            bare = await _bare(sockets / "containerd.sock")
     return {
+        **bare,
         "start": started,
         "idle": quiet,
         "cpu": spent * 1000,
@@ -197,8 +201,14 @@ def _resident(pid: int) -> float:
     return int(found[1]) / 1024 if found else float("nan")
 
 
-def _grpcio() -> float | None:
-    """What the usual library alone takes, where it is installed."""
-    done = subprocess.run([sys.executable, "-c", _GRPCIO], capture_output=True, text=True, check=False)
-    found = re.search(r"VmRSS:\s+(\d+) kB", done.stdout)
-    return int(found[1]) / 1024 if done.returncode == 0 and found else None
+async def _bare(socket: Path) -> dict[str, float]:
+    """What the library alone takes, for each that is installed."""
+    found: dict[str, float] = {}
+    for library in LIBRARIES:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, str(Path(__file__).with_name("bare.py")), library, str(socket), stdout=subprocess.PIPE
+        )
+        said, _ = await process.communicate()
+        if process.returncode == 0:
+            found[library] = float(said.split()[0])
+    return found

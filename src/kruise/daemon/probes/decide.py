@@ -101,28 +101,30 @@ def worker_name(entry: PodProbe, one: ContainerProbe) -> str:
 
 def decide(snapshot: Snapshot) -> Plan:
     now = snapshot.now
+    running = frozenset(snapshot.running)
+    before = known_states(snapshot.probes)
     workers: dict[str, Worker] = {}
     jobs: list[Job] = []
     drops: list[str] = []
     for entry in snapshot.probes.spec.pod_probes:
         for one in entry.probes:
             name = worker_name(entry, one)
-            worker = _worker(snapshot, name, entry, one)
+            worker = _worker(snapshot, name, one, before.get((entry.uid, one.name)))
             is_reset = name in snapshot.workers and _handler(snapshot.workers[name].probe) != _handler(one.probe)
             ended = snapshot.ended.get(name)
             if ended is not None and not is_reset:
                 worker = after(worker, ended)
-            if name in snapshot.running and not is_reset:
+            if name in running and not is_reset:
                 workers[name] = worker
                 continue
-            if name in snapshot.running or ended is not None:
+            if name in running or ended is not None:
                 drops.append(name)
             if worker.due <= now:
                 jobs.append(_job(snapshot, name, entry, one))
                 worker = evolve(worker, due=now + period_of(one.probe))
             workers[name] = worker
     drops += [name for name in (*snapshot.running, *snapshot.ended) if name not in workers]
-    statuses, changes = reported(snapshot, workers)
+    statuses, changes = reported(snapshot, workers, before)
     write = statuses != snapshot.probes.status.pod_probe_statuses
     return Plan(
         phases=(single(REPORT, _write(snapshot.probes, statuses)),) if write else (),
@@ -152,24 +154,25 @@ def _event(change: Change) -> EventNote:
 # Workers
 
 
-def _worker(snapshot: Snapshot, name: str, entry: PodProbe, one: ContainerProbe) -> Worker:
+def _worker(snapshot: Snapshot, name: str, one: ContainerProbe, before: ContainerProbeState | None) -> Worker:
     known = snapshot.workers.get(name)
     if known is None:
-        return _new_worker(snapshot, name, entry, one)
+        return _new_worker(snapshot, name, one, before)
+    if known.probe == one.probe:
+        return known
     if _handler(known.probe) != _handler(one.probe):
         # What was found does not answer what is asked now.
         return Worker(probe=one.probe, due=snapshot.now, container_id=known.container_id, is_known=known.is_known)
     return evolve(known, probe=one.probe)
 
 
-def _new_worker(snapshot: Snapshot, name: str, entry: PodProbe, one: ContainerProbe) -> Worker:
+def _new_worker(snapshot: Snapshot, name: str, one: ContainerProbe, before: ContainerProbeState | None) -> Worker:
     """What was reported before this daemon began stands until something else is found; it is not known of which
     container, but the first probe tells when that was started (DMN-98)."""
     period = period_of(one.probe)
     wait = timedelta()
     if snapshot.now - snapshot.started < period:
         wait = period * _fraction(snapshot.seed, name)
-    before = _known_state(snapshot.probes, entry.uid, one.name)
     worker = Worker(probe=one.probe, due=snapshot.now + wait)
     if before is None or before.state == UNKNOWN:
         return worker
@@ -236,7 +239,7 @@ def _wakes(workers: Mapping[str, Worker], jobs: list[Job], snapshot: Snapshot) -
 
 
 def reported(
-    snapshot: Snapshot, workers: Mapping[str, Worker]
+    snapshot: Snapshot, workers: Mapping[str, Worker], known: Mapping[tuple[str, str], ContainerProbeState]
 ) -> tuple[tuple[PodProbeStatus, ...], tuple[Change, ...]]:
     """The results of all probes of the spec: a new one where something is known, else what was reported before."""
     found: list[PodProbeStatus] = []
@@ -244,7 +247,7 @@ def reported(
     for entry in snapshot.probes.spec.pod_probes:
         states = []
         for one in entry.probes:
-            before = _known_state(snapshot.probes, entry.uid, one.name)
+            before = known.get((entry.uid, one.name))
             worker = workers.get(worker_name(entry, one))
             state = _state(one.name, before, worker, snapshot.now)
             if state is None:
@@ -284,11 +287,11 @@ def _state(
     )
 
 
-def _known_state(probes: NodePodProbe, uid: str, name: str) -> ContainerProbeState | None:
-    for found in probes.status.pod_probe_statuses:
-        if found.uid == uid:
-            return next((state for state in found.probe_states if state.name == name), None)
-    return None
+def known_states(probes: NodePodProbe) -> dict[tuple[str, str], ContainerProbeState]:
+    """What was reported before, by the pod's uid and the probe: read once, since every probe asks for its own."""
+    return {
+        (found.uid, state.name): state for found in probes.status.pod_probe_statuses for state in found.probe_states
+    }
 
 
 def _write(probes: NodePodProbe, statuses: tuple[PodProbeStatus, ...]) -> plans.Action:
