@@ -18,6 +18,7 @@ from kruise.workloads.broadcastjob import causes as job_causes
 from tests.reasons.asking import ask, ask_journal, ask_pod, codes, is_helped
 from tests.scenarios.stage import Stage
 from tests.support.world import LocalWorld, run_local
+from tests.workloads.advancedcronjob.modelled import IMAGES
 from tests.workloads.advancedcronjob.test_local import cron, on_each_node
 from tests.workloads.advancedcronjob.test_local import pod as pod_template
 from tests.workloads.broadcastjob.test_local import job
@@ -43,10 +44,10 @@ def broadcast(code: str, command: str = "sleep 600", **spec: Any) -> None:
         await world.sleep(10)
 
 
-def scheduled(code: str, template: Any = None, *, wait: float = 5, **spec: Any) -> None:
+def scheduled(code: str, template: Any = None, *, wait: float = 5, version: str = "v1alpha1", **spec: Any) -> None:
     @reaches(code, CRON)
     async def play(world: LocalWorld) -> None:
-        await world.create(cron("web", template or on_each_node("sleep 600"), **spec))
+        await world.create(cron("web", template or on_each_node("sleep 600"), version=version, **spec))
         await world.sleep(wait)
 
 
@@ -71,6 +72,7 @@ scheduled("still-active", concurrencyPolicy="Forbid", wait=130)
 scheduled("never-due", schedule="0 0 30 2 *")
 scheduled("no-deadline-left", startingDeadlineSeconds=0)
 scheduled("run-refused", {"jobTemplate": {"spec": {"template": pod_template("true"), "backoffLimit": -1}}}, wait=63)
+scheduled("runs-gate-off", IMAGES, version="v1beta1")
 
 
 @reaches("clock-behind", CRON)
@@ -102,7 +104,7 @@ def test_a_cause_is_named_and_helped(code: str, monkeypatch: pytest.MonkeyPatch)
         anew = await ask(stage, "web", kind=kind)
         told = await ask_journal(stage, monkeypatch, "web", kind=kind)
         assert code in codes(told), told.waiting
-        if code != "run-refused":  # only the manager has heard the refusal
+        if code not in ("run-refused", "runs-gate-off"):  # only the manager has heard the refusal, and knows its gates
             assert code in codes(anew), anew.waiting
         is_helped(told)
         assert answer_lines(told)

@@ -43,7 +43,7 @@ def played(name: str) -> Played:
         await world.sleep(1)
         found.append(await Player(read(DATA / f"{name}.md"), STAGES.get(name, Stage()), world).run())
 
-    run_local(story, nodes=0, start=False)
+    run_local(story, nodes=0, start=False, feature_gates="ImagePullJobGate=true")
     return found[0]
 
 

@@ -17,6 +17,8 @@ from kruise.kinds import feature_of
 from kruise.machinery.client.errors import ApiError
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.options import WORKER_NAMES
+from kruise.workloads.advancedcronjob.admission import ADMISSION
+from tests.support.admission import Server
 from tests.support.world import Json, LocalWorld, run_local
 from tests.workloads.advancedcronjob.modelled import IMAGES
 
@@ -203,3 +205,34 @@ def test_image_lists_are_pulled_by_the_clock() -> None:  # ACJ-43, ACJ-50, ACJ-6
         assert await state() == (2, {newer["metadata"]["name"]})
 
     run_local(story, nodes=2, feature_gates="ImagePullJobGate=true")
+
+
+def test_with_the_gate_off_no_image_list_is_tried() -> None:  # ACJ-77, IMG-3
+    """It is said by a warning and a cause; nothing is tried that is refused each time."""
+
+    async def story(world: LocalWorld) -> None:
+        manifest = cron("images", IMAGES, version="v1beta1")
+        said = Server(admission=ADMISSION, gates=world.options.gates).changed(manifest)
+        [warning] = said.warnings
+        assert warning.startswith("spec.template.imageListPullJobTemplate: no run can be made while feature-gate Image")
+        await world.create(manifest)
+        await world.sleep(5 * MINUTE)
+        assert await world.events("images") == []
+        await world.kill_manager()
+        world.options = dataclasses.replace(world.options, gates={**world.options.gates, "ImagePullJobGate": True})
+        world.start_manager()
+        await world.sleep(MINUTE)
+        assert await world.list(IMAGE_LIST_PULL_JOBS), "with the gate on, runs are made"
+
+    run_local(story, nodes=1)
+
+
+def test_a_refusal_is_told_once_for_a_run() -> None:  # ACJ-77, ACJ-86
+    async def story(world: LocalWorld) -> None:
+        refused = {"jobTemplate": {"spec": {"template": pod("true"), "backoffLimit": -1}}}
+        await world.create(cron("refused", refused))
+        await world.sleep(5 * MINUTE)
+        found = await world.events("refused", "FailedCreate")
+        assert [event.get("count", 1) for event in found] == [1] * 5
+
+    run_local(story, nodes=1)

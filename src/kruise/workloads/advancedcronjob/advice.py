@@ -9,7 +9,7 @@ from kruise.api.apps.advancedcronjob import AdvancedCronJobSpec
 from kruise.api.core.field_errors import Path
 from kruise.machinery import cron
 from kruise.machinery.documents import value_at
-from kruise.workloads.advancedcronjob.children import KINDS
+from kruise.workloads.advancedcronjob.children import KINDS, ChildKind, closed_gate
 from kruise.workloads.advancedcronjob.decide import LONGEST_NAME
 from kruise.workloads.shared.validation import Candidate
 from kruise.workloads.shared.wire import META, SPEC
@@ -31,12 +31,20 @@ def warnings_of(
         yield f"{SPEC.child('startingDeadlineSeconds')}: 0 lets no run start: use some seconds, or leave it out"
     yield _never(spec.schedule)
     for kind in KINDS:
+        if value_at(body, ("spec", "template", kind.field), None) is not None:
+            yield _gate(kind, gates)
         if kind.path and value_at(body, kind.path, None) is not None:
             policy = value_at(body, (*kind.path, "spec", "restartPolicy"), "")
             if policy not in ("Never", "OnFailure"):
                 where = Path("spec").child(*kind.path[1:], "spec", "restartPolicy")
                 told = f'"{policy}"' if policy else "nothing, which becomes Always"
                 yield f"{where}: {told}: each run will be refused; use Never or OnFailure"
+
+
+def _gate(kind: ChildKind, gates: Mapping[str, bool]) -> str:
+    gate = closed_gate(kind, gates)
+    where = SPEC.child("template", kind.field)
+    return f"{where}: no run can be made while feature-gate {gate} is not enabled" if gate else ""
 
 
 def _never(schedule: str) -> str:

@@ -64,6 +64,13 @@ RUN_REFUSED = Meaning(
     field="spec.template",
     patience=0,
 )
+GATE_OFF = Meaning(
+    code="runs-gate-off",
+    says="runs of its kind need a feature gate that is off",
+    act=Act.SOMEBODY,
+    field="spec.template",
+    patience=0,
+)
 CLOCK_BEHIND = Meaning(
     code="clock-behind",
     says="its last run, or its creation, is in the future: a clock was set back",
@@ -88,6 +95,7 @@ CAUSES = (
     NO_TEMPLATE,
     MISSED_TOO_MANY,
     RUN_REFUSED,
+    GATE_OFF,
     CLOCK_BEHIND,
     NO_DEADLINE_LEFT,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -52,6 +52,8 @@ class ChildKind:
     path: tuple[str, ...]
     """Of the pod template, in an AdvancedCronJob; empty: it has none."""
     field: str = ""
+    gates: tuple[str, ...] = ()
+    """With one of them off, admission refuses every run."""
 
     @property
     def kind(self) -> str:
@@ -91,6 +93,7 @@ KINDS = (
         _image_list_pull_job,
         (),
         "imageListPullJobTemplate",
+        ("KruiseDaemon", "ImagePullJobGate"),
     ),
     ChildKind(
         BROADCAST_JOBS,
@@ -101,6 +104,11 @@ KINDS = (
     ),
 )
 """In the order in which they are asked for (ACJ-40)."""
+
+
+def closed_gate(kind: ChildKind, gates: Mapping[str, bool]) -> str:
+    """The gate that lets no run of a kind be; empty: all are on. One that is not named counts as on."""
+    return next((gate for gate in kind.gates if not gates.get(gate, True)), "")
 
 
 def kind_of(cron: AdvancedCronJob) -> ChildKind | None:

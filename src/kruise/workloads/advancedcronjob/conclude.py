@@ -81,16 +81,16 @@ def refusal_of(outcomes: Outcomes) -> str:
 
 
 def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
-    """ACJ-86."""
+    """ACJ-86. A refusal that every try repeats is told once."""
+    told = plan.memo_as(Memo).refusal
     for outcome in chain:
         name, done = outcome.action.target.name, outcome.result is Result.DONE
         if outcome.result in UNDECIDED:
             continue
         if outcome.action.verb is Verb.CREATE:
-            yield (
-                EventNote(reason="SuccessfulCreate", message=f"Created job {name}")
-                if done
-                else warning("FailedCreate", f"Error creating job: {outcome.message}")
-            )
+            if done:
+                yield EventNote(reason="SuccessfulCreate", message=f"Created job {name}")
+            elif outcome.message != told:
+                yield warning("FailedCreate", f"Error creating job: {outcome.message}")
         elif done:
             yield EventNote(reason="SuccessfulDelete", message=f"Deleted job {name}")

@@ -15,7 +15,7 @@ from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Vi
 from kruise.machinery.watched import Watched
 from kruise.machinery.zones import local_zone
 from kruise.workloads.advancedcronjob.admission import ADMISSION
-from kruise.workloads.advancedcronjob.children import KINDS, Child, child_of, kind_of
+from kruise.workloads.advancedcronjob.children import KINDS, Child, child_of, closed_gate, kind_of
 from kruise.workloads.advancedcronjob.conclude import conclude, events, refusal_of
 from kruise.workloads.advancedcronjob.decide import RUN, Memo, Snapshot, decide
 from kruise.workloads.shared.reading import tasks_of
@@ -72,6 +72,7 @@ class _Snapshots:
             local_zone=self._zone,
             floor=known.floor,
             refusal=known.refusal,
+            closed_gate=_closed_gate(view, job),
             now=view.now,
         )
 
@@ -79,6 +80,11 @@ class _Snapshots:
 def _sees_runs(view: View, job: AdvancedCronJob) -> bool:
     kind = kind_of(job)
     return kind is None or view.store(kind.resource).synced
+
+
+def _closed_gate(view: View, job: AdvancedCronJob) -> str:
+    kind = kind_of(job)
+    return closed_gate(kind, view.gates) if kind is not None else ""
 
 
 def _children(view: View, job: AdvancedCronJob) -> tuple[Child, ...]:

@@ -40,6 +40,8 @@ class Snapshot(Struct, kw_only=True):
     """Runs that were missed until then are given up already."""
     refusal: str = ""
     """Why the last run could not be made."""
+    closed_gate: str = ""
+    """A feature gate that is off, without which no run can be made."""
     now: datetime
 
 
@@ -52,6 +54,8 @@ class Memo(Struct, kw_only=True):
     floor: datetime | None = None
     """What was missed until then is given up."""
     events: tuple[EventNote, ...] = ()
+    refusal: str = ""
+    """What has been told already of why a run could not be made."""
 
 
 def decide(snapshot: Snapshot) -> Plan:
@@ -82,6 +86,8 @@ def decide(snapshot: Snapshot) -> Plan:
         return _unreadable(plan, memo, job, str(error))
     timing = timing_of(job, schedule, last=memo.last, floor=snapshot.floor, now=snapshot.now)
     plan = dataclasses.replace(plan, wakes=runs.wakes_for(timing.next, snapshot.now))
+    if snapshot.closed_gate:
+        return dataclasses.replace(plan, held=_held(job, _gate_off(kind, snapshot.closed_gate)))
     if timing.missed is None:
         return _waiting(plan, memo, snapshot, timing)
     if (obstacle := _obstacle(job, active, timing.missed)) is not None:
@@ -153,7 +159,9 @@ def _running(plan: Plan, memo: Memo, snapshot: Snapshot, kind: ChildKind, due: d
     held: tuple[Held, ...] = ()
     if snapshot.refusal:
         held = _held(job, _refused(job, snapshot.refusal, due))
-    return dataclasses.replace(plan, phases=tuple(phases), held=held, memo=evolve(memo, due=due))
+    return dataclasses.replace(
+        plan, phases=tuple(phases), held=held, memo=evolve(memo, due=due, refusal=snapshot.refusal)
+    )
 
 
 def _refused(job: AdvancedCronJob, refusal: str, due: datetime) -> Cause:
@@ -163,6 +171,14 @@ def _refused(job: AdvancedCronJob, refusal: str, due: datetime) -> Cause:
         remedy = "correct what the message names: a template of jobs cannot be changed, so create it anew"
     return causes.RUN_REFUSED.cause(
         f"the run of {format_time(due)} is refused, and tried again with growing pauses: {refusal}", remedy=remedy
+    )
+
+
+def _gate_off(kind: ChildKind, gate: str) -> Cause:
+    """Each try would be refused: none is made, until a manager runs with the gate on."""
+    return causes.GATE_OFF.cause(
+        f"its runs are {kind.kind}s, and feature-gate {gate} is not enabled: no run starts",
+        remedy=f"start the manager with --feature-gates={gate}=true",
     )
 
 
