@@ -1,10 +1,15 @@
-"""No test meets the kubeconfig of the person who runs it: `kruise up` would write into it."""
+"""No test meets the kubeconfig of the person who runs it: `kruise up` would write into it. No test measures time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine is slow, and nothing is wrong.
+settings.register_profile("kruise", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("kruise")
 
 
 @pytest.fixture(scope="session", autouse=True)

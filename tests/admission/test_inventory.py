@@ -18,7 +18,7 @@ def entries(configuration: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 def test_the_objects_ship_without_live_entries() -> None:
     """Entries with failurePolicy Fail would block pods before anybody serves them (MGR-87)."""
-    mutating, validating = inventory.configurations(namespace="ns", service="svc")
+    mutating, validating = inventory.configurations(inventory.RegistrationOptions(namespace="ns", service="svc"))
     assert mutating["metadata"]["name"] == "kruise-mutating-webhook-configuration"
     assert validating["metadata"]["name"] == "kruise-validating-webhook-configuration"
     for configuration in (mutating, validating):

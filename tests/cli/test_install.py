@@ -21,8 +21,11 @@ def test_in_the_order_in_which_people_try_it(tmp_path_factory: pytest.TempPathFa
         printed = list(yaml.safe_load_all("\n".join(kruise.ok("install", "--print", image))))
         assert printed[-1]["spec"]["template"]["spec"]["containers"][0]["image"] == "registry.example.com/kruise:1"
         assert "'Kruise' is no image" in kruise.refused("install", "--daemon-image=Kruise", code=2)
-        assert "need --daemon-image" in kruise.refused("install", "--daemon-socket-dir=/run", code=2)
-        assert "--daemon-feature-gates" in kruise.refused("install", image, "--daemon-feature-gates=x", code=2)
+        assert "need --image" in kruise.refused("install", "--set", "daemon.socketLocation=/run", code=2)
+        assert "unknown feature gate 'x'" in kruise.refused("install", image, "--set", "featureGates=x=true", code=2)
+        assert "does not go with --daemon-image" in kruise.refused("install", image, "--image=a:1", code=2)
+        assert "'manager.replica' is no value" in kruise.refused("install", image, "--set=manager.replica=1", code=2)
+        assert "PATH=VALUE" in kruise.refused("install", image, "--set", "featureGates", code=2)
         kruise.create(CLONE_SETS, cloneset_manifest("web"))
         entries = [{"name": "x.kb.io", "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None"}]
         entries[0] |= {"admissionReviewVersions": ["v1"], "rules": [RULE]}

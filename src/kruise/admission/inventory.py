@@ -277,14 +277,12 @@ def _namespace_selector(entry: Entry, options: RegistrationOptions) -> dict[str,
 
 
 def configurations(
+    options: RegistrationOptions | None = None,
     *,
-    namespace: str = "kruise-system",
-    service: str = "kruise-webhook-service",
     mutating: tuple[Entry, ...] = (),
     validating: tuple[Entry, ...] = (),
 ) -> list[dict[str, Any]]:
-    """Both objects, as the plain installation creates them, with the entries of kinds from elsewhere."""
-    options = RegistrationOptions(namespace=namespace, service=service)
+    """Both objects, with the entries of kinds from elsewhere."""
     return [mutating_configuration(options, mutating), validating_configuration(options, validating)]
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -19,10 +20,11 @@ from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.clock import RealClock
 from kruise.manager import gates
-from kruise.manager.installation.daemon import SOCKETS, DaemonImage
+from kruise.manager.installation.chart import chart_files, kustomize_files
 from kruise.manager.installation.installer import InstallationError, Installer
-from kruise.manager.installation.manifests import manifests
+from kruise.manager.installation.manifests import manifests, release
 from kruise.manager.installation.removal import Remover
+from kruise.manager.installation.values import by_path
 from kruise.verbs.errors import UsageError
 
 T = TypeVar("T")
@@ -38,39 +40,56 @@ _context = click.option("--context", default="", help="Context of the kubeconfig
 @_namespace
 @_kubeconfig
 @_context
+@click.option("--image", default="", help="Image of manager and node daemon, which then run in the cluster.")
+@click.option("--daemon-image", default="", help="Image of the node daemon alone, for a manager that runs elsewhere.")
+@click.option("--set", "chosen", multiple=True, metavar="PATH=VALUE", help="A value, such as manager.replicas=3.")
+@click.option("--values", "file", type=click.Path(exists=True, dir_okay=False), help="YAML file of values.")
 @click.option("--print", "print_only", is_flag=True, help="Print the manifests as YAML and change nothing.")
-@click.option("--timeout", default="60s", show_default=True, help="How long to wait for each definition, such as 2m.")
-@click.option("--daemon-image", default="", help="Image of the node daemon, which then runs on every node.")
+@click.option("--write-chart", type=click.Path(file_okay=False), help="Write the Helm chart there and change nothing.")
 @click.option(
-    "--daemon-socket-dir", default=SOCKETS, show_default=True, help="Where nodes have their runtimes' sockets."
+    "--write-kustomize", type=click.Path(file_okay=False), help="Write a kustomize base there and change nothing."
 )
-@click.option("--daemon-feature-gates", default="", help="Gates of the daemon: the same as the manager's.")
+@click.option("--timeout", default="60s", show_default=True, help="How long to wait for each definition, such as 2m.")
 def install(
     namespace: str,
     kubeconfig: str,
     context: str,
-    print_only: bool,
-    timeout: str,
+    image: str,
     daemon_image: str,
-    daemon_socket_dir: str,
-    daemon_feature_gates: str,
+    chosen: tuple[str, ...],
+    file: str | None,
+    print_only: bool,
+    write_chart: str | None,
+    write_kustomize: str | None,
+    timeout: str,
 ) -> None:
     """Install PyKruise: namespaces, definitions, rights, Service and webhook configurations.
 
-    The node daemon is part of it if --daemon-image says which image to run; without it, a daemon that is there stays.
+    With --image, manager and node daemon run in the cluster, too; without it, what runs there already stays. Values are
+    those of the Helm chart: --set featureGates=ImagePullJobGate=true.
 
     May be repeated at any time. Over a cluster that stored older versions of a kind it rewrites the objects and then
     drops those versions from the definition's status.
     """
     seconds = _seconds(timeout)
-    daemon = None
-    if daemon_image:
-        daemon = DaemonImage(
-            image=_image(daemon_image), socket_directory=daemon_socket_dir, feature_gates=_gates(daemon_feature_gates)
-        )
-    elif daemon_feature_gates or daemon_socket_dir != SOCKETS:
-        raise click.UsageError("flags of the daemon need --daemon-image: without it no daemon is installed")
-    objects = manifests(features(), namespace=namespace, daemon=daemon)
+    if image and daemon_image:
+        raise click.UsageError("--image is for manager and daemon: it does not go with --daemon-image")
+    if write_chart or write_kustomize:
+        print_problems()
+        if write_chart:
+            _write(Path(write_chart), chart_files(features(), release()))
+        if write_kustomize:
+            _write(Path(write_kustomize), kustomize_files(features()))
+        return
+    given = image or daemon_image
+    runs = ("manager", "daemon") if image else ("daemon",) if daemon_image else ()
+    settings = {**_values_of(file), **_settings(chosen), **(_image(given) if given else {})}
+    if settings and not runs and set(settings) - _WITHOUT_IMAGE:
+        raise click.UsageError("values of manager and daemon need --image: without it neither is installed")
+    try:
+        objects = manifests(features(), namespace=namespace, values=settings, runs=runs)
+    except (ValueError, gates.FeatureGateError) as error:
+        raise click.UsageError(f"--set: {error}") from error
     print_problems()
     if print_only:
         click.echo(yaml.dump_all(objects, sort_keys=False), nl=False)
@@ -113,8 +132,8 @@ def uninstall(
     if webhooks_only and with_resources:
         raise click.UsageError("--webhooks-only leaves custom resources alone: it does not go with --with-resources")
     seconds = _seconds(timeout)
-    # Whatever image it has.
-    objects = manifests(features(), namespace=namespace, daemon=DaemonImage(image="any"))
+    everything = {"networkPolicy.enabled": True}
+    objects = manifests(features(), namespace=namespace, values=everything, runs=("manager", "daemon"))
     print_problems()
 
     async def run(client: Client) -> None:
@@ -131,18 +150,48 @@ def uninstall(
     _with_client(kubeconfig, context, run)
 
 
-def _image(text: str) -> str:
+_WITHOUT_IMAGE = {"featureGates", "installation.roleListGroups", "serviceAccount.annotations", "crds.managed"}
+"""Values that matter even where neither manager nor daemon is installed: rights follow them."""
+
+
+def _image(text: str) -> dict[str, str]:
     if reason := reference_problem(text):
-        raise click.UsageError(f"--daemon-image: {text!r} is no image: {reason}")
-    return text
+        raise click.UsageError(f"{text!r} is no image: {reason}")
+    head, slash, name = text.rpartition("/")
+    # Of `name@sha256:digest` the digest stands where a tag would.
+    name, _, tag = name.partition(":")
+    return {"manager.image.repository": f"{head}{slash}{name}", "manager.image.tag": tag or "latest"}
 
 
-def _gates(text: str) -> str:
+def _settings(chosen: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for text in chosen:
+        path, equals, value = text.partition("=")
+        if not equals:
+            raise click.UsageError(f"--set {text}: write PATH=VALUE, such as manager.replicas=3")
+        # Gates look like YAML of their own.
+        found[path] = value if path == "featureGates" else yaml.safe_load(value)
+    return found
+
+
+def _values_of(file: str | None) -> dict[str, Any]:
+    if file is None:
+        return {}
     try:
-        gates.parse(text)
-    except gates.FeatureGateError as error:
-        raise click.UsageError(f"--daemon-feature-gates: {error}") from error
-    return text
+        tree = yaml.safe_load(Path(file).read_text()) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"--values {file}: {error}") from error
+    if not isinstance(tree, dict):
+        raise click.UsageError(f"--values {file}: not a mapping of values")
+    return by_path(tree)
+
+
+def _write(directory: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    click.echo(f"{directory}: {len(files)} files written")
 
 
 def _seconds(timeout: str) -> float:

@@ -107,6 +107,27 @@ _NEEDS_DAEMON = (
 )
 
 
+class Relation(NamedTuple):
+    """What some gates force upon others (MGR-11)."""
+
+    any_of: tuple[str, ...]
+    are_on: bool
+    """True: one of them is on. False: none of them is."""
+    gates: tuple[str, ...]
+    then_on: bool
+
+
+RELATIONS: tuple[Relation, ...] = (
+    Relation(("PodWebhook",), False, _NEEDS_POD_WEBHOOK, False),
+    Relation(("KruiseDaemon",), False, _NEEDS_DAEMON, False),
+    Relation(
+        ("PreDownloadImageForInPlaceUpdate", "PreDownloadImageForDaemonSetUpdate"), True, ("ImagePullJobGate",), True
+    ),
+    Relation(("ResourcesDeletionProtection",), False, ("DeletionProtectionForCRDCascadingGate",), False),
+)
+"""In order: later ones see what earlier ones did."""
+
+
 class FeatureGateError(ValueError):
     """`--feature-gates` cannot be understood."""
 
@@ -138,14 +159,9 @@ def resolve(chosen: Mapping[str, bool], *, custom_resource_enable: str = "") -> 
     for name, gate in GATES.items():
         default = gate.default and not (name == "PodWebhook" and kinds and "SidecarSet" not in kinds)
         gates[name] = chosen.get(name, chosen.get(gate.stage.value, default))
-    if not gates["PodWebhook"]:
-        gates.update(dict.fromkeys(_NEEDS_POD_WEBHOOK, False))
-    if not gates["KruiseDaemon"]:
-        gates.update(dict.fromkeys(_NEEDS_DAEMON, False))
-    if gates["PreDownloadImageForInPlaceUpdate"] or gates["PreDownloadImageForDaemonSetUpdate"]:
-        gates["ImagePullJobGate"] = True
-    if not gates["ResourcesDeletionProtection"]:
-        gates["DeletionProtectionForCRDCascadingGate"] = False
+    for relation in RELATIONS:
+        if any(gates[name] for name in relation.any_of) == relation.are_on:
+            gates.update(dict.fromkeys(relation.gates, relation.then_on))
     return gates
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kruise.daemon import options
 from kruise.kinds import features
 from kruise.machinery.codec import decode
-from kruise.manager.installation.daemon import DaemonImage
+from kruise.manager import options as manager_options
 from kruise.manager.installation.manifests import manifests
 from tests.toy.controller import FEATURE as TOY
 
@@ -27,6 +29,8 @@ def test_objects_have_the_names_of_the_original() -> None:
         ("ClusterRoleBinding", "kruise-manager-rolebinding"),
         ("Role", "kruise-leader-election-role"),
         ("RoleBinding", "kruise-leader-election-rolebinding"),
+        ("Role", "kruise-webhook-role"),
+        ("RoleBinding", "kruise-webhook-rolebinding"),
         ("ClusterRole", "kruise-daemon-role"),
         ("ClusterRoleBinding", "kruise-daemon-rolebinding"),
         ("Role", "kruise-daemon-secret-role"),
@@ -109,9 +113,10 @@ def test_the_account_of_the_journal_has_no_rights_and_its_readers_may_only_ask_w
 
 def test_the_daemon_comes_to_every_node_with_no_more_than_it_needs() -> None:
     """DMN-5, DMN-6, DMN-10: last, when everything that it watches is there; not without an image."""
-    daemon = DaemonImage(image="registry.example.com/kruise:1", socket_directory="/run", feature_gates="AllBeta=true")
-    made = manifests([TOY], namespace="own", daemon=daemon)
-    assert made[-1] == named("DaemonSet", "kruise-daemon", namespace="own", daemon=daemon)
+    values = {"manager.image.tag": "1", "daemon.socketLocation": "/run", "featureGates": "AllBeta=true"}
+    made = manifests([TOY], namespace="own", values=values, runs=["daemon"])
+    assert made[-1]["kind"] == "DaemonSet"
+    assert all(manifest["kind"] != "Deployment" for manifest in made)
     assert all(manifest["kind"] != "DaemonSet" for manifest in manifests([TOY]))
     metadata, spec = made[-1]["metadata"], made[-1]["spec"]
     assert (metadata["namespace"], metadata["labels"]) == ("own", {"control-plane": "daemon"})
@@ -138,3 +143,64 @@ def test_the_daemon_comes_to_every_node_with_no_more_than_it_needs() -> None:
     given = options.parse(container["args"], {"NODE_NAME": "n"})
     assert (given.address, given.socket_directory, given.feature_gates) == (":10221", "/hostvarrun", "AllBeta=true")
     assert [one["name"] for one in container["env"]] == ["NODE_NAME"]
+
+
+def test_the_manager_runs_twice_apart_and_with_no_more_than_it_needs() -> None:  # MGR section 11
+    values = {"manager.image.repository": "registry.example.com/kruise", "manager.image.tag": "1"}
+    made = {m["kind"]: m for m in manifests([TOY], namespace="own", values=values, runs=["manager", "daemon"])}
+    deployment = made["Deployment"]
+    assert deployment["metadata"]["name"] == "kruise-controller-manager"
+    spec = deployment["spec"]
+    assert (spec["replicas"], spec["minReadySeconds"]) == (2, 3)
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": "100%", "maxUnavailable": 0}
+    pod = spec["template"]["spec"]
+    assert (pod["serviceAccountName"], pod["hostNetwork"]) == ("kruise-manager", False)
+    assert (pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["runAsUser"]) == (True, 65534)
+    assert "nodeSelector" not in pod
+    [container] = pod["containers"]
+    assert container["image"] == "registry.example.com/kruise:1"
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    given = manager_options.parse(container["args"], {one["name"]: one.get("value", "own") for one in container["env"]})
+    assert (given.own_namespace, given.webhook.port, given.gates["ImagePullJobGate"]) == ("own", 9876, True)
+    # Whatever it writes is in a volume: its root is read-only.
+    mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
+    assert {given.webhook.directory.rpartition("/")[0], given.protection_log_path} == mounts
+    assert made["PodDisruptionBudget"]["spec"]["selector"] == spec["selector"]
+
+
+def test_rights_follow_gates() -> None:
+    def groups(gates: str) -> set[tuple[str, str]]:
+        role = named("ClusterRole", "kruise-manager-role", values={"featureGates": gates}, runs=["manager"])
+        return {
+            (group, resource) for rule in role["rules"] for group in rule["apiGroups"] for resource in rule["resources"]
+        }
+
+    plain = groups("")
+    assert ("", "secrets") not in plain
+    assert ("*", "*") not in plain
+    assert groups("ResourceDistributionGate=true") - plain == {("", "secrets")}
+    assert groups("PreDownloadImageForInPlaceUpdate=true") - plain == {("", "secrets")}  # it turns ImagePullJobGate on
+    assert groups("ResourcesDeletionProtection=true") - plain == {("*", "*")}
+
+
+def test_without_a_manager_of_its_own_there_are_rights_for_every_gate() -> None:
+    """One that runs elsewhere has gates that nobody knows here."""
+    role = named("ClusterRole", "kruise-manager-role")
+    assert ["secrets"] in [rule["resources"] for rule in role["rules"]]
+
+
+def test_certificates_from_outside_find_live_entries_and_are_not_written_over() -> None:  # MGR-36
+    values = {"featureGates": "EnableExternalCerts=true", "externalCerts.annotations": {"inject": "ca"}}
+    found = named(
+        "ValidatingWebhookConfiguration", "kruise-validating-webhook-configuration", values=values, runs=["manager"]
+    )
+    names = [entry["name"] for entry in found["webhooks"]]
+    assert found["metadata"]["annotations"] == {"inject": "ca"}
+    assert "vcloneset.kb.io" in names
+    assert "vservice.kb.io" not in names  # its gate is off, so nobody would answer
+
+
+@pytest.mark.parametrize("path", ["manager.replica", "daemon", "x"])
+def test_a_value_that_does_not_exist_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match=path):
+        manifests([TOY], values={path: 1})

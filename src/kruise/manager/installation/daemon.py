@@ -2,87 +2,119 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
+from kruise.manager.installation.pods import (
+    NAMESPACE,
+    env_of_field,
+    if_set,
+    image_fields,
+    unprivileged_container,
+    unprivileged_pod,
+)
 from kruise.manager.installation.rbac import DAEMON
+from kruise.manager.installation.templating import IsSet, Value, When, text
 
-PORT = 10221
-SOCKETS, MOUNTED_AT = "/var/run", "/hostvarrun"
+MOUNTED_AT = "/hostvarrun"
+PLUGINS_AT = "/kruise/plugins"
+PLUGIN_CONFIG_AT = "/kruise/config"
+PLUGIN_CONFIG_FILE = "CredentialProviderPlugin.yaml"
 NOBODY, SOCKET_GROUP = 65532, 0
 """Container runtimes make their sockets for user and group root. A member of the group may speak to them without being
 root."""
-_LABELS = {"control-plane": "daemon"}
+LABELS = {"control-plane": "daemon"}
+_HAS_PLUGINS = IsSet("daemon.credentialProvider.enable")
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonImage:
-    """What is known of the daemon only where it is deployed."""
-
-    image: str
-    socket_directory: str = SOCKETS
-    """Of the node: where its container runtimes have their sockets."""
-    feature_gates: str = ""
-    """The manager's."""
-
-
-def daemon_set(daemon: DaemonImage, namespace: str) -> dict[str, Any]:
+def daemon_set(version: str) -> dict[str, Any]:
     return {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
-        "metadata": {"name": DAEMON, "namespace": namespace, "labels": dict(_LABELS)},
+        "metadata": {"name": DAEMON, "namespace": NAMESPACE, "labels": dict(LABELS)},
         "spec": {
-            "selector": {"matchLabels": dict(_LABELS)},
+            "selector": {"matchLabels": dict(LABELS)},
             "minReadySeconds": 3,
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
-            "template": {"metadata": {"labels": dict(_LABELS)}, "spec": _pod(daemon)},
+            "template": {"metadata": {"labels": dict(LABELS)}, "spec": _pod(version)},
         },
     }
 
 
-def _pod(daemon: DaemonImage) -> dict[str, Any]:
-    virtual = {"key": "type", "operator": "NotIn", "values": ["virtual-kubelet"]}
-    terms = [{"matchExpressions": [virtual]}]
+def _pod(version: str) -> dict[str, Any]:
     return {
         "serviceAccountName": DAEMON,
+        "imagePullSecrets": if_set("imagePullSecrets"),
+        "priorityClassName": if_set("daemon.priorityClassName"),
         # Probes by TCP and HTTP go to addresses of pods, from the node.
         "hostNetwork": True,
         "dnsPolicy": "ClusterFirstWithHostNet",
         "tolerations": [{"operator": "Exists"}],
         "terminationGracePeriodSeconds": 10,
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}},
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": NOBODY,
-            "runAsGroup": SOCKET_GROUP,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [_container(daemon)],
+        "nodeSelector": if_set("daemon.nodeSelector"),
+        "affinity": if_set("daemon.affinity"),
+        "securityContext": unprivileged_pod(NOBODY, SOCKET_GROUP),
+        "containers": [_container(version)],
         "volumes": [
-            {"name": "runtime-sockets", "hostPath": {"path": daemon.socket_directory, "type": "Directory"}},
+            {"name": "runtime-sockets", "hostPath": {"path": Value("daemon.socketLocation"), "type": "Directory"}},
+            When(
+                _HAS_PLUGINS,
+                [
+                    {"name": "plugin-config", "configMap": {"name": Value("daemon.credentialProvider.configmap")}},
+                    {"name": "plugins", "hostPath": {"path": Value("daemon.credentialProvider.hostPath")}},
+                ],
+            ),
+            When(
+                IsSet("daemon.credentialProvider.awsCredentialsDir"),
+                {"name": "aws", "hostPath": {"path": Value("daemon.credentialProvider.awsCredentialsDir")}},
+            ),
         ],
     }
 
 
-def _container(daemon: DaemonImage) -> dict[str, Any]:
-    gates = [f"--feature-gates={daemon.feature_gates}"] if daemon.feature_gates else []
+def _container(version: str) -> dict[str, Any]:
     return {
         "name": "daemon",
-        "image": daemon.image,
+        **image_fields(version),
         "command": ["kruise", "daemon"],
-        "args": [f"--addr=:{PORT}", f"--socket-dir={MOUNTED_AT}", *gates],
-        "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
-        "ports": [{"name": "health", "containerPort": PORT, "protocol": "TCP"}],
+        "args": [
+            text("--addr=:", Value("daemon.port")),
+            f"--socket-dir={MOUNTED_AT}",
+            text("--max-workers-for-pull-image=", Value("daemon.maxWorkersForPullImage")),
+            text("--v=", Value("daemon.log.level")),
+            When(IsSet("daemon.socketFile"), text("--socket-file=", Value("daemon.socketFile"))),
+            When(IsSet("featureGates"), text("--feature-gates=", Value("featureGates"))),
+            When(
+                _HAS_PLUGINS,
+                [
+                    f"--plugin-config-file={PLUGIN_CONFIG_AT}/{PLUGIN_CONFIG_FILE}",
+                    f"--plugin-bin-dir={PLUGINS_AT}",
+                ],
+            ),
+        ],
+        "env": [
+            env_of_field("NODE_NAME", "spec.nodeName"),
+            When(IsSet("daemon.extraEnvs"), Value("daemon.extraEnvs")),
+        ],
+        "ports": [{"name": "health", "containerPort": Value("daemon.port"), "protocol": "TCP"}],
         "livenessProbe": {
-            "httpGet": {"path": "/healthz", "port": PORT},
+            "httpGet": {"path": "/healthz", "port": Value("daemon.port")},
             "initialDelaySeconds": 60,
             "periodSeconds": 10,
         },
-        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "128Mi"}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": [{"name": "runtime-sockets", "mountPath": MOUNTED_AT, "readOnly": True}],
+        "resources": Value("daemon.resources"),
+        "securityContext": unprivileged_container(),
+        "volumeMounts": [
+            {"name": "runtime-sockets", "mountPath": MOUNTED_AT, "readOnly": True},
+            When(
+                _HAS_PLUGINS,
+                [
+                    {"name": "plugin-config", "mountPath": PLUGIN_CONFIG_AT, "readOnly": True},
+                    {"name": "plugins", "mountPath": PLUGINS_AT, "readOnly": True},
+                ],
+            ),
+            When(
+                IsSet("daemon.credentialProvider.awsCredentialsDir"),
+                {"name": "aws", "mountPath": "/root/.aws", "readOnly": True},
+            ),
+        ],
     }

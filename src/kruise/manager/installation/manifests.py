@@ -1,58 +1,115 @@
-"""Everything that an installation consists of, in the order in which it is applied. Pure."""
+"""Everything that an installation consists of, in the order in which it is applied. Pure.
+
+`parts` is the one source: manifests in which values are left open. `kruise install` and the kustomize base put values
+in; the chart leaves that to Helm.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import enum
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from kruise.admission import inventory
 from kruise.feature import Feature
-from kruise.manager.installation import rbac
-from kruise.manager.installation.daemon import DaemonImage, daemon_set
+from kruise.machinery.codec import decode
+from kruise.manager.installation import daemon, manager, rbac
+from kruise.manager.installation.pods import NAMESPACE
+from kruise.manager.installation.templating import (
+    Condition,
+    IsSet,
+    Text,
+    Value,
+    When,
+    gate,
+    resolved,
+)
+from kruise.manager.installation.values import gates_of, with_values
 
 Manifest = dict[str, Any]
 
-WEBHOOK_PORT = 9876
-CONTROL_PLANE_LABEL = {"control-plane": "controller-manager"}
+DAEMON_NAMESPACE = "kruise-daemon-config"
+
+
+class Style(enum.Enum):
+    """The two installations that people know differ in how namespaces escape the webhooks (MGR-40)."""
+
+    PLAIN = "plain"
+    CHART = "chart"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """A manifest whose values are open, and when it is there at all."""
+
+    manifest: Manifest
+    condition: Condition | None = None
+    runs: str = ""
+    """What it brings to run, `manager` or `daemon`: nothing that could not run is installed without an image."""
+
+
+def parts(
+    features: Sequence[Feature],
+    *,
+    style: Style,
+    daemon_namespace: str = DAEMON_NAMESPACE,
+    service: str = manager.SERVICE,
+    secret: str = manager.SECRET,
+) -> list[Part]:
+    """Namespaces, definitions, rights, Service, certificate Secret, webhook configurations, manager and daemon.
+
+    The webhook configurations carry their entries in the `template` annotation only: nothing is intercepted until a
+    manager serves, which then fills in the live list. An installation without a running manager blocks no pod.
+    """
+    label = "openkruise" if style is Style.CHART else manager.LABELS["control-plane"]
+    found = definitions(features)
+    webhook_service = manager.service()
+    webhook_service["metadata"]["name"] = service
+    return [
+        Part(_namespace(NAMESPACE, label), IsSet("installation.createNamespace")),
+        Part(_namespace(daemon_namespace, label)),
+        *(Part(_converted_at(definition, service), IsSet("crds.managed")) for definition in found),
+        *(Part(manifest) for manifest in rbac.manifests(NAMESPACE, daemon_namespace, found, secret)),
+        Part(webhook_service),
+        Part(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": secret, "namespace": NAMESPACE},
+                "type": "Opaque",
+            }
+        ),
+        *(Part(manifest) for manifest in _configurations(features, style, service)),
+        Part(manager.deployment(release()), runs="manager"),
+        Part(manager.disruption_budget(), IsSet("manager.podDisruptionBudget.enabled"), runs="manager"),
+        Part(manager.network_policy(), IsSet("networkPolicy.enabled"), runs="manager"),
+        Part(daemon.daemon_set(release()), gate("KruiseDaemon"), runs="daemon"),
+    ]
 
 
 def manifests(
     features: Sequence[Feature],
     *,
     namespace: str = "kruise-system",
-    daemon_namespace: str = "kruise-daemon-config",
-    service: str = "kruise-webhook-service",
-    secret: str = "kruise-webhook-certs",
-    daemon: DaemonImage | None = None,
+    daemon_namespace: str = DAEMON_NAMESPACE,
+    service: str = manager.SERVICE,
+    secret: str = manager.SECRET,
+    style: Style = Style.PLAIN,
+    values: Mapping[str, Any] | None = None,
+    runs: Sequence[str] = (),
 ) -> list[Manifest]:
-    """Namespaces, definitions, rights, Service, certificate Secret and webhook configurations; the node daemon, where
-    its image is known.
-
-    The webhook configurations carry their entries in the `template` annotation only: nothing is intercepted until a
-    manager serves, which then fills in the live list. An installation without a running manager blocks no pod.
-    """
+    """The installation with these values, by path; `manager` and `daemon` only where `runs` names them."""
+    # A manager that runs elsewhere may have any gate on: then the rights are there for all of them.
+    open_gates = {} if runs else {"featureGates": "AllAlpha=true,AllBeta=true,EnableExternalCerts=false"}
+    tree = with_values({"installation.namespace": namespace, **open_gates, **(values or {})})
+    gates = gates_of(tree)
+    found = parts(features, style=style, daemon_namespace=daemon_namespace, service=service, secret=secret)
     return [
-        _namespace(namespace),
-        _namespace(daemon_namespace),
-        *(_converted_at(definition, namespace, service) for definition in definitions(features)),
-        *rbac.manifests(namespace, daemon_namespace, definitions(features)),
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": service, "namespace": namespace},
-            "spec": {
-                "ports": [{"name": "webhook", "port": 443, "protocol": "TCP", "targetPort": WEBHOOK_PORT}],
-                "selector": dict(CONTROL_PLANE_LABEL),
-            },
-        },
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret, "namespace": namespace}, "type": "Opaque"},
-        *inventory.configurations(
-            namespace=namespace,
-            service=service,
-            mutating=tuple(entry for feature in features for entry in feature.mutating_entries),
-            validating=tuple(entry for feature in features for entry in feature.validating_entries),
-        ),
-        *([daemon_set(daemon, namespace)] if daemon is not None else []),
+        resolved(part.manifest, tree, gates)
+        for part in found
+        if (not part.runs or part.runs in runs) and (part.condition is None or part.condition.holds(tree, gates))
     ]
 
 
@@ -62,17 +119,93 @@ def definitions(features: Sequence[Feature]) -> list[Manifest]:
     return sorted(found, key=lambda definition: str(definition["metadata"]["name"]))
 
 
-def _converted_at(definition: Manifest, namespace: str, service: str) -> Manifest:
+def release() -> str:
+    """The version of this very PyKruise: that of its image and its chart."""
+    try:
+        return version("pykruise")
+    except PackageNotFoundError:  # a source tree on the path
+        return "0"
+
+
+def _converted_at(definition: Manifest, service: str) -> Manifest:
     """A definition whose versions are converted by the manager of this very installation."""
     conversion = definition["spec"].get("conversion", {})
     if conversion.get("strategy") != "Webhook":
         return definition
     webhook = conversion["webhook"]
-    where = {**webhook["clientConfig"]["service"], "namespace": namespace, "name": service}
+    where = {**webhook["clientConfig"]["service"], "namespace": NAMESPACE, "name": service}
     webhook = {**webhook, "clientConfig": {"service": where}}
-    return {**definition, "spec": {**definition["spec"], "conversion": {**conversion, "webhook": webhook}}}
+    converted = {**definition, "spec": {**definition["spec"], "conversion": {**conversion, "webhook": webhook}}}
+    annotations = When(gate("EnableExternalCerts"), Value("externalCerts.annotations"))
+    return {**converted, "metadata": {**definition["metadata"], "annotations": annotations}}
 
 
-def _namespace(name: str) -> Manifest:
+def _namespace(name: Any, label: str) -> Manifest:
     # The label exempts the namespace from the pod webhooks, so that the manager's own pods can always start (MGR-40).
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(CONTROL_PLANE_LABEL)}}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"control-plane": label}}}
+
+
+# Stand-ins for values inside a text of JSON; nothing else there looks like them.
+_OPEN_NAMESPACE, _OPEN_SECONDS = "open-namespace", 987654321
+
+
+def _configurations(features: Sequence[Feature], style: Style, service: str) -> list[Manifest]:
+    def rendered(*, aks: bool = False) -> list[Manifest]:
+        options = inventory.RegistrationOptions(namespace=_OPEN_NAMESPACE, service=service)
+        if style is Style.CHART:
+            options = inventory.chart_options(namespace=_OPEN_NAMESPACE, timeout_seconds=_OPEN_SECONDS, aks=aks)
+        return inventory.configurations(
+            options,
+            mutating=tuple(entry for feature in features for entry in feature.mutating_entries),
+            validating=tuple(entry for feature in features for entry in feature.validating_entries),
+        )
+
+    return [_configuration(plain, azure) for plain, azure in zip(rendered(), rendered(aks=True), strict=True)]
+
+
+def _configuration(plain: Manifest, azure: Manifest) -> Manifest:
+    written: dict[str, str] = plain["metadata"]["annotations"]
+    template = {
+        key: When(IsSet("webhookConfiguration.aksIntegration"), _opened(other), _opened(text))
+        if other != text
+        else _opened(text)
+        for (key, text), other in zip(written.items(), azure["metadata"]["annotations"].values(), strict=True)
+    }
+    # Certificates from outside: the manager changes nothing, so the entries are live from the beginning (MGR-36).
+    is_external = gate("EnableExternalCerts")
+    [entries] = (decode(text.encode(), list[dict[str, Any]]) for text in written.values())
+    gates = {entry.name: entry.gate for entry in (*inventory.MUTATING, *inventory.VALIDATING)}
+    live = [
+        When(gate(needed), _opened_object(entry)) if (needed := gates.get(entry["name"])) else _opened_object(entry)
+        for entry in entries
+    ]
+    annotations = When(is_external, Value("externalCerts.annotations"), template)
+    return {
+        **plain,
+        "metadata": {**plain["metadata"], "annotations": annotations},
+        "webhooks": When(is_external, live),
+    }
+
+
+def _opened(text: str) -> Any:
+    """A text of JSON whose stand-ins are values."""
+    pieces: list[str | Value] = []
+    for index, around in enumerate(text.split(str(_OPEN_SECONDS))):
+        if index:
+            pieces.append(Value("webhookConfiguration.timeoutSeconds"))
+        for number, piece in enumerate(around.split(_OPEN_NAMESPACE)):
+            if number:
+                pieces.append(NAMESPACE)
+            pieces.append(piece)
+    return Text(tuple(pieces))
+
+
+def _opened_object(part: Any) -> Any:
+    """The same of an object."""
+    if isinstance(part, dict):
+        return {key: _opened_object(item) for key, item in part.items()}
+    if isinstance(part, list):
+        return [_opened_object(item) for item in part]
+    if part == _OPEN_NAMESPACE:
+        return NAMESPACE
+    return Value("webhookConfiguration.timeoutSeconds") if part == _OPEN_SECONDS else part

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kruise.manager.installation.templating import IsSet, Value, When, gate
+
 Manifest = dict[str, Any]
 
 _FULL = ("create", "delete", "get", "list", "patch", "update", "watch")
@@ -63,16 +65,24 @@ def _foreign_rules(definitions: Sequence[Mapping[str, Any]]) -> list[Manifest]:
     return found
 
 
-def _manager_rules(definitions: Sequence[Mapping[str, Any]]) -> list[Manifest]:
+def _manager_rules(definitions: Sequence[Mapping[str, Any]]) -> list[Any]:
     plain = [kind for kind in _KINDS if kind not in _NARROWED]
     return [
         _rule("", ["pods", "persistentvolumeclaims", "configmaps", "events"], _FULL),
         _rule("", ["namespaces", "nodes", "persistentvolumes", "services"], _READ),
         _rule("", ["pods/status", "pods/ephemeralcontainers", "pods/resize"], _STATUS),
         _rule("", ["pods/eviction", "pods/binding"], ["create"]),
-        _rule("", ["secrets"], ["create", "delete", "get", "list", "update", "patch", "watch"]),
+        When(
+            # Copies of Secrets in other namespaces; copies of pull secrets for the daemons.
+            gate("ResourceDistributionGate", "ImagePullJobGate"),
+            _rule("", ["secrets"], ["create", "delete", "get", "list", "update", "patch", "watch"]),
+        ),
         _rule("storage.k8s.io", ["storageclasses"], _READ),
-        _rule("*", ["*"], ["list"]),
+        When(
+            # Whether anything is in what is to be deleted, whatever kind it is of.
+            gate("ResourcesDeletionProtection"),
+            {"apiGroups": Value("installation.roleListGroups"), "resources": ["*"], "verbs": ["list"]},
+        ),
         _rule("*", ["*/scale"], _READ),
         _rule(
             "admissionregistration.k8s.io",
@@ -123,16 +133,19 @@ def _daemon_rules() -> list[Manifest]:
     ]
 
 
-def _account(name: str, namespace: str) -> Manifest:
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": namespace}}
+def _account(name: str, namespace: Any, annotations: Any = None) -> Manifest:
+    metadata = {"name": name, "namespace": namespace}
+    if annotations is not None:
+        metadata["annotations"] = annotations
+    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
 
 
-def _role(kind: str, name: str, rules: list[Manifest], namespace: str = "") -> Manifest:
+def _role(kind: str, name: str, rules: list[Any], namespace: Any = "") -> Manifest:
     metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
     return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, "rules": rules}
 
 
-def _binding(kind: str, role: str, account: str, account_namespace: str, namespace: str = "") -> Manifest:
+def _binding(kind: str, role: str, account: str, account_namespace: Any, namespace: Any = "") -> Manifest:
     name = role.removesuffix("-role") + "-rolebinding"
     return {
         "apiVersion": f"{_RBAC}/v1",
@@ -143,19 +156,30 @@ def _binding(kind: str, role: str, account: str, account_namespace: str, namespa
     }
 
 
-def manifests(namespace: str, daemon_namespace: str, definitions: Sequence[Mapping[str, Any]] = ()) -> list[Manifest]:
+def manifests(
+    namespace: Any, daemon_namespace: str, definitions: Sequence[Mapping[str, Any]] = (), secret: str = ""
+) -> list[Manifest]:
+    """Accounts, roles and bindings, as templates: what only some gates need is there only with these."""
     leases = [
         _rule("coordination.k8s.io", ["leases"], ["create", "get", "list", "patch", "update", "watch"]),
         _rule("", ["configmaps"], ["create", "get", "list", "patch", "update", "watch"]),
         _rule("", ["events"], ["create", "patch"]),
     ]
+    # A watch of one object by name is a list of it, too. Whoever deleted it wants it made again.
+    certificates = [
+        _rule("", ["secrets"], ["create"]),
+        {**_rule("", ["secrets"], ["get", "list", "patch", "update", "watch"]), "resourceNames": [secret]},
+    ]
+    annotations = When(IsSet("serviceAccount.annotations"), Value("serviceAccount.annotations"))
     return [
-        _account(MANAGER, namespace),
-        _account(DAEMON, namespace),
+        _account(MANAGER, namespace, annotations),
+        _account(DAEMON, namespace, annotations),
         _role("ClusterRole", "kruise-manager-role", _manager_rules(definitions)),
         _binding("ClusterRole", "kruise-manager-role", MANAGER, namespace),
         _role("Role", "kruise-leader-election-role", leases, namespace),
         _binding("Role", "kruise-leader-election-role", MANAGER, namespace, namespace),
+        _role("Role", "kruise-webhook-role", certificates, namespace),
+        _binding("Role", "kruise-webhook-role", MANAGER, namespace, namespace),
         _role("ClusterRole", "kruise-daemon-role", _daemon_rules()),
         _binding("ClusterRole", "kruise-daemon-role", DAEMON, namespace),
         _role("Role", "kruise-daemon-secret-role", [_rule("", ["secrets"], _READ)], daemon_namespace),

@@ -1,0 +1,196 @@
+"""The Helm chart and the kustomize base, as files: made from the same parts that `kruise install` applies. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from kruise.feature import Feature
+from kruise.manager import gates
+from kruise.manager.installation.manifests import Part, Style, manifests, parts
+from kruise.manager.installation.templating import as_template
+from kruise.manager.installation.values import SETTINGS, values_file
+
+NAME = "kruise"
+_MADE = "Made by `kruise install`, from the same description that it applies."
+
+
+def chart_files(features: Sequence[Feature], version: str) -> dict[str, str]:
+    """Path below the chart's directory -> text."""
+    templates: dict[str, list[str]] = {}
+    for part in parts(features, style=Style.CHART):
+        templates.setdefault(_file_of(part), []).append(_document(part))
+    return {
+        "Chart.yaml": _plain(_metadata(version)),
+        "values.yaml": values_file(),
+        "values.schema.json": json.dumps(_schema(), indent=2) + "\n",
+        "templates/_gates.tpl": _gates_helper(),
+        "templates/NOTES.txt": _NOTES,
+        **{
+            f"templates/{name}.yaml": f"{{{{- /* {_MADE} */ -}}}}\n" + "".join(documents)
+            for name, documents in templates.items()
+        },
+    }
+
+
+def kustomize_files(features: Sequence[Feature]) -> dict[str, str]:
+    """A base with one manager, as `kustomize edit set image manager=...` expects it."""
+    objects = manifests(
+        features,
+        values={
+            "manager.replicas": 1,
+            "manager.image.repository": "manager",
+            "manager.image.tag": "latest",
+            "manager.podDisruptionBudget.enabled": False,
+            "featureGates": "",
+        },
+        runs=("manager", "daemon"),
+    )
+    files: dict[str, list[dict[str, Any]]] = {}
+    for manifest in objects:
+        files.setdefault(_FILES.get(manifest["kind"], "webhook"), []).append(manifest)
+    return {
+        "kustomization.yaml": _plain(
+            {
+                "apiVersion": "kustomize.config.k8s.io/v1beta1",
+                "kind": "Kustomization",
+                "resources": [f"{name}.yaml" for name in files],
+            }
+        ),
+        **{
+            f"{name}.yaml": f"# {_MADE}\n" + yaml.safe_dump_all(found, sort_keys=False) for name, found in files.items()
+        },
+    }
+
+
+_FILES: Mapping[str, str] = {
+    "Namespace": "namespaces",
+    "CustomResourceDefinition": "definitions",
+    "ServiceAccount": "rights",
+    "ClusterRole": "rights",
+    "ClusterRoleBinding": "rights",
+    "Role": "rights",
+    "RoleBinding": "rights",
+    "Deployment": "manager",
+    "PodDisruptionBudget": "manager",
+    "NetworkPolicy": "manager",
+    "DaemonSet": "daemon",
+}
+
+
+def _file_of(part: Part) -> str:
+    return _FILES.get(part.manifest["kind"], "webhook")
+
+
+def _document(part: Part) -> str:
+    text = "---\n" + as_template(part.manifest)
+    if part.condition is None:
+        return text
+    return f"{{{{- if {part.condition.expression()} }}}}\n{text}{{{{- end }}}}\n"
+
+
+def _metadata(version: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v2",
+        "name": NAME,
+        "description": "Advanced Kubernetes workloads and in-place update, in Python",
+        "type": "application",
+        "kubeVersion": ">=1.28.0-0",
+        "version": _semantic(version),
+        "appVersion": version,
+    }
+
+
+def _semantic(version: str) -> str:
+    """Python's `0.1.0.dev0` as Helm wants it: `0.1.0-dev0`."""
+    numbers = version.split(".")
+    release, rest = numbers[:3], numbers[3:]
+    return ".".join(release) + (f"-{'.'.join(rest)}" if rest else "")
+
+
+def _gates_helper() -> str:
+    """The value of every gate, as the manager itself works it out (`manager.gates.resolve`)."""
+    lines = [
+        f"{{{{- /* {_MADE} */ -}}}}",
+        '{{- define "kruise.gates" -}}',
+        "{{- $chosen := dict -}}",
+        '{{- range splitList "," .Values.featureGates -}}',
+        '{{- $pair := splitList "=" (trim .) -}}',
+        "{{- if eq (len $pair) 2 -}}",
+        '{{- $value := has (trim (index $pair 1)) (list "1" "t" "T" "TRUE" "true" "True") -}}',
+        "{{- $_ := set $chosen (trim (index $pair 0)) $value -}}",
+        "{{- end -}}",
+        "{{- end -}}",
+        "{{- $gates := dict -}}",
+    ]
+    for stage in gates.Stage:
+        for default in (True, False):
+            names = [name for name, gate in gates.GATES.items() if (gate.stage, gate.default) == (stage, default)]
+            if not names:
+                continue
+            listed = " ".join(json.dumps(name) for name in names)
+            fallback = f'(ternary (get $chosen "{stage.value}") {json.dumps(default)} (hasKey $chosen "{stage.value}"))'
+            lines += [
+                f"{{{{- range list {listed} -}}}}",
+                f"{{{{- $_ := set $gates . (ternary (get $chosen .) {fallback} (hasKey $chosen .)) -}}}}",
+                "{{- end -}}",
+            ]
+    for alias, name in gates.ALIASES.items():
+        lines += [
+            f'{{{{- if hasKey $chosen "{alias}" -}}}}',
+            f'{{{{- $_ := set $gates "{name}" (get $chosen "{alias}") -}}}}',
+            "{{- end -}}",
+        ]
+    for relation in gates.RELATIONS:
+        condition = " ".join(f'(get $gates "{name}")' for name in relation.any_of)
+        condition = f"or {condition}" if len(relation.any_of) > 1 else condition
+        lines.append(f"{{{{- if {condition if relation.are_on else f'not ({condition})'} -}}}}")
+        lines += [f'{{{{- $_ := set $gates "{name}" {json.dumps(relation.then_on)} -}}}}' for name in relation.gates]
+        lines.append("{{- end -}}")
+    return "\n".join([*lines, "{{- $gates | toJson -}}", "{{- end -}}"]) + "\n"
+
+
+def _schema() -> dict[str, Any]:
+    """What Helm checks values against: a misspelt one is refused."""
+    root: dict[str, Any] = {"$schema": "https://json-schema.org/draft-07/schema#", **_object()}
+    # Every chart may be given these by a chart that contains it.
+    root["properties"]["global"] = {"type": "object"}
+    for setting in SETTINGS:
+        *steps, last = setting.path.split(".")
+        place = root
+        for step in steps:
+            place = place["properties"].setdefault(step, _object())
+        place["properties"][last] = {**_type_of(setting.default), "description": setting.meaning}
+    return root
+
+
+def _object() -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": {}}
+
+
+def _type_of(default: Any) -> dict[str, Any]:
+    if isinstance(default, bool):
+        return {"type": "boolean"}
+    if isinstance(default, int):
+        # `minAvailable` may be a percentage.
+        return {"type": ["integer", "string"]}
+    if isinstance(default, str):
+        return {"type": ["string", "number"]}
+    return {"type": "array" if isinstance(default, list) else "object"}
+
+
+def _plain(document: Any) -> str:
+    return f"# {_MADE}\n" + yaml.safe_dump(document, sort_keys=False)
+
+
+_NOTES = """\
+PyKruise is installed in namespace {{ .Values.installation.namespace }}.
+
+  kubectl -n {{ .Values.installation.namespace }} rollout status deployment/kruise-controller-manager
+  kubectl api-resources --api-group=apps.kruise.io
+
+`kruise doctor` says whether all of it works, and what to do where it does not.
+"""
