@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import functools
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,12 +19,16 @@ from kruise.admission.registry import ValidatingHandler
 from kruise.admission.review import AdmissionRequest, GroupVersionKind
 from kruise.api.core import schema
 from kruise.api.core.unknown_fields import unknown_fields
+from kruise.api.meta import Key
 from kruise.faces.face import Face
 from kruise.feature import handlers_of
+from kruise.foresight.admitting import Gatekeeper
+from kruise.foresight.errors import RefusedError
 from kruise.kinds import faces, features
 from kruise.machinery.codec import evolve
 from kruise.machinery.documents import with_value
 from kruise.manager.options import Options
+from kruise.model.world import World
 from tests.admission.helpers import request_of
 
 VIEW = HandlerView(now=datetime(2030, 1, 1, tzinfo=UTC), seed=1)
@@ -146,3 +153,130 @@ def test_a_launch_order_that_nobody_keeps(value: str, is_told: bool) -> None:
     text = f'{where}: "{value}" has no meaning, so all containers start at once: the only value is Ordered'
     assert told == ((text,) if is_told else ())
     assert warnings_of(asked(toy(template), toy(template)), TEMPLATES) == ()
+
+
+# Every place that a definition leaves open
+
+LIST, REPEATED = "[]", "[0]"
+LABELS = {"app": "web"}
+SELECTOR = {"matchLabels": LABELS}
+PATCH = {"spec": {"containers": [{"name": "main"}]}}
+SIDE = {"name": "side", "image": "redis", "imagePullPolicy": "Always", "terminationMessagePolicy": "File"}
+CLAIM = {"metadata": {"name": "data"}, "spec": {"resources": {"requests": {"storage": "1Gi"}}}}
+WORKLOAD = {"selector": SELECTOR, "template": GOOD, "volumeClaimTemplates": [CLAIM]}
+TASK = {"template": {**GOOD, "spec": {**GOOD["spec"], "restartPolicy": "Never"}}}
+NATIVE = {"selector": SELECTOR, "template": GOOD}
+
+
+def _spread_over(member: str, spec: Any) -> dict[str, Any]:
+    template = {member: {"metadata": {"labels": LABELS}, "spec": spec}}
+    return {
+        "replicas": 2,
+        "selector": SELECTOR,
+        "template": template,
+        "topology": {"subsets": [{"name": "a", "patch": PATCH}]},
+    }
+
+
+SPECS: dict[str, list[dict[str, Any]]] = {
+    "CloneSet": [{"replicas": 1, **WORKLOAD}],
+    "StatefulSet": [{"replicas": 1, **WORKLOAD}],
+    "DaemonSet": [{"selector": SELECTOR, "template": GOOD}],
+    "BroadcastJob": [TASK],
+    "AdvancedCronJob": [
+        {"schedule": "0 3 * * *", "template": {"jobTemplate": {"spec": TASK}}},
+        {"schedule": "0 3 * * *", "template": {"broadcastJobTemplate": {"spec": TASK}}},
+    ],
+    "EphemeralJob": [{"selector": SELECTOR, "template": {"ephemeralContainers": [SIDE]}}],
+    "UnitedDeployment": [
+        _spread_over("cloneSetTemplate", WORKLOAD),
+        _spread_over("advancedStatefulSetTemplate", WORKLOAD),
+        _spread_over("deploymentTemplate", NATIVE),
+        _spread_over("statefulSetTemplate", NATIVE),
+    ],
+    "SidecarSet": [
+        {
+            "selector": SELECTOR,
+            "containers": [SIDE],
+            "initContainers": [SIDE | {"name": "init"}],
+            "volumes": [{"name": "v", "emptyDir": {}}],
+        }
+    ],
+    "WorkloadSpread": [
+        {
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "subsets": [{"name": "a", "patch": PATCH}],
+        }
+    ],
+}
+LEFT_OPEN_ON_PURPOSE = {
+    "metadata": "of the objects that are made: nothing but labels and annotations is taken from it",
+    "inPlaceUpdate": "hooks of StatefulSets, in words of several versions",
+    "preDelete": "the same",
+    "preNormal": "the same",
+    "updateStrategy": "CloneSets inside v1alpha1 may be written in both versions",
+    "scaleStrategy": "the same",
+    "resource": "any object: its own kind's fields are looked at by ResourceDistribution",
+}
+
+
+def _open_places(part: dict[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if part.get("x-kubernetes-preserve-unknown-fields"):
+        yield path
+    for name, below in (part.get("properties") or {}).items():
+        yield from _open_places(below, (*path, name))
+    if isinstance(part.get("items"), dict):
+        yield from _open_places(part["items"], (*path, LIST))
+
+
+OPEN_PLACES = [
+    pytest.param(
+        definition["spec"]["group"],
+        definition["spec"]["names"]["kind"],
+        version["name"],
+        place,
+        id=f"{definition['spec']['names']['kind']}.{version['name']}:{'.'.join(place)}",
+    )
+    for feature in features()
+    for definition in feature.definitions
+    for version in definition["spec"]["versions"]
+    for place in _open_places(version["schema"]["openAPIV3Schema"])
+    if place[0] == "spec" and place[-1] not in LEFT_OPEN_ON_PURPOSE
+]
+
+
+def _misspelt(value: Any, path: tuple[str, ...]) -> tuple[Any, str] | None:
+    """The same with a field that nobody knows there, and where it is; None where the value has no such place."""
+    if not path:
+        if isinstance(value, list):
+            return [{**value[0], "misspelt": 1}, *value[1:]], f"{REPEATED}.misspelt"
+        return {**value, "misspelt": 1}, ".misspelt"
+    name, rest = path[0], path[1:]
+    if name == LIST:
+        found = _misspelt(value[0], rest)
+        return found and ([found[0], *value[1:]], f"{REPEATED}{found[1]}")
+    if name not in value:
+        return None
+    found = _misspelt(value[name], rest)
+    return found and ({**value, name: found[0]}, f".{name}{found[1]}")
+
+
+@pytest.mark.parametrize(("group", "kind", "version", "place"), OPEN_PLACES)
+def test_every_place_that_a_definition_leaves_open(group: str, kind: str, version: str, place: tuple[str, ...]) -> None:
+    """No API server complains there. A kind that comes later is among them by its definition alone."""
+    tried = [found for spec in SPECS[kind] if (found := _misspelt({"spec": spec}, place)) is not None]
+    assert tried, f"there is no {kind} here with {'.'.join(place)}"
+    [subject] = [face.resource for face in faces() if face.group_kind == (group, kind)]
+    gatekeeper, world = _gatekeeper(), World(VIEW.now)
+    gatekeeper.enter(world)
+    for body, where in tried:
+        sent = {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": {"name": "x", "namespace": "y"}, **body}
+        gatekeeper.warnings.clear()
+        with contextlib.suppress(RefusedError):
+            gatekeeper.admitted(subject, Key("y", "x"), sent, None, world=world)
+        assert f'unknown field "{where[1:]}"' in gatekeeper.warnings
+
+
+@functools.cache
+def _gatekeeper() -> Gatekeeper:
+    return Gatekeeper(features(), Options())

@@ -16,6 +16,14 @@ from kruise.spread.uniteddeployment.shape import ShapeError, patch_text, patched
 from kruise.workloads.shared.validation import Candidate
 from kruise.workloads.shared.wire import TEMPLATE
 
+_OF_OURS = {"template": schema.POD_TEMPLATE_SPEC, "volumeClaimTemplates": f"{schema.LIST}{schema.CLAIM}"}
+_OPEN = {
+    "cloneSetTemplate": _OF_OURS,
+    "advancedStatefulSetTemplate": _OF_OURS,
+    "deploymentTemplate": {"": "apps.DeploymentSpec"},
+    "statefulSetTemplate": {"": "apps.StatefulSetSpec"},
+}
+"""What the definition leaves open of the spec of a subset's workload, by field: the empty one is the whole spec."""
 _MOST = 10
 
 
@@ -28,8 +36,12 @@ def warnings_of(
         return
     inner = template[kind.member].get("spec")
     pods: Any = inner.get("template") if isinstance(inner, dict) else None
-    where = TEMPLATE.child(kind.member, "spec", "template")
-    found = unknown_fields(pods, schema.POD_TEMPLATE_SPEC, where) if isinstance(pods, dict) else []
+    where = TEMPLATE.child(kind.member, "spec")
+    found: list[str] = []
+    if isinstance(inner, dict):
+        for name, wire_type in _OPEN[kind.member].items():
+            value, place = (inner, where) if not name else (inner.get(name), where.child(name))
+            found += unknown_fields(value, wire_type, place)
     for position, subset in enumerate(new.reading.topology.subsets):
         text = patch_text(subset.patch)
         if text:

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from kruise.api.apps.advancedcronjob import AdvancedCronJobSpec
-from kruise.api.core.field_errors import Path
+from kruise.api.core import schema
+from kruise.api.core.field_errors import Path, go_quote
+from kruise.api.core.unknown_fields import unknown_fields
 from kruise.machinery import cron
-from kruise.machinery.documents import value_at
+from kruise.machinery.documents import Json, value_at
 from kruise.workloads.advancedcronjob.children import KINDS, ChildKind, closed_gate
 from kruise.workloads.advancedcronjob.decide import LONGEST_NAME
 from kruise.workloads.shared.validation import Candidate
@@ -16,6 +18,12 @@ from kruise.workloads.shared.wire import META, SPEC
 
 _ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)
 """For a look over some years, a leap year among them."""
+_OPEN = (
+    (("spec", "template", "jobTemplate"), "batch.JobTemplateSpec"),
+    (("spec", "template", "broadcastJobTemplate", "spec", "template"), schema.POD_TEMPLATE_SPEC),
+)
+_MOST = 10
+"""How many misspelt fields are named."""
 
 
 def warnings_of(
@@ -30,6 +38,7 @@ def warnings_of(
     if spec.starting_deadline_seconds == 0:
         yield f"{SPEC.child('startingDeadlineSeconds')}: 0 lets no run start: use some seconds, or leave it out"
     yield _never(spec.schedule)
+    yield from _misspelt(body)
     for kind in KINDS:
         if value_at(body, ("spec", "template", kind.field), None) is not None:
             yield _gate(kind, gates)
@@ -45,6 +54,14 @@ def _gate(kind: ChildKind, gates: Mapping[str, bool]) -> str:
     gate = closed_gate(kind, gates)
     where = SPEC.child("template", kind.field)
     return f"{where}: no run can be made while feature-gate {gate} is not enabled" if gate else ""
+
+
+def _misspelt(body: Json) -> Iterator[str]:
+    """The definition leaves these places open, so no API server complains."""
+    found = [
+        place for path, wire_type in _OPEN for place in unknown_fields(value_at(body, path), wire_type, ".".join(path))
+    ]
+    yield from (f"unknown field {go_quote(place)}" for place in found[:_MOST])
 
 
 def _never(schedule: str) -> str:
