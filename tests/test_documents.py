@@ -122,6 +122,12 @@ def test_output_is_compared_without_what_is_random(output: str, is_right: bool) 
     assert matches(SHOWN, output) is is_right
 
 
+def test_older_kubectls_do_not_say_where_something_was() -> None:
+    shown = ('pod "web-1" deleted from default namespace',)
+    assert matches(shown, 'pod "web-1" deleted\n')
+    assert not matches(shown, 'pod "web-2" deleted\n')
+
+
 def test_three_dots_stand_for_any_lines() -> None:
     assert matches(("a", "...", "d"), "a\nb\nc\nd\n")
     assert matches(("a", "...", "d"), "a\nd\n")

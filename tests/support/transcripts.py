@@ -30,6 +30,8 @@ _VARYING: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ..
     (re.compile(r"\b(\d+) done, (\d+) pending\b"), lambda found: f"{int(found[1]) + int(found[2])} done"),
     (re.compile(r"https://127\.0\.0\.1:\d+"), "URL"),
     (re.compile(r"pid \d+"), "pid N"),
+    # Only newer kubectls say where it was.
+    (re.compile(r"(?<= deleted) from [a-z0-9-]+ namespace$"), ""),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+\b"), "IP"),
     (re.compile(r"\b(\d+[dhms])+\b( \(x\d+ over (\d+[dhms])+\))?"), "AGE"),
     # Behind the number of restarts, where the kubelet still knows how the container before ended.
