@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kruise.admission import misspelling
 from kruise.admission.chain import Mutate, PodChain, PodStep
-from kruise.admission.conversion import Convert
+from kruise.admission.conversion import Convert, Converters
 from kruise.admission.inventory import Entry
 from kruise.admission.registry import Handler, MutatingHandler, Registry
 from kruise.admission.validating_chain import JudgePod, PodOperation, PodValidationChain, PodValidationStep
@@ -98,6 +98,18 @@ class Feature:
     pod_validations: Callable[[Settings], Sequence[PodValidation]] = _nothing
     """Checks of what is done to pods that are active under these settings."""
     conversions: Sequence[Conversion] = ()
+
+
+def converters_of(features: Sequence[Feature]) -> Converters:
+    """How objects go from version to version. Where a definition asks nobody to convert, only the version changes."""
+    found, own = Converters(), {(one.group, one.kind) for feature in features for one in feature.conversions}
+    for feature in features:
+        for conversion in feature.conversions:
+            found.register(*conversion)
+        for spec in (definition["spec"] for definition in feature.definitions):
+            if (kind := (spec["group"], spec["names"]["kind"])) not in own:
+                found.register(*kind, lambda document, version: document)
+    return found
 
 
 def handlers_of(features: Sequence[Feature], settings: Settings) -> tuple[Handler, ...]:

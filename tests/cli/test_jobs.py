@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kruise.api.apps.advancedcronjob import ADVANCED_CRON_JOBS
 from kruise.api.apps.broadcastjob import BROADCAST_JOBS
-from tests.support.commandline import Kruise, local_cluster
+from tests.support.commandline import Kruise, local_cluster, plain
+from tests.support.walkthroughs import DOCUMENTS
+from tests.support.world import Json
 from tests.workloads.advancedcronjob.test_local import cron, on_each_node
 from tests.workloads.broadcastjob.test_local import job
 
@@ -72,4 +75,87 @@ def test_the_plan_of_an_advanced_cron_job(kruise: Kruise, tmp_path: Path) -> Non
     assert "note: it is paused: none of these runs starts until it goes on" in kruise.ok("plan", "acj/nightly")
     bad = tmp_path / "bad.json"
     bad.write_text(json.dumps(cron("bad", on_each_node(), schedule="61 * * * *")))
-    assert "spec.schedule: end of range (61) above maximum (59): 61" in kruise.refused("plan", "-f", str(bad))
+    refused = kruise.refused("plan", "-f", str(bad))
+    assert refused.startswith('admission webhook "vadvancedcronjob.kb.io" denied the request: spec.schedule: ')
+    assert refused.endswith("end of range (61) above maximum (59): 61")
+
+
+def file_of(path: Path, *documents: Json) -> str:
+    path.write_text("\n---\n".join(map(json.dumps, documents)))
+    return str(path)
+
+
+def debugging(name: str) -> Json:
+    container = {
+        "name": "look",
+        "image": "busybox:1.36",
+        "imagePullPolicy": "IfNotPresent",
+        "terminationMessagePolicy": "File",
+    }
+    return {
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "EphemeralJob",
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": {"app": "nobody"}},
+            "template": {"ephemeralContainers": [container]},
+        },
+    }
+
+
+def test_jobs_among_the_objects_of_a_file_are_planned(kruise: Kruise, tmp_path: Path) -> None:
+    sample = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
+    web = yaml.safe_load((DOCUMENTS / "manifests" / "tour.yaml").read_text())
+    jobs = [job("each", "sleep 1"), cron("hourly", on_each_node(), schedule="@hourly"), debugging("look")]
+    file = file_of(tmp_path / "all.json", *jobs, web, sample)
+    lines = kruise.ok("plan", "-f", file)
+    assert [line.split()[1] for line in lines if line.startswith("Plan:")] == [
+        "broadcastjob.apps.kruise.io/each",
+        "advancedcronjob.apps.kruise.io/hourly",
+        "ephemeraljob.apps.kruise.io/look",
+        "cloneset.apps.kruise.io/web",
+    ]
+    assert lines[-2:] == ["Not looked at: configmap/c", "Result of all: complete"]
+    data = json.loads(kruise("plan", "-f", file, "-o", "json").out)
+    assert [one["object"]["kind"] for one in data["items"]] == [
+        "BroadcastJob",
+        "AdvancedCronJob",
+        "EphemeralJob",
+        "CloneSet",
+    ]
+    assert [row["NODE"] for row in data["items"][0]["rows"]] == ["node-1", "node-2", "node-3"]
+    assert data["notLookedAt"] == ["configmap/c"]
+    assert (
+        "### Plan for `broadcastjob.apps.kruise.io/each` in `default`" in kruise("plan", "-f", file, "-o=markdown").out
+    )
+    drawn = plain(kruise.drawn("plan", "-f", file))
+    assert "1 of 4: broadcastjob.apps.kruise.io/each" in drawn
+    assert "it suits no node" not in drawn
+    alone = file_of(tmp_path / "jobs.json", *jobs)
+    assert not any("Result of all" in line for line in kruise.ok("plan", "-f", alone)), "nothing rolls out"
+    # What is said of containers is not meant for jobs.
+    edited = kruise.ok("plan", "-f", file, "--image", "*=nginx:1.27")
+    assert edited[0] == "== 1 of 1: cloneset.apps.kruise.io/web =="
+    assert "broadcastjob.apps.kruise.io/each" in edited[-1]
+
+
+@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
+def test_the_plan_of_a_job_tells_what_admission_says(kruise: Kruise, tmp_path: Path, version: str) -> None:
+    misspelt = job("misspelt", "sleep 1", version=version)
+    misspelt["spec"]["template"]["spec"]["containers"][0]["imagePullPolcy"] = "Always"
+    lines = kruise.ok("plan", "-f", file_of(tmp_path / "a.json", misspelt))
+    assert 'Warning (admission): unknown field "spec.template.spec.containers[0].imagePullPolcy"' in lines
+    hourly = cron("hourly", {"broadcastJobTemplate": {"spec": {"template": misspelt["spec"]["template"]}}})
+    lines = kruise.ok("plan", "-f", file_of(tmp_path / "b.json", hourly))
+    place = "spec.template.broadcastJobTemplate.spec.template.spec.containers[0].imagePullPolcy"
+    assert f'Warning (admission): unknown field "{place}"' in lines
+    wrong = job("wrong", "sleep 1", version=version, paralelism=2)
+    assert 'unknown field "spec.paralelism"' in kruise.refused("plan", "-f", file_of(tmp_path / "c.json", wrong))
+    always = job("always", "sleep 1", version=version)
+    always["spec"]["template"]["spec"]["restartPolicy"] = "Always"
+    refused = kruise.refused("plan", "-f", file_of(tmp_path / "d.json", always))
+    assert refused.startswith('admission webhook "vbroadcastjob.kb.io" denied the request: ')
+    ends = debugging("ends")
+    ends["spec"]["replicas"] = -1
+    refused = kruise.refused("plan", "-f", file_of(tmp_path / "e.json", ends))
+    assert refused.startswith('admission webhook "vephemeraljobs.kb.io" denied the request: spec.replicas: ')

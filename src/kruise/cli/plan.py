@@ -70,7 +70,8 @@ def plan(
     The change is what a file (-f) says, or what --image, --replicas and --set say of an object that is there, or both.
     Without any change: how the rollout that is under way goes on. Nothing is changed in the cluster.
 
-    Of a BroadcastJob it shows the nodes in their order, of an AdvancedCronJob the next runs.
+    Of a BroadcastJob it shows the nodes in their order, of an AdvancedCronJob the next runs, of an EphemeralJob the
+    pods that it serves.
 
     Every workload of the files is planned, or with KIND/NAME the one of that name; other kinds are not looked at.
 
@@ -104,35 +105,24 @@ def plan(
         _plan_loss(words, lose_nodes, options, output, everything, connection)
         return
 
-    async def work(session: Session) -> tuple[Plans, bool] | None:
+    async def work(session: Session) -> tuple[Plans, bool]:
         from kruise.cli.plan_edits import parse_assignment
         from kruise.cli.plan_looking import Look
         from kruise.cli.plan_objects import choose
         from kruise.verbs import images as image_words
 
         chosen = await choose(session, words, where)
-        if chosen.is_one and chosen.planned[0][0].kind.outlook:
-            from kruise.cli import plan_outlook
-
-            [(target, manifest)] = chosen.planned
-            if images or replicas is not None or assignments:
-                plan_outlook.refuse_edits(target)
-            found = await plan_outlook.look(session, target, manifest)
-            plan_outlook.show(target, target.namespace or session.namespace, found, output)
-            return None
         parsed = image_words.parse(images) if images else {}
         wanted = [parse_assignment(text) for text in assignments]
 
         def edit_of(target: Target) -> Edit:
             return lambda fields, document: _edited(target, document, parsed, replicas, wanted, fields)
 
-        look = Look(session, options, answer_hooks=not stop_at_hooks, thorough=thorough)
+        has_edits = bool(images or replicas is not None or assignments)
+        look = Look(session, options, answer_hooks=not stop_at_hooks, thorough=thorough, has_edits=has_edits)
         return await look.at_all(chosen, edit_of), chosen.is_one
 
-    done = run(connection, work)
-    if done is None:
-        return
-    plans, is_one = done
+    plans, is_one = run(connection, work)
     _show(plans, output, is_one=is_one, everything=everything, plain=plain)
     sys.exit(_exit_code(plans, says_change=exit_code))
 
@@ -216,28 +206,33 @@ def _edited(
 
 def _show(plans: Plans, output: str | None, *, is_one: bool, everything: bool, plain: bool) -> None:
     from kruise.cli.printing import is_terminal, yaml_text
-    from kruise.foresight.rendering import data, lines, markdown, several
+    from kruise.foresight.rendering import several
+    from kruise.foresight.rendering.report import Prospect, Report
 
-    one = plans.reports[0] if is_one else None
+    one = plans.results[0] if is_one else None
     if output in ("json", "yaml"):
         import json
 
-        text = json.dumps(several.as_data(plans) if one is None else data.as_data(one), indent=2)
+        text = json.dumps(several.as_data(plans) if one is None else several.data_of(one), indent=2)
         click.echo(text if output == "json" else yaml_text(json.loads(text)).rstrip())
     elif output == "markdown":
         if one is not None:
-            click.echo(markdown.markdown(one, everything=everything), nl=False)
+            click.echo(several.markdown_of(one, everything=everything), nl=False)
         else:
             click.echo(several.as_markdown(plans, everything=everything), nl=False)
     elif is_terminal() and not plain:
-        from kruise.cli.plan_view import draw, draw_several
+        from kruise.cli.plan_view import draw, draw_prospect, draw_several
 
-        if one is not None:
+        if isinstance(one, Report):
             draw(one, everything=everything)
+        elif isinstance(one, Prospect):
+            draw_prospect(one)
         else:
             draw_several(plans, everything=everything)
     else:
-        found = several.texts(plans, everything=everything) if one is None else lines.lines(one, everything=everything)
+        found = (
+            several.texts(plans, everything=everything) if one is None else several.text_of(one, everything=everything)
+        )
         click.echo("\n".join(found))
 
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Sequence
 
-from kruise.admission.inventory import MUTATING
 from kruise.api.native.pod import Pod
-from kruise.cli import plan_reading
+from kruise.cli import plan_outlook, plan_reading
 from kruise.cli.plan_notes import notes_of
 from kruise.cli.plan_objects import Chosen
 from kruise.cli.plan_reading import Edit, Others, Situation
 from kruise.cli.session import Session, explained
 from kruise.foresight import foreseeing
-from kruise.foresight.errors import ForesightError
 from kruise.foresight.forecast import Forecast
 from kruise.foresight.playing import Bounds
-from kruise.foresight.rendering.report import Refused, Report
+from kruise.foresight.rendering.report import Prospect, Refused, Report
 from kruise.foresight.rendering.several import Plans
 from kruise.kinds import features
 from kruise.machinery.client.errors import ApiError
@@ -30,19 +28,30 @@ from kruise.verbs.targets import Target
 class Look:
     """How to look ahead: the same for every object that the command is about."""
 
-    def __init__(self, session: Session, options: Options, *, answer_hooks: bool, thorough: bool) -> None:
+    def __init__(
+        self, session: Session, options: Options, *, answer_hooks: bool, thorough: bool, has_edits: bool = False
+    ) -> None:
         self._session = session
         self._options = options
         self._answer_hooks = answer_hooks
         self._thorough = thorough
+        self._has_edits = has_edits
         self._others = Others(session)
 
     async def at_all(self, chosen: Chosen, edit_of: Callable[[Target], Edit]) -> Plans:
         """An object that is refused does not keep the others from being planned."""
-        results: list[Report | Refused] = []
+        results: list[Report | Prospect | Refused] = []
+        skipped = list(chosen.skipped)
         for target, manifest in chosen.planned:
             try:
-                results.append(await self._at(target, manifest, edit_of(target), chosen.skipped))
+                if not target.kind.outlook:
+                    results.append(await self._at(target, manifest, edit_of(target), chosen.skipped))
+                elif not self._has_edits:
+                    results.append(await plan_outlook.look(self._session, target, manifest, self._options))
+                elif chosen.is_one:
+                    plan_outlook.refuse_edits(target)
+                else:
+                    skipped.append(str(target))
             except (VerbError, ApiError) as error:
                 if chosen.is_one or isinstance(error, UsageError):
                     raise
@@ -56,21 +65,15 @@ class Look:
                         error=explained(error),
                     )
                 )
-        return Plans(results=(*results, *chosen.refused), skipped=chosen.skipped)
+        return Plans(results=(*results, *chosen.refused), skipped=tuple(skipped))
 
     async def _at(self, target: Target, manifest: Json | None, edit: Edit, brought: Collection[str]) -> Report:
         session = self._session
         question = plan_reading.question_of(session, target, manifest, edit, features())
         situation = await plan_reading.read(session, question, features=features(), settings=self._options)
         refused = question.fields.refusal(target.name, situation.changed, situation.live)
-        try:
+        with plan_reading.refusing_as_a_server(refused):
             forecast, notes = await self._forecast(situation)
-        except ForesightError as error:
-            # An API server asks the webhooks that change objects, then checks the object itself, then asks the others.
-            is_first = any(f'"{entry.name}"' in str(error) for entry in MUTATING)
-            raise VerbError(str(error) if is_first or not refused else refused) from error
-        if refused:
-            raise VerbError(refused)
         found = await notes_of(
             session,
             question.target.kind,

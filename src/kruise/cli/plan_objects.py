@@ -112,7 +112,7 @@ def _by_namespace(session: Session, target: Target, same: list[tuple[str, Json]]
 
 def _can_be_planned(document: Json) -> bool:
     face = _face(document)
-    return face is not None and bool(face.forecast)
+    return face is not None and bool(face.forecast or face.outlook)
 
 
 def _face(document: Json) -> Face | None:

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import click
-
-from kruise.api.meta import controller_of
+from kruise.api.meta import Key, controller_of
+from kruise.cli import plan_reading
 from kruise.cli.plan_edits import applied
 from kruise.cli.session import Session
-from kruise.faces.outlook import Outlook, Seen
+from kruise.faces.outlook import Seen
+from kruise.foresight.admitting import Gatekeeper
+from kruise.foresight.rendering.report import Prospect
+from kruise.kinds import features
 from kruise.machinery.documents import Json, namespace_of, uid_of
-from kruise.machinery.wording import table
 from kruise.machinery.zones import local_zone
+from kruise.manager.options import Options
+from kruise.model.world import World
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.targets import Target
 
 
-async def look(session: Session, target: Target, manifest: Json | None) -> Outlook:
-    """Of an object of a file, or of one that is there."""
+async def look(session: Session, target: Target, manifest: Json | None, options: Options) -> Prospect:
+    """Of an object of a file as it would be stored, or of one that is there."""
     facts = target.kind.outlook_facts()
     assert facts is not None
-    document = manifest if manifest is not None else await session.get(target)
-    if manifest is not None and facts.is_selecting:
-        document = applied(await session.find(target), manifest, namespace=target.namespace or session.namespace)
-    uid = uid_of(document) if manifest is None else ""
-    namespace = namespace_of(document) or session.namespace
+    document, warnings = await _as_stored(session, target, manifest, options)
+    uid, namespace = uid_of(document), namespace_of(document) or session.namespace
     objects: dict[Any, Any] = {}
     for resource in facts.reads(document):
         found = (await session.client.list(resource, namespace if resource.namespaced else "")).items
@@ -34,28 +33,35 @@ async def look(session: Session, target: Target, manifest: Json | None) -> Outlo
             found = tuple(one for one in found if (owner := controller_of(one)) is not None and owner.uid == uid)
         objects[resource] = found
     try:
-        return facts.tell(document, Seen(now=session.clock.now(), zone=local_zone(), objects=objects))
+        told = facts.tell(document, Seen(now=session.clock.now(), zone=local_zone(), objects=objects))
     except ValueError as error:
         raise VerbError(f"{target}: {error}") from error
+    return Prospect(
+        subject=str(target),
+        kind=str(target.kind),
+        namespace=namespace,
+        name=target.name,
+        outlook=told,
+        warnings=warnings,
+    )
+
+
+async def _as_stored(
+    session: Session, named: Target, manifest: Json | None, options: Options
+) -> tuple[Json, tuple[str, ...]]:
+    """The object, and what admission says beside its answer. Refuses what an API server would refuse."""
+    if manifest is None:
+        return await session.get(named), ()
+    subject = named.kind.resource
+    target, fields = plan_reading.in_its_version(session, named, manifest, subject, features())
+    live = await plan_reading.find(session, target)
+    changed = applied(live, manifest, namespace=target.namespace)
+    gatekeeper, world = Gatekeeper(features(), options), World(session.clock.now())
+    gatekeeper.enter(world)
+    with plan_reading.refusing_as_a_server(fields.refusal(target.name, changed, live)):
+        document = gatekeeper.admitted(subject, Key(target.namespace, target.name), changed, live, world=world)
+    return document, tuple(gatekeeper.warnings)
 
 
 def refuse_edits(target: Target) -> None:
     raise UsageError(f"{target} does not roll out: give a file (-f) instead of --image, --replicas and --set")
-
-
-def show(target: Target, namespace: str, found: Outlook, output: str | None) -> None:
-    if output is not None and output != "markdown":
-        from kruise.cli.printing import yaml_text
-
-        rows = [dict(zip(found.header, row, strict=True)) for row in found.rows]
-        data = {"subject": str(target), "namespace": namespace, **dict(found.facts)}
-        data |= {"rows": rows, "notes": list(found.notes)}  # type: ignore[dict-item]
-        click.echo(json.dumps(data, indent=2) if output == "json" else yaml_text(data).rstrip())
-        return
-    lines = [f"{'Plan:':<18}{target} in namespace {namespace}"]
-    lines += [f"{f'{title}:':<18}{text}" for title, text in found.facts]
-    if found.rows:
-        lines += ["", *table(found.header, found.rows)]
-    if found.notes:
-        lines += ["", *(f"note: {note}" for note in found.notes)]
-    click.echo("\n".join(lines))

@@ -6,11 +6,12 @@ Only `get` and `list`. What may not be read, and can be done without, is told in
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kruise.admission.conversion import Converters
+from kruise.admission.inventory import MUTATING
 from kruise.api.meta import Key, PartialObject
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Pod
@@ -20,8 +21,9 @@ from kruise.cli.plan_fields import Fields
 from kruise.cli.plan_objects import plannable
 from kruise.cli.session import Session
 from kruise.faces.face import Face
-from kruise.feature import Feature, Settings
+from kruise.feature import Feature, Settings, converters_of
 from kruise.foresight import needed
+from kruise.foresight.errors import ForesightError
 from kruise.foresight.needs import Need
 from kruise.foresight.rendering.report import Drift, Drifted
 from kruise.foresight.subjects import facts_of
@@ -88,13 +90,20 @@ def question_of(
     subject = facts.resource
     if manifest is not None and (why := facts.refusal(manifest)):
         raise VerbError(f"{named} cannot be planned: {why}")
+    target, fields = in_its_version(session, named, manifest, subject, features)
+    return Question(target=target, manifest=manifest, edit=edit, subject=subject, fields=fields)
+
+
+def in_its_version(
+    session: Session, named: Target, manifest: Json | None, subject: Resource[Any], features: Sequence[Feature]
+) -> tuple[Target, Fields]:
+    """The object in the version in which it is written, and the fields that it has there. Refuses other fields."""
     version = subject.version if manifest is None else str(manifest["apiVersion"]).rpartition("/")[2]
     fields = Fields(_definition(features, subject), version)
     if manifest is not None:
         fields.check(manifest)
-    where = (named.namespace or session.namespace) if kind.resource.namespaced else ""
-    target = dataclasses.replace(named, kind=_in_version(kind, version), namespace=where)
-    return Question(target=target, manifest=manifest, edit=edit, subject=subject, fields=fields)
+    where = (named.namespace or session.namespace) if subject.namespaced else ""
+    return dataclasses.replace(named, kind=_in_version(named.kind, version), namespace=where), fields
 
 
 def _definition(features: Sequence[Feature], subject: Resource[Any]) -> Mapping[str, Any]:
@@ -117,9 +126,7 @@ async def read(session: Session, question: Question, *, features: Sequence[Featu
         if why := facts_of(question.subject).refusal(base):
             raise VerbError(f"{target} cannot be planned: {why}")
     else:
-        live = await session.find(target)
-        if live is None and target.namespace:
-            await _check_namespace(session, target.namespace)
+        live = await find(session, target)
         base = applied(live, manifest, namespace=target.namespace)
     changed = question.edit(question.fields, base)
     needs = needed(question.subject, live or changed, features=features, settings=settings)
@@ -138,6 +145,29 @@ async def read(session: Session, question: Question, *, features: Sequence[Featu
         server_version=await _server_version(session),
         notes=tuple(notes),
     )
+
+
+async def find(session: Session, target: Target) -> Json | None:
+    """The object as it is; None where it could be made."""
+    live = await session.find(target)
+    if live is None and target.namespace:
+        await _check_namespace(session, target.namespace)
+    return live
+
+
+@contextlib.contextmanager
+def refusing_as_a_server(refused: str) -> Iterator[None]:
+    """An API server asks the webhooks that change objects, then checks the object itself, then asks the others.
+
+    `refused` is what the check of the object itself says; empty: nothing.
+    """
+    try:
+        yield
+    except ForesightError as error:
+        is_first = any(f'"{entry.name}"' in str(error) for entry in MUTATING)
+        raise VerbError(str(error) if is_first or not refused else refused) from error
+    if refused:
+        raise VerbError(refused)
 
 
 async def _check_namespace(session: Session, name: str) -> None:
@@ -195,11 +225,7 @@ async def _server_version(session: Session) -> Any:
 
 
 def _stored(live: Json, subject: Resource[Any], features: Sequence[Feature]) -> Any:
-    converters = Converters()
-    for feature in features:
-        for conversion in feature.conversions:
-            converters.register(*conversion)
-    raw = converters.convert(Raw(codec.encode(live)), subject.api_version)
+    raw = converters_of(features).convert(Raw(codec.encode(live)), subject.api_version)
     return codec.decode(raw, subject.type)
 
 

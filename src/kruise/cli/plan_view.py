@@ -8,8 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from kruise.cli.drawn_tables import fitted
-from kruise.foresight.rendering import several, tables
-from kruise.foresight.rendering.report import Report
+from kruise.foresight.rendering import prospects, several, tables
+from kruise.foresight.rendering.report import Prospect, Refused, Report
 from kruise.foresight.rendering.several import Plans
 from kruise.foresight.rendering.tables import Message, WaveRow
 from kruise.foresight.rendering.verdict import RESULTS, Verdict, headline, verdict_of
@@ -75,14 +75,36 @@ def draw(report: Report, *, everything: bool = False, console: Console | None = 
         console.print(_said(said))
 
 
+def draw_prospect(one: Prospect, *, console: Console | None = None) -> None:
+    console = console or Console(highlight=False)
+    told = one.outlook
+    console.print(Text.assemble((one.subject, "bold"), f"  {one.namespace}"))
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for title, text in told.facts:
+        grid.add_row(title, Text(text))
+    console.print(grid)
+    if told.rows:
+        console.print()
+        rows = [[Text(cell) for cell in row] for row in told.rows]
+        console.print(fitted(told.header, rows, console, breaking=(*_LONG, *told.header[-1:])))
+    notes = [Message(title="Note", code="", text=note) for note in told.notes]
+    if said := [*prospects.warnings(one), *notes]:
+        console.print()
+        console.print(_said(said))
+
+
 def draw_several(plans: Plans, *, everything: bool = False, console: Console | None = None) -> None:
     console = console or Console(highlight=False)
     for place, result in enumerate(plans.results):
         console.print(Rule(several.heading(plans, place), style="dim", align="left"))
         if isinstance(result, Report):
             draw(result, everything=everything, console=console)
-        else:
+        elif isinstance(result, Refused):
             console.print(_said([several.error(result)]))
+        else:
+            draw_prospect(result, console=console)
         console.print()
     console.print(_said(several.remarks(plans)))
 

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kruise.admission.conversion import ConversionError, Converters
+from kruise.admission.conversion import ConversionError
 from kruise.admission.decisions import (
     Allow,
     Change,
@@ -34,7 +34,7 @@ from kruise.admission.review import (
 )
 from kruise.api.meta import Key
 from kruise.api.resource import Resource
-from kruise.feature import Feature, Settings, handlers_of
+from kruise.feature import Feature, Settings, converters_of, handlers_of
 from kruise.foresight.errors import RefusedError
 from kruise.machinery import codec
 from kruise.machinery.codec import Raw
@@ -54,10 +54,7 @@ class Gatekeeper:
         self._handlers = {handler.path: handler for handler in handlers_of(features, settings)}
         own = [entry for feature in features for entry in (*feature.mutating_entries, *feature.validating_entries)]
         self._entries: tuple[Entry, ...] = (*MUTATING, *VALIDATING, *own)
-        self._converters = Converters()
-        for feature in features:
-            for conversion in feature.conversions:
-                self._converters.register(conversion.group, conversion.kind, conversion.convert)
+        self._converters = converters_of(features)
         self.warnings: dict[str, None] = {}
         """What was said about the changed object beside the answer, in order."""
 

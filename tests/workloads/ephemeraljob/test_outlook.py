@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from kruise.api.native.pod import PODS, Pod
 from kruise.faces.outlook import Outlook, Seen
 from kruise.workloads.ephemeraljob.outlook import tell
@@ -77,8 +75,3 @@ def test_what_will_not_happen_is_told() -> None:
     assert "spec.replicas is 3" in outlook(document(replicas=3), pod(1)).notes[0]
     ended = document(uid=UID, status={"completionTime": "2026-01-02T03:04:05Z"})
     assert outlook(ended, pod(1)).rows == ()
-
-
-def test_what_admission_refuses_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"it would be refused: spec\.replicas"):
-        outlook(document(replicas=-1), pod(1))

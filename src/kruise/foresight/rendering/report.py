@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 
+from kruise.faces.outlook import Outlook
 from kruise.foresight.forecast import Forecast, Move
 
 
@@ -40,6 +41,19 @@ class Report:
 
     def exists(self, move: Move) -> bool:
         return move.pod in self.pods
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Prospect:
+    """An object that does not roll out, and what it will do next."""
+
+    subject: str
+    kind: str
+    namespace: str
+    name: str
+    outlook: Outlook
+    warnings: tuple[str, ...] = ()
+    """What an API server would show with its answer."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from kruise.foresight.rendering import data, lines, markdown
-from kruise.foresight.rendering.report import Refused, Report
+from kruise.foresight.rendering import data, lines, markdown, prospects
+from kruise.foresight.rendering.report import Prospect, Refused, Report
 from kruise.foresight.rendering.tables import Message
 from kruise.foresight.rendering.verdict import RESULTS, Verdict, verdict_of
 
@@ -17,7 +17,7 @@ _BY_BADNESS = (Verdict.STUCK, Verdict.UNFINISHED, Verdict.STOPS, Verdict.COMPLET
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Plans:
-    results: tuple[Report | Refused, ...]
+    results: tuple[Report | Prospect | Refused, ...]
     skipped: tuple[str, ...] = ()
     """Objects of other kinds that the files hold, as kubectl names them."""
 
@@ -27,7 +27,7 @@ class Plans:
 
     @property
     def is_refused(self) -> bool:
-        return len(self.reports) < len(self.results)
+        return any(isinstance(one, Refused) for one in self.results)
 
     @property
     def worst(self) -> Verdict:
@@ -56,30 +56,54 @@ def texts(plans: Plans, *, everything: bool = False) -> list[str]:
     found: list[str] = []
     for place, result in enumerate(plans.results):
         found.append(f"== {heading(plans, place)} ==")
-        found += lines.lines(result, everything=everything) if isinstance(result, Report) else [str(error(result))]
+        found += text_of(result, everything=everything)
         found.append("")
     found += map(str, remarks(plans))
-    if len(plans.results) > 1:
+    if len(plans.results) > 1 and (plans.is_refused or plans.reports):
         found.append(f"Result of all: {REFUSED if plans.is_refused else RESULTS[plans.worst]}")
     return found
 
 
+def text_of(result: Report | Prospect | Refused, *, everything: bool = False) -> list[str]:
+    match result:
+        case Report():
+            return lines.lines(result, everything=everything)
+        case Prospect():
+            return prospects.lines(result)
+    return [str(error(result))]
+
+
 def as_markdown(plans: Plans, *, everything: bool = False) -> str:
-    parts = [
-        markdown.markdown(one, everything=everything) if isinstance(one, Report) else markdown.refused(one)
-        for one in plans.results
-    ]
+    parts = [markdown_of(one, everything=everything) for one in plans.results]
     said = remarks(plans)
     return "\n".join([*parts, markdown.remarks(said)] if said else parts)
+
+
+def markdown_of(result: Report | Prospect | Refused, *, everything: bool = False) -> str:
+    match result:
+        case Report():
+            return markdown.markdown(result, everything=everything)
+        case Prospect():
+            return prospects.as_markdown(result)
+    return markdown.refused(result)
 
 
 def as_data(plans: Plans) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
-        "verdict": REFUSED if plans.is_refused else plans.worst.value,
-        "items": [data.as_data(one) if isinstance(one, Report) else _refused(one) for one in plans.results],
+        "verdict": REFUSED if plans.is_refused else plans.worst.value if plans.reports else None,
+        "items": [data_of(one) for one in plans.results],
         "notLookedAt": list(plans.skipped),
     }
+
+
+def data_of(result: Report | Prospect | Refused) -> dict[str, Any]:
+    match result:
+        case Report():
+            return data.as_data(result)
+        case Prospect():
+            return prospects.as_data(result)
+    return _refused(result)
 
 
 def _refused(one: Refused) -> dict[str, Any]:

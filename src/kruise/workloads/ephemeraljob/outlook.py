@@ -11,7 +11,6 @@ from kruise.machinery.codec import convert, evolve
 from kruise.machinery.documents import Json
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.wording import listed, plural
-from kruise.workloads.ephemeraljob.admission import problems
 from kruise.workloads.ephemeraljob.pods import OVER
 from kruise.workloads.ephemeraljob.pods import Seen as SeenPod
 from kruise.workloads.ephemeraljob.situation import Situation, Snapshot, situation_of
@@ -22,8 +21,6 @@ _HEADER = ("WAVE", "POD", "NODE", "WHAT")
 
 
 def tell(document: Json, seen: Seen) -> Outlook:
-    if wrong := [str(error) for error in problems(document.get("spec") or {})]:
-        raise ValueError(f"it would be refused: {', '.join(wrong)}")
     job = convert(document, EphemeralJob)
     if not job.metadata.uid:
         job = evolve(job, metadata=evolve(job.metadata, uid=_NOT_THERE_YET))
