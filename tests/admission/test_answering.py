@@ -468,6 +468,33 @@ async def test_a_dry_run_books_nothing() -> None:
     assert hands.written == []
 
 
+@pytest.mark.parametrize("is_slow", [False, True])
+def test_a_booking_that_may_fail_is_the_handlers_to_answer(is_slow: bool) -> None:
+    """Neither a write that is refused nor one that takes too long ends the request with an error."""
+
+    class BadHands(FakeHands):
+        async def carry_out(self, action: plan.Action) -> Outcome:
+            await asyncio.sleep(100 if is_slow else 0)
+            return Outcome(action=action, result=Result.FAILED, error="not today")
+
+    def decide(request: AdmissionRequest, view: HandlerView) -> Verdict:
+        said = view.booked(COUNTER)
+        if said is None:
+            return NeedsBooking(
+                target=COUNTER, book=lambda found, now: Booking("next", 1), write=lambda *_: book(), may_fail=True
+            )
+        assert isinstance(said, Failure)
+        return Deny(message=said.message, code=429, reason="TooManyRequests")
+
+    async def main() -> dict[str, Any]:
+        clock = VirtualClock(asyncio.get_running_loop())
+        return await ask(validating(decide), request_of(config_map()), Answerer(clock, hands=BadHands()))
+
+    status = run_virtual(main())["status"]
+    assert status["code"] == 429
+    assert ("in time" if is_slow else "not today") in status["message"]
+
+
 def test_several_objects_are_read_at_once() -> None:
     class SlowHands(FakeHands):
         async def read(self, target: Target) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -91,6 +93,36 @@ def test_several_processes_never_give_away_more_than_there_is() -> None:
         answers = together(*(server.keeper() for _ in range(number)), requests=200)
         assert [answer for answer in answers if isinstance(answer, Exception)] == []
         assert answers.count(True) == PLACES == len(server.book[1])
+
+
+def test_nobody_is_refused_by_an_old_copy() -> None:
+    """What is true only of the newest object is asked again: once for all who wait."""
+    server = Server()
+    full = (0, ("a", "b", "c", "d", "e"))
+    reads: list[Target] = []
+
+    async def read(target: Target) -> Book:
+        reads.append(target)
+        return await server.read(target)
+
+    keeper = Bookkeeper(ManualClock(), newest=lambda target: full, read=read, write=server.write)
+    needs = [dataclasses.replace(wants(name), book=_unsure(wants(name))) for name in ("x", "y", "z")]
+
+    async def main() -> list[Any]:
+        tried = await keeper.tried(needs[0])
+        return [tried, *await asyncio.gather(*(keeper.book(one) for one in needs))]
+
+    assert asyncio.run(main()) == [True] * 4
+    assert len(reads) == 2
+    assert server.book[1] == ("x", "y", "z")
+
+
+def _unsure(needs: NeedsBooking) -> Callable[[Any, datetime], Booking]:
+    def book(found: Book, now: datetime) -> Booking:
+        said = needs.book(found, now)
+        return dataclasses.replace(said, is_sure=bool(said.result))
+
+    return book
 
 
 def test_a_write_whose_answer_was_lost_is_found() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -563,6 +564,28 @@ def test_a_phase_that_has_taken_its_time_begins_no_further_chain() -> None:
         assert results[9::2] == [Result.SKIPPED] * 2
 
     run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"), [(DropBefore(), Result.DEFERRED), (DropAfter(), Result.UNKNOWN), (None, Result.DONE)]
+)
+def test_what_was_permitted_for_a_while_is_not_sent_later_not_even_again(
+    fault: DropBefore | DropAfter | None, expected: Result
+) -> None:
+    """A chain that waits in line for longer, and a write that has to be tried again, are decided anew."""
+
+    async def scene(env: InProcess) -> None:
+        soon = env.clock.now() + timedelta(seconds=1.5)
+        chains = ((new_pod("first"), new_pod("second")), (new_pod("late"),))
+        limiter = WriteLimiter(clock=env.clock, initial=1, maximum=1)
+        plan = Plan(phases=(Phase(name="permitted", chains=chains, on_error=OnError.CONTINUE, not_after=soon),))
+        outcomes = await applier(env, limiter=limiter, patience=Patience(first_delay=2.0)).apply(plan)
+        results = {outcome.action.target.name: outcome.result for outcome in outcomes}
+        assert results["first"] is expected
+        assert results["late"] is Result.DEFERRED
+
+    rules = [Rule(Delay(1.0), verbs={Verb.CREATE})]
+    run(scene, *rules, *([Rule(fault, verbs={Verb.CREATE}, calls={1})] if fault is not None else []))
 
 
 # Properties

@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import logging
 import random
-import weakref
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol, TypeVar
@@ -123,33 +122,6 @@ class _RefusedError(Exception):
         self.answer = answer
 
 
-class _Turns:
-    """The places that a request has taken in the lines of objects; given back when it is answered."""
-
-    def __init__(self, lines: weakref.WeakValueDictionary[Target, asyncio.Lock]) -> None:
-        self._lines = lines
-        self._taken: dict[Target, asyncio.Lock] = {}
-
-    async def take(self, actions: tuple[Action, ...]) -> bool:
-        """Wait until nobody else of this process decides about what is to be written. True: others were before us."""
-        waited = False
-        for target in dict.fromkeys(action.target for action in actions if action.resource_version):
-            if target in self._taken:
-                continue
-            line = self._lines.setdefault(target, asyncio.Lock())
-            waited |= line.locked()
-            await line.acquire()
-            self._taken[target] = line
-        return waited
-
-    async def __aenter__(self) -> _Turns:
-        return self
-
-    async def __aexit__(self, *error: object) -> None:
-        for line in self._taken.values():
-            line.release()
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answerer:
     """Answers reviews. `gates` and `server_version` are passed on to handlers."""
@@ -163,12 +135,6 @@ class Answerer:
     """Is told of refusals that are to be counted, and of who was refused."""
     tell: Callable[[PublicNote], None] = lambda note: None
     """Is told of events about refusals."""
-    _lines: weakref.WeakValueDictionary[Target, asyncio.Lock] = dataclasses.field(
-        default_factory=weakref.WeakValueDictionary, init=False, repr=False, compare=False
-    )
-    """Requests of this process that would change one object stand in line for it: without that, all but one of a
-    hundred would have decided in vain, again and again."""
-
     _bookkeepers: list[Bookkeeper] = dataclasses.field(default_factory=list, init=False, repr=False, compare=False)
 
     async def answer(self, handler: Handler, version: str, request: AdmissionRequest, timeout: float | None) -> bytes:
@@ -210,7 +176,7 @@ class Answerer:
         give_up = asyncio.get_running_loop().time() + seconds
         lost = 0
         try:
-            async with asyncio.timeout_at(give_up), _Turns(self._lines) as turns:
+            async with asyncio.timeout_at(give_up):
                 await self._stores_filled(handler)
                 for rounds in range(1, MAX_ROUNDS + 1):
                     if said is None:
@@ -224,18 +190,14 @@ class Answerer:
                         view = dataclasses.replace(view, reads={**view.reads, **reads})
                     elif isinstance(said, NeedsWrites):
                         doing = "writing " + ", ".join(str(action.target) for action in said.actions)
-                        if not request.is_dry_run and await turns.take(said.actions):
-                            view = self._forget_reads(handler, view, said.actions)  # decided before it was our turn
-                        else:
-                            if lost:
-                                await asyncio.sleep(random.uniform(0, _PAUSE * lost))
-                            before = len(view.outcomes)
-                            view = await self._write(request, view, said.actions)
-                            lost += any(item.result is Result.MOVED for item in view.outcomes[before:])
+                        if lost:
+                            await asyncio.sleep(random.uniform(0, _PAUSE * lost))
+                        before = len(view.outcomes)
+                        view = await self._write(request, view, said.actions)
+                        lost += any(item.result is Result.MOVED for item in view.outcomes[before:])
                     elif isinstance(said, NeedsBooking):
                         doing = f"writing {said.target}"
-                        keeper = self._bookkeeper(request)
-                        booked = keeper.tried(said) if request.is_dry_run else await keeper.book(said)
+                        booked = await self._booked(request, said, give_up - seconds / 20)
                         view = dataclasses.replace(view, bookings={**view.bookings, said.target: booked})
                     else:
                         return said
@@ -251,13 +213,6 @@ class Answerer:
         raise _RefusedError(
             _step_error(handler, f"{request}: other writers were faster {MAX_ROUNDS} times, while {doing}; try again")
         )
-
-    def _forget_reads(self, handler: Handler, view: HandlerView, actions: tuple[Action, ...]) -> HandlerView:
-        """The store has what those before us wrote."""
-        gone = {action.target for action in actions}
-        if self.stores is None or not all(_has_store(self.stores, handler, target.resource) for target in gone):
-            return view
-        return dataclasses.replace(view, reads={key: value for key, value in view.reads.items() if key not in gone})
 
     async def _stores_filled(self, handler: Handler) -> None:
         if not handler.needs:
@@ -296,6 +251,19 @@ class Answerer:
                 reads[action.target] = await self._read(request, action.target)
         return dataclasses.replace(view, outcomes=tuple(outcomes), reads=reads)
 
+    async def _booked(self, request: AdmissionRequest, needs: NeedsBooking, give_up: float) -> Any:
+        keeper = self._bookkeeper(request)
+        booking = keeper.tried(needs) if request.is_dry_run else keeper.book(needs)
+        if not needs.may_fail:
+            return await booking
+        try:
+            async with asyncio.timeout_at(give_up):
+                return await booking
+        except (BookingError, ClientError) as error:
+            return Failure(0, "", str(error))
+        except TimeoutError:
+            return Failure(504, "Timeout", f"{needs.target} could not be written in time; try again")
+
     def _bookkeeper(self, request: AdmissionRequest) -> Bookkeeper:
         """One for all requests, made with the first that needs it."""
         if not self._bookkeepers:
@@ -316,10 +284,6 @@ class Answerer:
 def _waited_for(handler: Handler) -> list[Resource[Any]]:
     kinds = [watched(kind) for kind in handler.needs]
     return [kind.resource for kind in kinds if not kind.optional]
-
-
-def _has_store(stores: Stores, handler: Handler, resource: Resource[Any]) -> bool:
-    return any(watched(kind).resource == resource for kind in handler.needs) and stores.store(resource).synced
 
 
 def _store(stores: Stores, handler: Handler, resource: Resource[Any]) -> Store[Any]:

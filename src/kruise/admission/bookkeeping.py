@@ -65,9 +65,12 @@ class Bookkeeper:
             task.add_done_callback(self._tasks.discard)
         return await request.answer
 
-    def tried(self, needs: NeedsBooking) -> Any:
+    async def tried(self, needs: NeedsBooking) -> Any:
         """What the result would be now. Nothing is written: for dry runs."""
-        return needs.book(self._newest(needs.target), self._clock.now()).result
+        booking = needs.book(self._newest(needs.target), self._clock.now())
+        if not booking.is_sure:
+            booking = needs.book(await self._read(needs.target), self._clock.now())
+        return booking.result
 
     async def _work(self, target: Target) -> None:
         queue = self._waiting[target]
@@ -93,19 +96,22 @@ class Bookkeeper:
                 request.answer.set_result(result)
 
     async def _together(self, target: Target, batch: list[_Request]) -> list[Any]:
-        before = self._newest(target)
+        before, was_read = self._newest(target), False
         for _ in range(TRIES):
-            now, after, results = self._clock.now(), before, []
+            now, after, results, is_sure = self._clock.now(), before, [], True
             for request in batch:
                 booking = request.needs.book(after, now)
                 after = booking.object
                 results.append(booking.result)
+                is_sure &= booking.is_sure
             if after is before:
-                return results
-            outcome = await self._write(batch[0].needs.write(before, after))
-            if outcome.result is Result.DONE:
-                return results
-            if outcome.result is Result.FAILED:
-                raise BookingError(outcome.message)
-            before = await self._read(target)
+                if is_sure or was_read:
+                    return results
+            else:
+                outcome = await self._write(batch[0].needs.write(before, after))
+                if outcome.result is Result.DONE:
+                    return results  # the version was right, so it was the newest
+                if outcome.result is Result.FAILED:
+                    raise BookingError(outcome.message)
+            before, was_read = await self._read(target), True
         raise BookingError(f"other writers were faster {TRIES} times; try again")

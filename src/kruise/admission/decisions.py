@@ -125,7 +125,7 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
-    """Stands for what could not be read."""
+    """Stands for what could not be read, or booked."""
 
     code: int
     reason: str
@@ -158,6 +158,8 @@ class Booking:
     object: Any
     """The same one: nothing has to be written."""
     result: Any
+    is_sure: bool = True
+    """False: true only of the newest object. Unless this one is it, that is read, and asked about again."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +176,8 @@ class NeedsBooking:
     """From the object (None: there is none) to the next one. Pure."""
     write: Callable[[Any, Any], Action]
     """The guarded write from the object as it was to the one that all have changed."""
+    may_fail: bool = False
+    """What could not be written, or not in time, does not end the request: a `Failure` stands for the result."""
 
 
 Needs = NeedsReads | NeedsWrites | NeedsBooking

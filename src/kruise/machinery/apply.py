@@ -63,6 +63,7 @@ _STOPPED = (Result.SKIPPED, "not begun: the controller is shutting down")
 _FAILED_BEFORE = (Result.SKIPPED, ANOTHER_FAILED)
 _PAUSED = (Result.DEFERRED, "not begun: the phase has taken its time, the rest is decided anew")
 _DETACHED = (Result.PENDING, "pending: it ends after this pass")
+_OVER = (Result.DEFERRED, "not sent: what permitted it is over, it is decided anew")
 _STALE = (Result.DEFERRED, "not begun: the object was changed after this was decided")
 
 Refusal = tuple[Result, str]
@@ -268,16 +269,19 @@ class Applier:
     async def _try(self, action: Action, body: bytes, turn: _Turn, stopping: Stopping) -> Outcome:
         may_have_acted = False
         attempt = 0
+        failure: ClientError | None = None
         while True:
             urgency, until = (Urgency.NOW, None) if attempt else (turn.urgency, turn.until)
             began = await self._limiter.acquire(until=until, urgency=urgency)
             if began is None:
                 return not_begun(action, *(turn.refusal() or _PAUSED))
-            if attempt == 0 and (refusal := turn.refusal()) is not None:
+            refusal = _OVER if turn.is_over() else turn.refusal() if attempt == 0 else None
+            if refusal is not None:
                 self._limiter.release(began, Load.SILENT)
+                if failure is not None and may_have_acted:
+                    return _ended(action, Result.UNKNOWN, failure)
                 return not_begun(action, *refusal)
             load = Load.SILENT
-            failure: ClientError
             try:
                 answer = await self._send(action, body)
                 load = Load.FINE
@@ -413,6 +417,8 @@ class _Turn:
     urgency: Urgency
     until: float | None = None
     """It gives up then."""
+    is_over: Callable[[], bool] = never
+    """What permits it is over: it must not be sent any more, whether or not it was before."""
 
 
 class _PhaseRun:
@@ -431,10 +437,13 @@ class _PhaseRun:
         """Each success permits two more: with n successes at most 2n + 1 chains were begun."""
 
     def first_turn(self) -> _Turn:
-        return _Turn(self.refuse_chain, self.phase.urgency, until=self._ends)
+        return _Turn(self.refuse_chain, self.phase.urgency, until=self._ends, is_over=self.is_over)
 
     def next_turn(self) -> _Turn:
-        return _Turn(self.refuse_action, Urgency.NOW)
+        return _Turn(self.refuse_action, Urgency.NOW, is_over=self.is_over)
+
+    def is_over(self) -> bool:
+        return self.phase.not_after is not None and self._clock.now() >= self.phase.not_after
 
     def refuse_chain(self) -> Refusal | None:
         if self.closed:

@@ -17,6 +17,7 @@ from typing import Any, cast
 from kruise.api.meta import ObjectMeta
 from kruise.machinery.codec import Struct, canonical, decode, encode
 from kruise.machinery.plan import Action, Cause, Chain, Plan, Target
+from kruise.machinery.times import format_time
 
 _PLAIN = (str, int, bool, type(None))
 
@@ -107,6 +108,7 @@ def plan_to_data(plan: Plan, *, causes_once: bool = False) -> dict[str, Any]:
                 "detaches": phase.detaches,
                 "mark": phase.mark,
                 "urgency": phase.urgency.name,
+                **({"notAfter": format_time(phase.not_after)} if phase.not_after is not None else {}),
                 "chains": [_chain_to_data(chain) for chain in phase.chains],
             }
             for phase in plan.phases

@@ -212,6 +212,9 @@ class Phase:
     mark: str = ""
     """What `Pending` tells about the objects of detached chains: the revision that they move to, or `CREATION`."""
     urgency: Urgency = Urgency.USUAL
+    not_after: datetime | None = None
+    """When what permits these writes is over: nothing is sent from then on, not even again. What is left is decided
+    anew."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
     python -m tests.protection.podunavailablebudget.fire 1000         # a thousand seeded runs
     python -m tests.protection.podunavailablebudget.fire 1 --seed 42  # one of them again
+    python -m tests.protection.podunavailablebudget.fire 100 --hard   # nothing ends a leader that has lost its lease
 
 A run is a CloneSet or StatefulSet under a budget on the local cluster and virtual time. Fifty clients delete, evict,
 change images and mark pods, all at random; a rollout, in place or by recreation, begins in the middle. Two of the three
@@ -10,6 +11,10 @@ then; watches are cut or come late; managers are killed, or frozen for longer th
 checked is read from a watch of the pods, from what the API server was asked and answered, and from the objects in the
 end, not from our own counters: at no moment fewer pods serve than the budget promises, nothing is done to a pod that no
 manager has let through, and in the end the budget is whole again, with nothing left of what was let through.
+
+In hard runs managers freeze for longer than a lease, a second leader takes over meanwhile, and the first one goes on
+for some seconds when it thaws, with all that it was about to send: nothing fences it. Watches lag behind by up to half
+a minute.
 """
 
 from __future__ import annotations
@@ -50,7 +55,6 @@ REPLICAS = 9
 CLIENTS = 50
 STORM = 15.0
 """Seconds of fire."""
-CALM = 120.0
 WEBHOOK_TIMEOUT = 10.0
 RENEW_DEADLINE = 10.0
 MARK = "unavailable-pod.kruise.io/fire"
@@ -61,6 +65,23 @@ FEATURES = ("cloneset", "statefulset", "podunavailablebudget", "readiness")
 
 
 FEATURES_USED = tuple(feature for feature in kinds.features() if feature.name in FEATURES)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Weather:
+    """How bad it gets."""
+
+    freezes: tuple[int, int] = (0, 2)
+    frozen: tuple[float, float] = (1.0, 15.0)
+    pods_late: float = 0.5
+    budgets_late: float = 1.0
+    is_fenced: bool = True
+    calm: float = 120.0
+    """Seconds until all is well again."""
+
+
+USUAL = Weather()
+HARD = Weather(freezes=(1, 3), frozen=(11.0, 14.0), pods_late=30.0, budgets_late=30.0, is_fenced=False, calm=3600.0)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -179,7 +200,10 @@ class _Freezing:
 class _Replica:
     """A manager that can be killed."""
 
-    def __init__(self, cluster: LocalCluster, balancer: _Balancer, role: Role, random: Random) -> None:
+    def __init__(
+        self, cluster: LocalCluster, balancer: _Balancer, role: Role, random: Random, weather: Weather
+    ) -> None:
+        self._weather = weather
         self._cluster = cluster
         self._balancer = balancer
         self._role = role
@@ -192,8 +216,8 @@ class _Replica:
             Rule(DropAfter(), verbs={Verb.PATCH}, resource="podunavailablebudgets", probability=0.1),
             Rule(Delay(0.01, 0.2), verbs={Verb.PATCH}, resource="podunavailablebudgets", probability=0.3),
             Rule(CutWatch(after=7), resource="pods", probability=0.2),
-            Rule(LateEvents(0.5), resource="pods", probability=0.3),
-            Rule(LateEvents(1.0), resource="podunavailablebudgets", probability=0.5),
+            Rule(LateEvents(weather.pods_late), resource="pods", probability=0.3),
+            Rule(LateEvents(weather.budgets_late), resource="podunavailablebudgets", probability=0.5),
         )
 
     async def start(self) -> None:
@@ -218,14 +242,33 @@ class _Replica:
                 return
             thawed = asyncio.Event()
             self._balancer.frozen[id(self._site)] = self._transport.thawed = thawed
+            loses_lease = self._role is Role.ALL and seconds >= RENEW_DEADLINE
+            if loses_lease and not self._weather.is_fenced:
+                await self._with_successor(seconds, thawed)
+                return
             await asyncio.sleep(seconds)
-            self._balancer.frozen.pop(id(self._site), None)
-            self._transport.is_fenced = self._role is Role.ALL and seconds >= RENEW_DEADLINE
-            self._transport.thawed = None
-            thawed.set()
-            if self._transport.is_fenced:
+            self._thaw(thawed, is_fenced=loses_lease)
+            if loses_lease:
                 await self.kill()
                 await self.start()
+
+    def _thaw(self, thawed: asyncio.Event, *, is_fenced: bool) -> None:
+        assert self._transport is not None
+        self._balancer.frozen.pop(id(self._site), None)
+        self._transport.is_fenced = is_fenced
+        self._transport.thawed = None
+        thawed.set()
+
+    async def _with_successor(self, seconds: float, thawed: asyncio.Event) -> None:
+        """Another leader takes over, and this one does not notice for a while."""
+        successor = _Replica(self._cluster, self._balancer, Role.ALL, self._random, self._weather)
+        await asyncio.sleep(RENEW_DEADLINE)
+        await successor.start()
+        await asyncio.sleep(seconds - RENEW_DEADLINE)
+        self._thaw(thawed, is_fenced=False)
+        await asyncio.sleep(self._random.uniform(1, 5))
+        await self.kill()
+        self._site, self._running, self._transport = successor._site, successor._running, successor._transport
 
     async def restart(self, pause: float) -> None:
         async with self._changing:
@@ -242,8 +285,9 @@ class _Replica:
 
 
 class Fire:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, weather: Weather = USUAL) -> None:
         self._random = Random(seed)
+        self._weather = weather
         self._seed = seed
         self._limit = self._random.randint(1, 4)
         self._kind = self._random.choice(KINDS)
@@ -267,7 +311,8 @@ class Fire:
         running = asyncio.create_task(cluster.run(), name="cluster")
         await cluster.ready.wait()
         await install(cluster, FEATURES_USED)
-        replicas = [_Replica(cluster, balancer, role, self._random) for role in (Role.ALL, Role.WEBHOOK, Role.WEBHOOK)]
+        roles = (Role.ALL, Role.WEBHOOK, Role.WEBHOOK)
+        replicas = [_Replica(cluster, balancer, role, self._random, self._weather) for role in roles]
         for replica in replicas:
             await replica.start()
         audited = _Audited(InProcessTransport(cluster.core))
@@ -288,7 +333,7 @@ class Fire:
         await asyncio.sleep(1)
         await client.create(*self._workload())
         await client.create(POD_UNAVAILABLE_BUDGETS, self._budget(), "default")
-        await self._is_whole(client, 60)
+        await self._is_whole(client, self._weather.calm)
         listed = await client.list(PODS, "default")
         log = PodLog(cluster.clock, listed.items)
         self._there = {pod.metadata.name: pod for pod in listed.items}
@@ -304,7 +349,7 @@ class Fire:
         await self._unmark(client)
         wrong = ""
         try:
-            await self._is_whole(client, CALM)
+            await self._is_whole(client, self._weather.calm)
         except AssertionError as error:
             wrong = f"the budget did not become whole again: {error}"
         following.cancel()
@@ -427,10 +472,10 @@ class Fire:
             await victim.restart(self._random.uniform(0, 4))
 
     async def _freezer(self, replicas: list[_Replica]) -> None:
-        for _ in range(self._random.randint(0, 2)):
+        for _ in range(self._random.randint(*self._weather.freezes)):
             await asyncio.sleep(self._random.uniform(1, STORM / 2))
             self._freezes += 1
-            await self._random.choice(replicas).freeze(self._random.uniform(1, 15))
+            await self._random.choice(replicas).freeze(self._random.uniform(*self._weather.frozen))
 
     # Who looks
 
@@ -457,9 +502,9 @@ class Fire:
             await asyncio.sleep(0.5)
 
 
-def play(seed: int) -> Result:
+def play(seed: int, weather: Weather = USUAL) -> Result:
     async def main() -> Result:
-        return await Fire(seed).run()
+        return await Fire(seed, weather).run()
 
     return run_virtual(main())
 
@@ -468,13 +513,15 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("runs", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hard", action="store_true")
     chosen = parser.parse_args(arguments)
     logging.disable(logging.CRITICAL)  # every refusal is a line in the protection log
     began, total, failed = time.monotonic(), Counter[str](), 0
     for seed in range(chosen.seed, chosen.seed + chosen.runs):
-        result = play(seed)
+        result = play(seed, HARD if chosen.hard else USUAL)
         total += result.answers
-        print(f"seed {seed}: {result.lowest} of {REPLICAS} at worst, {result.floor} promised", flush=True)
+        faults = f"{result.kills} kills, {result.freezes} freezes"
+        print(f"seed {seed}: {result.lowest} of {REPLICAS} at worst, {result.floor} promised; {faults}", flush=True)
         if result.wrong:
             failed += 1
             print(f"seed {seed}: {result.wrong}", flush=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from kruise.api.native.pod import PODS
 from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
 from kruise.machinery.causes import Cause
-from kruise.machinery.plan import EventType, Outcomes
+from kruise.machinery.plan import EventType, Outcomes, Target, patch
+from kruise.machinery.times import format_time
 from kruise.protection.podunavailablebudget import causes, keys
 from kruise.protection.podunavailablebudget.conclude import conclude
 from kruise.protection.podunavailablebudget.decide import Snapshot, decide
@@ -86,6 +89,24 @@ def test_what_a_workload_is_told() -> None:
     assert action.resource_version == "7"
     status = action.body[0]["value"]
     assert (status["unavailableAllowed"], sorted(status["unavailablePods"])) == (0, ["web-a", "web-b"])
+
+
+def test_an_update_is_good_for_one_version_and_as_long_as_the_record() -> None:
+    """PUB-52, PUB-100: a workload that stood still must not use what was given to others since."""
+    first, second, _ = THREE
+    write = patch(Target.of(PODS, first), {}, uid=first.metadata.uid, reason="")
+    permits = Permits([budget(allowed=1)], gates=GATES, now=NOW)
+    assert permits.good_until is None
+    assert permits.may_update(first) is None
+    assert permits.good_until == NOW + timedelta(seconds=9)
+    guarded, after = permits.guarded(first, (write, write))
+    assert (guarded.resource_version, after.resource_version) == (first.metadata.resource_version, "")
+    unguarded = pod("web-a", annotations={keys.RELATED: ""})
+    assert permits.guarded(unguarded, (write,)) == (write,)
+    recorded = budget(allowed=0, unavailablePods={"web-b": format_time(NOW - timedelta(seconds=4))})
+    permits = Permits([recorded], gates=GATES, now=NOW)
+    assert permits.may_update(second) is None
+    assert permits.good_until == NOW + timedelta(seconds=5)
 
 
 def test_deletions_are_only_looked_at() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import itertools
 from collections.abc import Mapping
@@ -12,13 +13,15 @@ from typing import Any
 import pytest
 import yaml
 
-from kruise.admission.decisions import Allow, Deny, NeedsReads, NeedsWrites
+from kruise.admission.bookkeeping import BookingError, Bookkeeper
+from kruise.admission.decisions import Allow, Deny, Failure, NeedsBooking
 from kruise.admission.validating_chain import PodOperation, PodQuestion
 from kruise.api.meta import LabelSelector
 from kruise.api.policy.conversion.podunavailablebudget import convert
 from kruise.api.policy.podunavailablebudget import DELETE, EVICT, OPERATIONS, POD_UNAVAILABLE_BUDGETS, RESIZE, UPDATE
 from kruise.api.versions import KEPT
 from kruise.machinery import codec
+from kruise.machinery.clock import ManualClock
 from kruise.machinery.patches import merge
 from kruise.machinery.plan import Outcome, Outcomes, Result, Target
 from kruise.machinery.times import format_time
@@ -412,39 +415,100 @@ def question(
     return PodQuestion(said, around, operation, codec.convert(old, type(pod())))
 
 
+def booked(asked: PodQuestion, *found: Any) -> tuple[Any, list[Any]]:
+    """What is said in the end, and what was written, where the budget is found like this, one after the other: in the
+    store, and whenever it is read."""
+    server = Found(*found)
+    keeper = Bookkeeper(ManualClock(NOW), newest=lambda target: server.first, read=server.read, write=server.write)
+    said = guard(asked)
+    for _ in range(3):
+        if not isinstance(said, NeedsBooking):
+            break
+        try:
+            answer = asyncio.run(keeper.book(said))
+        except BookingError as error:
+            answer = Failure(0, "", str(error))
+        view_then = dataclasses.replace(asked.view, bookings={said.target: answer})
+        said = guard(dataclasses.replace(asked, view=view_then))
+    return said, server.written
+
+
+class Found:
+    """An API server that has one budget, as others leave it."""
+
+    def __init__(self, first: Any, *then: Any) -> None:
+        self.first = first
+        self._then = list(then)
+        self._now = first
+        self.written: list[Any] = []
+
+    async def read(self, target: Target) -> Any:
+        return self._now
+
+    async def write(self, action: Any) -> Outcome:
+        self.written.append(action)
+        if self._then:
+            self._now = self._then.pop(0)
+            if isinstance(self._now, str):
+                return Outcome(action=action, result=Result.FAILED, error=self._now)
+            return Outcome(action=action, result=Result.MOVED)
+        return Outcome(action=action, result=Result.DONE)
+
+
 def test_a_deletion_is_written_down_before_it_is_let_through() -> None:
     """PUB-62, PUB-64, PUB-71: guarded by the version that was decided about."""
-    around = view(budget())
-    said = guard(question(PodOperation.DELETE, around))
-    assert isinstance(said, NeedsWrites)
-    [action] = said.actions
+    said, [action] = booked(question(PodOperation.DELETE, view(budget())), budget())
+    assert isinstance(said, Allow)
     assert (action.resource_version, action.uid, action.subresource) == ("7", "uid-of-pub", "status")
-    done = dataclasses.replace(around, outcomes=(Outcome(action=action, result=Result.DONE),))
-    assert isinstance(guard(question(PodOperation.DELETE, done)), Allow)
-    tried = dataclasses.replace(around, outcomes=(Outcome(action=action, result=Result.SKIPPED),))
-    assert isinstance(guard(question(PodOperation.DELETE, tried)), Allow)
 
 
 def test_who_was_slower_looks_again() -> None:
     """PUB-62, PUB-120: after a conflict, what is there now counts; an answer that got lost is not taken twice."""
-    around = view(budget())
-    [action] = guard(question(PodOperation.DELETE, around)).actions  # type: ignore[union-attr]
-    target = Target(POD_UNAVAILABLE_BUDGETS, "demo", "pub")
-
-    def after(result: Result, found: Any) -> Any:
-        seen = dataclasses.replace(around, outcomes=(Outcome(action=action, result=result),), reads={target: found})
-        return guard(question(PodOperation.DELETE, seen))
-
-    assert isinstance(after(Result.MOVED, budget(allowed=0, version="8")), Deny)
-    again = after(Result.MOVED, budget(allowed=1, version="8"))
-    assert again.actions[0].resource_version == "8"
+    asked = question(PodOperation.DELETE, view(budget()))
+    said, written = booked(asked, budget(), budget(allowed=0, version="8"))
+    assert isinstance(said, Deny)
+    assert len(written) == 1
+    said, written = booked(asked, budget(), budget(allowed=1, version="8"))
+    assert isinstance(said, Allow)
+    assert [action.resource_version for action in written] == ["7", "8"]
     lost = budget(allowed=0, version="8", disruptedPods={"web-a": BEFORE})
-    assert isinstance(after(Result.UNKNOWN, lost), Allow)
-    assert isinstance(after(Result.GONE, None), Allow)
-    seen = dataclasses.replace(around, outcomes=(Outcome(action=action, result=Result.FAILED, error="no etcd"),))
-    refused = guard(question(PodOperation.DELETE, seen))
+    said, written = booked(asked, budget(), lost)
+    assert isinstance(said, Allow)
+    assert len(written) == 1
+    assert isinstance(booked(asked, budget(), None)[0], Allow)
+    refused, _ = booked(asked, budget(), "no etcd")
     assert isinstance(refused, Deny)
+    assert refused.code == 403
     assert "no etcd" in refused.message
+
+
+def test_what_took_too_long_is_asked_again() -> None:
+    """PUB-62: a manager that stood still since it wrote must not let go what others have given away since."""
+    asked = question(
+        PodOperation.UPDATE, view(budget()), new=pod_document(containers=[{"name": "main", "image": "nginx:2"}])
+    )
+    said = guard(asked)
+    assert isinstance(said, NeedsBooking)
+    answer = said.book(budget(), NOW).result
+    for seconds, is_answer in ((8, True), (9, False)):
+        later = dataclasses.replace(asked.view, now=NOW + timedelta(seconds=seconds), bookings={said.target: answer})
+        assert isinstance(guard(dataclasses.replace(asked, view=later)), Allow) == is_answer
+
+
+def test_a_unit_is_the_pods_in_every_version_that_is_let_go() -> None:
+    """PUB-61.7, PUB-63: nothing is taken twice; but where it may matter, the newest version is written down."""
+    identity = {"uid": "uid-of-web-a", "resourceVersion": "4"}
+    for since, is_noted in ((NOW, False), (NOW - timedelta(seconds=12), True)):
+        records = {"web-a": format_time(since)}
+        asked = budget(allowed=0, disruptedPods=records, identities={"web-a": identity})
+        said = book(asked, pod(), DELETE, gates=GATES, now=NOW)
+        if not is_noted:
+            assert said is Freedom.RECORDED
+            continue
+        assert isinstance(said, Taken)
+        assert said.status.identities["web-a"].resource_version == "5"
+        assert said.status.unavailable_allowed == 0
+        assert said.status.disrupted_pods == asked.status.disrupted_pods
 
 
 @pytest.mark.parametrize(
@@ -453,11 +517,10 @@ def test_who_was_slower_looks_again() -> None:
 )
 def test_how_a_refusal_is_said(operation: PodOperation, code: int, reason: str) -> None:
     """PUB-90 to PUB-93: the answer, the event, the counter and the log."""
-    target = Target(POD_UNAVAILABLE_BUDGETS, "demo", "pub")
-    around = view(budget(allowed=0, current=2))
-    first = guard(question(operation, around))
-    assert isinstance(first, NeedsReads), "nobody is refused by an old copy"
-    said = guard(question(operation, dataclasses.replace(around, reads={target: budget(allowed=0, current=2)})))
+    around = view(budget(allowed=1))
+    assert isinstance(booked(question(operation, view(budget(allowed=0))), budget(allowed=1))[0], Allow)
+    said, written = booked(question(operation, around), budget(allowed=0, current=2))
+    assert not written
     assert isinstance(said, Deny)
     assert (said.code, said.reason, said.retry_after_seconds) == (code, reason, 0)
     assert said.message.startswith(f'podunavailablebudget.policy.kruise.io "pub" is forbidden: {REFUSAL}')
@@ -476,11 +539,11 @@ def test_what_is_not_asked_about() -> None:
     unmarked = pod_document(annotations={keys.RELATED: ""})
     assert guard(question(PodOperation.DELETE, around, asked=unmarked)) is None
     gone = pod_document(annotations={keys.RELATED: "old"})
-    assert isinstance(guard(question(PodOperation.DELETE, around, asked=gone)), Allow)
+    assert isinstance(booked(question(PodOperation.DELETE, around, asked=gone), None)[0], Allow)
     labelled = pod_document(labels={"x": "y"})
     assert guard(question(PodOperation.UPDATE, around, new=labelled)) is None
     newer = pod_document(annotations={keys.RELATED: "old", keys.RELATED_NEW: "pub"})
-    assert isinstance(guard(question(PodOperation.DELETE, around, asked=newer)), NeedsReads)
+    assert isinstance(guard(question(PodOperation.DELETE, around, asked=newer)), NeedsBooking)
 
 
 def test_resizes_by_their_subresource_are_not_asked_about() -> None:
@@ -510,6 +573,23 @@ def test_what_was_let_through_counts_as_down_until_it_is_over() -> None:
         assert memo.status.current_available == current, seconds
         assert memo.status.unavailable_allowed == max(0, current - 2)
         assert [event.reason for event in memo.events] == (["NotDeleted"] if seconds > 20 else [])
+
+
+def test_a_unit_that_nobody_used_is_given_back_when_nobody_can() -> None:
+    """PUB-52, PUB-130: a request may be stuck on its way. With another version of the pod it comes to nothing."""
+    since, over = format_time(NOW), NOW + timedelta(seconds=21)
+    unused = {"uid": "uid-of-web-a", "resourceVersion": pod().metadata.resource_version}
+    pods = tuple(pod(name) for name in ("web-a", "web-b", "web-c"))
+    for identity, is_kept in ((unused, True), ({**unused, "resourceVersion": "4"}, False)):
+        asked = budget(disruptedPods={"web-a": since}, identities={"web-a": identity}, allowed=0, current=2)
+        for now, stays in ((over, is_kept), (over + timedelta(seconds=30), False)):
+            plan = decide(Snapshot(budget=asked, members=Members(pods=pods, total=3), now=now, gates=dict(GATES)))
+            status = plan.memo_as(Memo).status
+            assert status is not None
+            assert bool(status.disrupted_pods) == stays
+            written = [(action.target.name, action.body) for action in plan.actions()]
+            mark = {"metadata": {"annotations": {keys.RETURNED: format_time(now)}}}
+            assert written == ([("web-a", mark)] if stays else [])
 
 
 def test_records_go_with_their_pods() -> None:

@@ -100,6 +100,9 @@ class PodUnavailableBudgetStatus(Struct):
         dict[str, PodIdentity],
         About("Which pods disruptedPods and unavailablePods are about, by name: another pod may get the name."),
     ] = field(default_factory=dict)
+    pods_version: Annotated[
+        Int64, About("Version of the pods that the numbers are of: whoever has seen older ones only leaves them alone.")
+    ] = 0
     unavailable_allowed: Annotated[Int32, About("How many more pods may be made unavailable now.", required=True)] = 0
     current_available: Annotated[Int32, About("How many pods are available now.", required=True)] = 0
     desired_available: Annotated[Int32, About("How many pods have to stay available.", required=True)] = 0

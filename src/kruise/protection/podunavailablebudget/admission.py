@@ -2,15 +2,30 @@
 PUB sections 11, 12 and 14).
 
 A refusal costs nothing and is told. What is let through is written into the status of the budget first, guarded by its
-resourceVersion, so that however many replicas decide at the same time, none gives away what another has given.
+resourceVersion, so that however many replicas decide at the same time, none gives away what another has given. Requests
+of the same moment share a write (`kruise.admission.bookkeeping`).
 """
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from kruise.admission.chain import StepContext
-from kruise.admission.decisions import Allow, Change, Deny, NeedsReads, NeedsWrites, Protected, PublicNote, Verdict
+from kruise.admission.decisions import (
+    Allow,
+    Booking,
+    Change,
+    Deny,
+    Failure,
+    NeedsBooking,
+    NeedsReads,
+    Protected,
+    PublicNote,
+    Verdict,
+)
 from kruise.admission.validating_chain import PodOperation, PodQuestion
 from kruise.api.meta import ObjectMeta, controller_of
 from kruise.api.native.pod import PODS, Pod
@@ -24,11 +39,13 @@ from kruise.api.policy.podunavailablebudget import (
 )
 from kruise.machinery import codec
 from kruise.machinery.client.errors import StatusCause
+from kruise.machinery.codec import evolve
 from kruise.machinery.guards import UNAVAILABLE_BUDGET
-from kruise.machinery.plan import EventNote, EventType, Outcome, Result, Target
+from kruise.machinery.plan import Action, EventNote, EventType, Target
 from kruise.machinery.store import Store
+from kruise.machinery.wording import listed
 from kruise.protection.podunavailablebudget import keys
-from kruise.protection.podunavailablebudget.booking import Freedom, Refused, book, write
+from kruise.protection.podunavailablebudget.booking import Freedom, Refused, Taken, book, is_let_through, write
 from kruise.protection.podunavailablebudget.indexes import ANY, PODS_OF, TARGETS, target_value
 from kruise.protection.podunavailablebudget.operations import operation_of_update
 from kruise.protection.podunavailablebudget.workloads import KINDS, Owner, owner_of
@@ -112,34 +129,46 @@ def guard(question: PodQuestion) -> Verdict | None:
         return None
     operation, name = asked
     target = Target(POD_UNAVAILABLE_BUDGETS, question.namespace, name)
-    store: Store[PodUnavailableBudget] = view.store(POD_UNAVAILABLE_BUDGETS)
-    if not store.synced and not view.was_read(target):
-        return NeedsReads(targets=(target,))
-    last = next((item for item in reversed(view.outcomes) if item.action.target == target), None)
-    if last is not None and last.result in (Result.DONE, Result.SKIPPED):
-        return Allow()  # written, or a dry run
-    if last is not None and last.result is Result.FAILED:
-        return _deny(question, operation, name, last.message)
-    budget = view.latest(POD_UNAVAILABLE_BUDGETS, question.namespace, name)
-    if budget is None:
-        return Allow()  # PUB-61.3
-    booking = book(budget, pod, operation, gates=view.gates, now=view.now)
-    if booking is Freedom.NO_FLOOR and not view.was_read(target):
-        return NeedsReads(targets=(target,))  # the store may lag behind a budget that has a floor by now
-    if isinstance(booking, Freedom):
-        return Allow()
-    if isinstance(booking, Refused):
-        # The store may lag behind a pod that came back: nobody is refused by what was.
-        if last is None and not view.was_read(target):
-            return NeedsReads(targets=(target,))
-        return _deny(question, operation, name, booking.message)
-    if view.last_try and last is not None:
-        return _deny(question, operation, name, _conflict(last))
-    return NeedsWrites(actions=(write(budget, booking.status, f"{operation} of pod {pod.metadata.name}"),))
+    ask = _Ask(pod, operation, view.gates)
+    said = view.booked(target)
+    if said is None:
+        known = ask(view.store(POD_UNAVAILABLE_BUDGETS).get(question.namespace, name), view.now)
+        # Whoever needs nothing of a budget does not stand in line for it.
+        said = known.result if known.is_sure and isinstance(known.result, Freedom) else None
+    if isinstance(said, Taken) and not is_let_through(said.status, pod, view.now):
+        said = None  # it took so long that what was written is nearly over
+    if said is None:
+        return NeedsBooking(target=target, book=ask, write=_written, may_fail=True)
+    if isinstance(said, Failure):
+        return _deny(question, operation, name, said.message)
+    if isinstance(said, Refused):
+        return _deny(question, operation, name, said.message)
+    return Allow()
 
 
-def _conflict(last: Outcome) -> str:
-    return f"others changed the budget at the same time, again and again ({last.result.value}); try again"
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Ask:
+    """What one request wants of its budget."""
+
+    pod: Pod
+    operation: str
+    gates: Mapping[str, bool]
+
+    def __call__(self, budget: PodUnavailableBudget | None, now: datetime) -> Booking:
+        if budget is None:
+            return Booking(None, Freedom.NO_BUDGET, is_sure=False)
+        said = book(budget, self.pod, self.operation, gates=self.gates, now=now)
+        if isinstance(said, Taken):
+            return Booking(evolve(budget, status=said.status), said)
+        # A store may lag behind: behind a pod that came back, or a budget that has a floor by now.
+        is_sure = not isinstance(said, Refused) and said is not Freedom.NO_FLOOR
+        return Booking(budget, said, is_sure=is_sure)
+
+
+def _written(before: PodUnavailableBudget, after: PodUnavailableBudget) -> Action:
+    old, new = before.status, after.status
+    names = sorted(name for name, identity in new.identities.items() if old.identities.get(name) != identity)
+    return write(before, new, f"let {listed(names)} go")
 
 
 def _asked(question: PodQuestion) -> tuple[str, str] | None:

@@ -36,7 +36,9 @@ UPDATE_LASTS = timedelta(seconds=10)
 _ROUNDING = timedelta(seconds=1)
 """Times are written in whole seconds: a record never ends early."""
 _SEEN_WITHIN = timedelta(seconds=2)
-"""How long it takes at the most until everybody has seen what was let through."""
+"""How long it usually takes at the most until what was let through is done, and seen."""
+_DONE_WITHIN = timedelta(seconds=10)
+"""How long it can take: an API server waits so long for an answer."""
 
 REFUSAL = "pub unavailable allowed is negative"
 TOO_MANY = "DisruptedPods and UnavailablePods map too big - too many pods were let through and not confirmed by the pub"
@@ -45,6 +47,7 @@ TOO_MANY = "DisruptedPods and UnavailablePods map too big - too many pods were l
 class Freedom(enum.Enum):
     """Why a pod needs no unit of the budget (PUB-61)."""
 
+    NO_BUDGET = "there is no such budget"
     EXEMPT = "it is exempt by annotation"
     UNAVAILABLE = "it is not available anyway"
     IGNORED = "ignoredPodSelector matches it"
@@ -60,7 +63,7 @@ class Refused:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Taken:
-    """What the status is then."""
+    """A unit is the pod's now, or still: what the status is then."""
 
     status: PodUnavailableBudgetStatus
 
@@ -72,10 +75,12 @@ def book(
     budget: PodUnavailableBudget, pod: Pod, operation: str, *, gates: Mapping[str, bool], now: datetime
 ) -> Booking:
     """What an operation on a pod means for its budget. Nothing is changed."""
+    status = budget.status
     free = freedom(budget, pod, operation, gates=gates, now=now)
+    if free is Freedom.RECORDED and _is_of_older_version(status, pod, now):
+        return Taken(_identified(status, pod))
     if free is not None:
         return free
-    status = budget.status
     if status.unavailable_allowed <= 0:
         return Refused(f"{REFUSAL} ({shortage(budget)})")
     if len(status.disrupted_pods) + len(status.unavailable_pods) > MOST_RECORDS:
@@ -123,9 +128,30 @@ def is_let_through(status: PodUnavailableBudgetStatus, pod: Pod, now: datetime) 
     through now must be seen before the record is dropped."""
     if not is_recorded(status, pod):
         return False
-    name = pod.metadata.name
+    return now < good_until(status, pod)
+
+
+def good_until(status: PodUnavailableBudgetStatus, pod: Pod) -> datetime:
+    """Of a pod that has a record."""
+    return _end(status, pod.metadata.name) - _SEEN_WITHIN
+
+
+def _is_of_older_version(status: PodUnavailableBudgetStatus, pod: Pod, now: datetime) -> bool:
+    """Whoever drops a record has to know which version of the pod was let go last (see `decide`), unless that is long
+    done by then."""
+    known = status.identities.get(pod.metadata.name)
+    is_older = known is not None and known.resource_version != pod.metadata.resource_version
+    return is_older and now >= _end(status, pod.metadata.name) - _DONE_WITHIN
+
+
+def _end(status: PodUnavailableBudgetStatus, name: str) -> datetime:
     records = ((status.disrupted_pods, DISRUPTION_LASTS), (status.unavailable_pods, UPDATE_LASTS))
-    return any(name in known and now < ends(known[name], lasts) - _SEEN_WITHIN for known, lasts in records)
+    return max(ends(known[name], lasts) for known, lasts in records if name in known)
+
+
+def _identified(status: PodUnavailableBudgetStatus, pod: Pod) -> PodUnavailableBudgetStatus:
+    identity = PodIdentity(uid=pod.metadata.uid, resource_version=pod.metadata.resource_version)
+    return evolve(status, identities={**status.identities, pod.metadata.name: identity})
 
 
 def taken(status: PodUnavailableBudgetStatus, pod: Pod, operation: str, now: datetime) -> PodUnavailableBudgetStatus:
@@ -133,12 +159,10 @@ def taken(status: PodUnavailableBudgetStatus, pod: Pod, operation: str, now: dat
     disrupted = {key: value for key, value in status.disrupted_pods.items() if key != name}
     updated = {key: value for key, value in status.unavailable_pods.items() if key != name}
     (updated if operation == UPDATE else disrupted)[name] = now.replace(microsecond=0)
-    identity = PodIdentity(uid=pod.metadata.uid, resource_version=pod.metadata.resource_version)
     return evolve(
-        status,
+        _identified(status, pod),
         disrupted_pods=disrupted,
         unavailable_pods=updated,
-        identities={**status.identities, name: identity},
         unavailable_allowed=status.unavailable_allowed - 1,
     )
 
@@ -191,6 +215,8 @@ def wire_form(status: PodUnavailableBudgetStatus) -> dict[str, Any]:
         document["disruptedPods"] = _times(status.disrupted_pods.items())
     if status.unavailable_pods:
         document["unavailablePods"] = _times(status.unavailable_pods.items())
+    if status.pods_version:
+        document["podsVersion"] = status.pods_version
     if status.identities:
         document["identities"] = {
             name: {"uid": pod.uid, "resourceVersion": pod.resource_version}

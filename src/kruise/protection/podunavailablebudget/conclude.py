@@ -25,7 +25,8 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
 
 
 def _same(before: PodUnavailableBudgetStatus, after: PodUnavailableBudgetStatus) -> bool:
-    return evolve(before) == evolve(after)
+    """Which pods they are of is no news by itself."""
+    return evolve(before, pods_version=0) == evolve(after, pods_version=0)
 
 
 def _events(snapshot: Snapshot, memo: Memo) -> Iterator[EventNote]:

@@ -94,6 +94,8 @@ class _Watching:
             members = members_of(budget, view, self.selected, looked.answers if looked is not None else None)
             if looked is not None and looked.pods:
                 members = evolve(members, behind=behind(members, looked.pods))
+            if looked is not None and looked.is_late:
+                waits_for = "the pods that were seen are older than those that the numbers are of"
         except NotKnownYetError as error:
             waits_for = str(error)
         return Snapshot(budget=budget, members=members, now=view.now, gates=self._gates, waits_for=waits_for)

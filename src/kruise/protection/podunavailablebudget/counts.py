@@ -4,7 +4,8 @@ How many pods workloads should have whose kinds nobody watches: by their scale (
 workloads cost that request. Kinds are looked up by what the server says it serves.
 
 And the pods whose records are over: a record is dropped because by then everybody has seen what became of the pod. A
-watch that lags behind has not, and would count a pod as available that is long gone.
+watch that lags behind has not, and would count a pod as available that is long gone. So would a manager that was the
+leader once and does not know better: it has seen older pods than the one who wrote the numbers.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kruise.api.meta import Key, PartialObject
-from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
+from kruise.api.native.pod import PODS
+from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS, PodUnavailableBudget
 from kruise.api.resource import Resource
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
@@ -50,6 +52,8 @@ class Looked:
     answers: Answers = dataclasses.field(default_factory=dict)
     pods: Mapping[str, int | None] = dataclasses.field(default_factory=dict)
     """The versions of the pods whose records are over; None: there is no such pod."""
+    is_late: bool = False
+    """Another manager has seen newer pods, and the numbers are of those."""
 
 
 class Counts:
@@ -72,9 +76,18 @@ class Counts:
         try:
             answers = {owner: await self._ask(owner, key.namespace) for owner in owners}
             pods = {name: await self._version(name, key.namespace) for name in over}
+            is_late = await self._is_late(budget)
         except ClientError as error:
             raise OutsideError(f"what the budget is about cannot be read: {error}") from error
-        return Looked(answers, pods)
+        return Looked(answers, pods, is_late)
+
+    async def _is_late(self, budget: PodUnavailableBudget) -> bool:
+        """A version that not even the API server has is from another cluster, whose objects were brought here."""
+        version = budget.status.pods_version
+        if version <= self._stores.store(PODS).watermark:
+            return False
+        page = await self._client.list_page(_PODS, budget.metadata.namespace, limit=1)
+        return version <= parse_version(page.resource_version, _PODS)
 
     async def _version(self, pod: str, namespace: str) -> int | None:
         try:

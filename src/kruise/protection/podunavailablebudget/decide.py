@@ -16,6 +16,7 @@ from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import Struct, field
 from kruise.machinery.intorpercent import IntOrPercentError
 from kruise.machinery.plan import Action, Cause, EventNote, EventType, Held, OnError, Phase, Plan, Target, Wake
+from kruise.machinery.times import format_time
 from kruise.machinery.wording import listed, plural
 from kruise.protection.podunavailablebudget import causes, keys
 from kruise.protection.podunavailablebudget.availability import is_available, why_unavailable
@@ -26,6 +27,8 @@ from kruise.protection.podunavailablebudget.operations import guarded_operations
 
 MARK = "mark"
 """The phase that tells pods who guards them."""
+RETURN = "return"
+"""The phase that makes sure of units that were taken in vain: nobody can use them any more."""
 
 
 _ASKED_AGAIN = 30.0
@@ -33,6 +36,8 @@ _ASKED_AGAIN = 30.0
 
 
 _SOON = timedelta(seconds=1)
+_RETURNED_WITHIN = timedelta(seconds=30)
+"""Where a pod cannot be written for so long, its unit is given back all the same: it must not be lost for good."""
 
 
 class Snapshot(Struct):
@@ -65,7 +70,7 @@ def decide(snapshot: Snapshot) -> Plan:
     status = kept.status(floor)
     asks = (Wake(after=_ASKED_AGAIN, reason="nobody hears when its workload is scaled"),) if members.is_asked else ()
     return Plan(
-        phases=_marks(snapshot),
+        phases=(*_marks(snapshot), *kept.returns),
         held=tuple(_held(snapshot, status)),
         wakes=(*kept.wakes, *asks),
         memo=Memo(status=status, events=tuple(kept.events)),
@@ -99,6 +104,7 @@ class _Records:
         self._gone = frozenset(snapshot.members.gone)
         self._behind = frozenset(snapshot.members.behind)
         self._ends: list[datetime] = []
+        self._unused: list[Pod] = []
         self.events: list[EventNote] = []
         status = snapshot.budget.status
         self._disrupted = {
@@ -124,11 +130,31 @@ class _Records:
             if not self._may_come(name) or now >= end:
                 return False
         elif now >= end:
+            if self._is_unused(pod) and now < end + _RETURNED_WITHIN:
+                self._unused.append(pod)
+                self._ends.append(now + _SOON)
+                return True
             if is_deletion:
                 self.events.append(_not_deleted(budget, pod))
             return False
         self._ends.append(end)
         return True
+
+    def _is_unused(self, pod: Pod) -> bool:
+        """The pod is in the very version that was let go: what was let through may still be on its way, in a request
+        that got stuck, or in the hands of a manager that stood still. A new version of the pod puts an end to that:
+        the API server asks again, or refuses what is about another version."""
+        known = self._snapshot.budget.status.identities.get(pod.metadata.name)
+        return known is not None and known.resource_version == pod.metadata.resource_version
+
+    @property
+    def returns(self) -> tuple[Phase, ...]:
+        mark = {"metadata": {"annotations": {keys.RETURNED: format_time(self._snapshot.now)}}}
+        writes = [
+            plans.patch(Target.of(PODS, pod), mark, uid=pod.metadata.uid, reason="nothing came of what was let through")
+            for pod in self._unused
+        ]
+        return (plans.single(RETURN, *writes, on_error=OnError.CONTINUE),) if writes else ()
 
     def _may_come(self, name: str) -> bool:
         """The pod is not among ours. It is gone, unless it was looked at in a version that has not reached us: then it
@@ -164,6 +190,7 @@ class _Records:
             disrupted_pods=self._disrupted,
             unavailable_pods=self._updated,
             identities=identities,
+            pods_version=max(budget.status.pods_version, self._snapshot.members.version),
             unavailable_allowed=max(0, current - floor),
             current_available=current,
             desired_available=floor,

@@ -9,6 +9,8 @@ RELATED = "kruise.io/related-pub"
 RELATED_NEW = "pub.kruise.io/related-pub"
 """The newer spelling: read first, written by nobody yet."""
 NO_PROTECT = "pub.kruise.io/no-protect"
+RETURNED = "pub.kruise.io/returned"
+"""Of a pod: when the unit was given back that was taken for it in vain. Written so that the pod has another version."""
 UNAVAILABLE_PREFIX = "unavailable-pod.kruise.io/"
 CONFIG_SOURCE = "kubernetes.io/config.source"
 

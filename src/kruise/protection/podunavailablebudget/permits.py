@@ -1,12 +1,14 @@
 """What workloads ask budgets before they take a pod away themselves (IPU-160, PUB-100).
 
 A pass collects what it needs. For updates in place all of it is written into each budget at once, before the first pod
-is touched: an update makes its pod unready by a write that no webhook sees. Deletions are only looked at here: the
+is touched: an update makes its pod unready by a write that no webhook sees. So that write is good only for the version
+of the pod that was decided about, and only as long as the record of the budget. Deletions are only looked at here: the
 webhook takes the unit when it comes, and refuses where others were faster.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
@@ -24,10 +26,10 @@ from kruise.api.resource import Resource, refers_to
 from kruise.feature import Settings
 from kruise.machinery.causes import Cause
 from kruise.machinery.codec import evolve
-from kruise.machinery.plan import OnError, Phase
+from kruise.machinery.plan import Chain, OnError, Phase
 from kruise.machinery.spec import Source, Stores, View
 from kruise.protection.podunavailablebudget import causes, keys
-from kruise.protection.podunavailablebudget.booking import Refused, Taken, book, shortage, taken, write
+from kruise.protection.podunavailablebudget.booking import Freedom, Refused, Taken, book, good_until, shortage, write
 from kruise.protection.podunavailablebudget.indexes import GUARDED, SERVED_BUDGETS, guarded_value
 
 BUDGET_PHASE = "budget"
@@ -43,6 +45,7 @@ class Permits:
         self._booked: dict[Key, list[Pod]] = {}
         self._gates = gates
         self._now = now
+        self._until: datetime | None = None
 
     def may_update(self, pod: Pod) -> Cause | None:
         """None: a unit is taken for it, or none is needed. Otherwise why it has to wait."""
@@ -63,7 +66,24 @@ class Permits:
             self._left[key] = evolve(budget, status=said.status)
             if operation == UPDATE:
                 self._booked.setdefault(key, []).append(pod)
+        if operation == UPDATE and (isinstance(said, Taken) or said is Freedom.RECORDED):
+            until = good_until(self._left[key].status, pod)
+            self._until = until if self._until is None else min(self._until, until)
         return None
+
+    def guarded(self, pod: Pod, chain: Chain) -> Chain:
+        """The writes of an update that was asked about. Those to a pod of a budget begin in its very version: whoever
+        gives a unit back gives the pod another one."""
+        key = Key(pod.metadata.namespace, keys.budget_named_by(pod.metadata.annotations))
+        if key not in self._known or not chain or not self._gates.get(keys.UPDATE_GATE, False):
+            return chain
+        first, *others = chain
+        return (dataclasses.replace(first, resource_version=pod.metadata.resource_version), *others)
+
+    @property
+    def good_until(self) -> datetime | None:
+        """When the first of the units is nearly over: nothing is begun from then on."""
+        return self._until
 
     def _cause(self, key: Key) -> Cause:
         budget, name = self._known[key], key.name
@@ -91,10 +111,11 @@ class Permits:
         return Phase(name=BUDGET_PHASE, chains=chains, on_error=OnError.STOP_PLAN)
 
     def _status(self, key: Key, pods: Iterable[Pod]) -> PodUnavailableBudgetStatus:
-        status = self._known[key].status
+        budget = self._known[key]
         for pod in pods:
-            status = taken(status, pod, UPDATE, self._now)
-        return status
+            said = book(budget, pod, UPDATE, gates=self._gates, now=self._now)
+            budget = evolve(budget, status=said.status) if isinstance(said, Taken) else budget
+        return budget.status
 
 
 def is_asked(gates: Mapping[str, bool]) -> bool:

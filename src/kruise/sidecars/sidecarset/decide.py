@@ -53,8 +53,10 @@ def decide(snapshot: Snapshot) -> Plan:
         single(TAG, *_tags(situation), on_error=OnError.CONTINUE),
         booking or permits.phase,
         # A pod that refuses its reset holds up nobody else; where one was done, the updates are decided anew.
-        single(RESET, *resets, on_error=OnError.CONTINUE),
-        dataclasses.replace(single(UPDATE, *updates, on_error=OnError.STOP_PHASE), unless_done=(RESET,)),
+        dataclasses.replace(single(RESET, *resets, on_error=OnError.CONTINUE), not_after=permits.good_until),
+        dataclasses.replace(
+            single(UPDATE, *updates, on_error=OnError.STOP_PHASE), unless_done=(RESET,), not_after=permits.good_until
+        ),
         single(CONDITIONS, *(action for action, _ in conditions), on_error=OnError.CONTINUE),
         single(HISTORY, *_truncated(situation), on_error=OnError.CONTINUE),
     )

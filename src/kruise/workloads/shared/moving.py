@@ -195,7 +195,8 @@ class PodMover:
             case Turn.PREPARE:
                 entering = lifecycle.enter(pod, State.PREPARING_UPDATE, self._hooks, now=now)
                 if entering is not None:
-                    self.updates[fact.name] = edits.writes(pod, entering, reason="prepare for update")
+                    writes = edits.writes(pod, entering, reason="prepare for update")
+                    self.updates[fact.name] = self._situation.permits.guarded(pod, writes)
             case Turn.REHOOK:
                 edit = lifecycle.rehook(pod, self._hooks, now=now)
                 self.updates[fact.name] = edits.writes(pod, edit, reason="prepare for another update")
@@ -206,7 +207,7 @@ class PodMover:
                 self.refused(fact, cause)
             case Turn.UPDATE:
                 self.moves[fact.name] = IN_PLACE
-                self.updates[fact.name] = engine.begin(
+                writes = engine.begin(
                     pod,
                     spec,
                     labels=self._revision_labels(target),
@@ -216,6 +217,7 @@ class PodMover:
                     new=target,
                     resize_subresource=self._situation.resize_subresource,
                 )
+                self.updates[fact.name] = self._situation.permits.guarded(pod, writes)
                 if spec.grace_seconds > 0:
                     wake = Wake(after=float(spec.grace_seconds), reason="the grace period of an in-place update")
                     self.wakes.append(wake)
@@ -280,6 +282,7 @@ class PodMover:
             # Pods that are only prepared, or marked for deletion, are not on their way to the revision yet.
             detaches=all(self.moves.get(name) == IN_PLACE for name in self.updates),
             mark=target.metadata.name,
+            not_after=self._situation.permits.good_until,
         )
 
 
