@@ -10,8 +10,9 @@ import pytest
 from kruise.api.native.nodes import NAMESPACES
 from kruise.machinery.client.requests import Request, Verb
 from tests.recordings.checking import check
+from tests.recordings.course import read
 from tests.recordings.jobs.differences import CHOSEN
-from tests.recordings.jobs.playing import Player, Stage, read
+from tests.recordings.jobs.playing import COMPONENTS, Player, Stage
 from tests.recordings.player import Played
 from tests.support.world import LocalWorld, run_local
 
@@ -41,7 +42,7 @@ def played(name: str) -> Played:
         world.features = [one for one in world.features if one.name not in ("imagelistpulljob", "imagepulljob")]
         world.start_manager()
         await world.sleep(1)
-        found.append(await Player(read(DATA / f"{name}.md"), STAGES.get(name, Stage()), world).run())
+        found.append(await Player(read(DATA / f"{name}.md", COMPONENTS), STAGES.get(name, Stage()), world).run())
 
     run_local(story, nodes=0, start=False, feature_gates="ImagePullJobGate=true")
     return found[0]
