@@ -12,6 +12,7 @@ import collections
 import contextlib
 import copy
 import dataclasses
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -89,7 +90,7 @@ def read(path: Path, components: Sequence[str]) -> CourseRecording:
 
 
 def _moments(section: str) -> Iterator[Moment]:
-    """A refusal stands on the line behind its step."""
+    """A refusal stands behind its step, before the next one."""
     lines = [found for raw in section.splitlines() if (found := _LINE.fullmatch(raw)) is not None]
     steps = 0
     for place, found in enumerate(lines):
@@ -97,8 +98,11 @@ def _moments(section: str) -> Iterator[Moment]:
             continue
         if found[2].startswith("#### "):
             steps += 1
-            follows = _REFUSED.match(lines[place + 1][2].strip()) if place + 1 < len(lines) else None
-            refusal = (int(follows[1]), follows[2]) if follows is not None else (0, "")
+            behind = itertools.takewhile(
+                lambda line: not line.startswith("#### "), (one[2] for one in lines[place + 1 :])
+            )
+            refusals = [told for line in behind if (told := _REFUSED.match(line.strip())) is not None]
+            refusal = (int(refusals[0][1]), refusals[0][2]) if refusals else (0, "")
             yield Moment(float(found[1]), f"#{steps}", found[2].removeprefix("#### "), refusal)
         else:
             target, _, text = found[2].partition(" ")
@@ -135,7 +139,8 @@ class CoursePlayer:
         self.world = world
         self.recorded: dict[tuple[str, str], list[tuple[float, Any]]] = collections.defaultdict(list)
         """By object and aspect: since when it was shown like this."""
-        self.ours: dict[tuple[str, str], list[Any]] = collections.defaultdict(list)
+        self.seen: list[Json] = []
+        """Our objects, each time that they changed."""
         self.differences: list[Difference] = []
         self.known: dict[str, Json] = {}
         """The recorded objects, as far as the log has told."""
@@ -155,6 +160,18 @@ class CoursePlayer:
         """What is compared of an object, by aspect."""
         raise NotImplementedError
 
+    def recorded_document(self, kind: str, moment: Moment) -> Json:
+        """What a line of the log tells of an object, as a merge patch."""
+        return moment.document
+
+    def told(self, found: Json) -> Json:
+        """Our object, in the words of a recording."""
+        return found
+
+    def key_of(self, found: Json) -> str:
+        """Our object's kind and name, as a recording calls it."""
+        return f"{found['kind']}/{found['metadata']['name']}"
+
     def saw(self, kind: str, found: Json) -> None:
         """One of our objects has changed (`ADDED`, `MODIFIED`, `DELETED`)."""
 
@@ -168,6 +185,10 @@ class CoursePlayer:
 
     def plain(self, text: str) -> str:
         """Our text with the recorded names."""
+        return text
+
+    def told_event(self, text: str) -> str:
+        """What an event of ours says, in the words of a recording."""
         return text
 
     def message(self, text: str) -> str:
@@ -212,12 +233,8 @@ class CoursePlayer:
 
     def _see(self, kind: str, found: Json) -> None:
         self.saw(kind, found)
-        if kind == "DELETED":
-            return
-        for aspect, picture in self.picture(found["kind"], found).items():
-            known = self.ours[f"{found['kind']}/{found['metadata']['name']}", aspect]
-            if not known or known[-1] != picture:
-                known.append(picture)
+        if kind != "DELETED":
+            self.seen.append(found)
 
     # Comparing
 
@@ -228,7 +245,7 @@ class CoursePlayer:
         if moment.text.startswith("DELETED"):
             self.known.pop(key, None)
             return
-        told = json.loads(self.name(json.dumps(moment.document)))
+        told = json.loads(self.name(json.dumps(self.recorded_document(kind, moment))))
         document = copy.deepcopy(self.known.get(key, {}))
         self.known[key] = merge.apply(document, told)
         for aspect, picture in self.picture(kind, self.known[key]).items():
@@ -239,9 +256,20 @@ class CoursePlayer:
                 if not known or known[-1][1] != picture:
                     known.append((moment.at, picture))
 
+    def _pictures(self) -> dict[tuple[str, str], list[Any]]:
+        """Of ours, in their order."""
+        pictures: dict[tuple[str, str], list[Any]] = collections.defaultdict(list)
+        for found in self.seen:
+            for aspect, picture in self.picture(found["kind"], self.told(found)).items():
+                known = pictures[self.key_of(found), aspect]
+                if not known or known[-1] != picture:
+                    known.append(picture)
+        return pictures
+
     def _compare_pictures(self) -> None:
+        pictures = self._pictures()
         for (key, aspect), recorded in self.recorded.items():
-            ours, place = self.ours[key, aspect], 0
+            ours, place = pictures[key, aspect], 0
             for _, picture in recorded:
                 if picture in ours[place:]:
                     place = ours.index(picture, place)
@@ -254,7 +282,7 @@ class CoursePlayer:
 
     async def _compare_objects(self) -> None:
         for kind, resource in self.resources.items():
-            ours = {f"{kind}/{one['metadata']['name']}" for one in await self.world.list(resource)}
+            ours = {self.key_of({"kind": kind, **one}) for one in await self.world.list(resource)}
             recorded = {key for key in self.known if key.startswith(f"{kind}/")}
             for key in sorted(self.counted(kind, ours) ^ self.counted(kind, recorded)):
                 self.differ("objects", f"{self.plain(key)} is {'left' if key in ours else 'gone'} in the end")
@@ -269,7 +297,7 @@ class CoursePlayer:
         for event in json.loads(answer.body)["items"]:
             if event.get("source", {}).get("component") in self.components:
                 target = f"{event['involvedObject']['kind']}/{event['involvedObject']['name']}"
-                message = self.message(event["message"])
+                target, message = self.told_event(target), self.message(self.told_event(event.get("message", "")))
                 ours[target, event["type"], event["reason"], message] += event.get("count") or 1
         recorded: collections.Counter[tuple[str, ...]] = collections.Counter()
         for (target, kind, reason, message), count in self.recording.events.items():

@@ -119,7 +119,7 @@ class Watched:
 
     async def run(self) -> None:
         query = (("watch", "true"), ("resourceVersion", "0"))
-        request = Request(Verb.WATCH, self._resource, self._world.namespace, query=query)
+        request = Request(Verb.WATCH, self._resource, self._world.place_of(self._resource), query=query)
         async with self._world.client.transport.stream(request) as lines:
             async for line in lines:
                 event = json.loads(line)
@@ -212,7 +212,7 @@ class SimulatedNodes:
         changed: Json = {}
         wanted: dict[str, tuple[str, str]] = {}
         if status.get("phase") != "Running":
-            changed |= {"phase": "Running", "startTime": now}
+            changed |= {"phase": "Running", "startTime": now, "podIP": "10.0.0.7"}
             wanted |= {"Initialized": ("True", ""), "ContainersReady": ("True", "")}
         gates_open = all(
             conditions.get(gate["conditionType"], {}).get("status") == "True" for gate in spec.get("readinessGates", ())

@@ -144,6 +144,10 @@ class NodeImages:
     def get(self, image: str) -> Image | None:
         return self._present.get(full_name(image))
 
+    def remove(self, image: str) -> None:
+        """Somebody takes it off the node."""
+        self._present.pop(full_name(image), None)
+
     def begin(self, image: Image | Refusal, now: float) -> Pull:
         """Take a turn in the queue."""
         begins = max(now, self._free_at)

@@ -198,20 +198,20 @@ class SimulatedNetwork:
 
     async def connect(self, host: str, port: int, seconds: float) -> None:
         await asyncio.sleep(0.001)
-        if not self._healths(host, port):
+        if not self._listening(host, port):
             raise ConnectionRefusedError(f"dial tcp {host}:{port}: connect: connection refused")
 
     async def get(self, url: str, headers: Sequence[tuple[str, str]], seconds: float) -> cri.HttpAnswer:
         await asyncio.sleep(0.001)
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-        healths = self._healths(host, port)
-        if not healths:
+        answers = self._listening(host, port)
+        if not answers:
             raise ConnectionRefusedError(f'Get "{url}": dial tcp {host}:{port}: connect: connection refused')
-        return cri.HttpAnswer(status=200, body=b"ok") if all(healths) else cri.HttpAnswer(status=503, body=b"unhealthy")
+        return max(answers, key=lambda answer: answer.status)
 
-    def _healths(self, host: str, port: int) -> list[bool]:
-        """Of the containers that listen there: the one that declares the port, else all of the pod."""
+    def _listening(self, host: str, port: int) -> list[cri.HttpAnswer]:
+        """What the containers say that listen there: the one that declares the port, else all of the pod."""
         now = self._clock.now().timestamp()
         for machine in self._node.machines.values():
             if machine.address != host or machine.finished:
@@ -223,11 +223,21 @@ class SimulatedNetwork:
             ]
             declaring = [pair for pair in running if any(item.container_port == port for item in pair[0].ports)]
             return [
-                not _is_unwell(machine, container, instance, now)
+                _answer(machine, container, instance, now)
                 for container, instance in declaring or running
                 if instance.answers_at <= now < instance.ends_at
+                and str(port) not in machine.knobs.text("closed-ports", container.name).split()
             ]
         return []
+
+
+def _answer(machine: PodMachine, container: Container, instance: Instance, now: float) -> cri.HttpAnswer:
+    if _is_unwell(machine, container, instance, now):
+        return cri.HttpAnswer(status=503, body=b"unhealthy")
+    code, _, words = machine.knobs.text("http", container.name).strip().partition(" ")
+    if not (code.isascii() and code.isdecimal()):
+        return cri.HttpAnswer(status=200, body=b"ok")
+    return cri.HttpAnswer(status=int(code), body=f"{words}\n".encode() if words else b"")
 
 
 def _is_unwell(machine: PodMachine, container: Container, instance: Instance, now: float) -> bool:

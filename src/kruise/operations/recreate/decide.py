@@ -116,10 +116,11 @@ def _release(seen: Snapshot) -> Iterator[Action]:
 
 
 def _snapshot(seen: Snapshot, pod: Pod) -> Chain:
-    """Tell the daemon of containers that were started since (CRR-31)."""
+    """Tell the daemon of containers that were started since, in the order of the request (CRR-31)."""
     request = seen.request
     created = request.metadata.creation_timestamp or seen.now
-    wanted = {container.name for container in request.spec.containers}
+    statuses = {status.name: status for status in pod.status.container_statuses}
+    wanted = dict.fromkeys(container.name for container in request.spec.containers)
     found = [
         {
             "name": status.name,
@@ -127,8 +128,8 @@ def _snapshot(seen: Snapshot, pod: Pod) -> Chain:
             "restartCount": status.restart_count,
             "containerID": status.container_id,
         }
-        for status in pod.status.container_statuses
-        if status.name in wanted and _started(status.state.running) >= created
+        for status in (statuses[name] for name in wanted if name in statuses)
+        if _started(status.state.running) >= created
     ]
     known = request.status.container_status_snapshot
     if known is not None and (not found or [_plain(item) for item in known] == found):
