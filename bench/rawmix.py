@@ -45,7 +45,7 @@ def kind_of(entry: AuditEntry) -> str:
             return PATCH
         case "events", _, _:
             return EVENT
-        case "clonesets" | "controllerrevisions", _, _:
+        case "clonesets" | "sidecarsets" | "controllerrevisions", _, _:
             return OTHER
     return ""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ UPDATED = re.compile(
     r"Normal SuccessfulUpdatePodInPlace .* update pod (?P<pod>\S+) in-place\(revision (?P<revision>\S+)\)"
 )
 _BODY = re.compile(r"^(?P<title>.*?)(?: \((?P<form>merge|json)\): (?P<body>[\[{].*))?$")
+_TOLD_APART = re.compile(r"^(?P<number>\d+)\. .*: `(?P<body>[\[{].*)`$", re.MULTILINE)
+"""Recordings on real nodes have the bodies of patches in the list of steps, not in the log."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +94,12 @@ class Recording:
     @property
     def gates(self) -> dict[str, bool]:
         """Those that are on beside the defaults."""
-        named = re.search(r"feature gates ([\w, ]+) on", self.environment)
-        return dict.fromkeys(named[1].split(", "), True) if named else {}
+        named = re.search(r"feature gates ([\w, ]+) on|gates beside the default: ([\w, ]+)$", self.environment)
+        return dict.fromkeys((named[1] or named[2]).split(", "), True) if named else {}
+
+    @property
+    def has_real_nodes(self) -> bool:
+        return "real nodes" in self.environment
 
     @property
     def end(self) -> float:
@@ -114,7 +120,7 @@ def read(path: Path, gap: Sequence[str] = ()) -> Recording:
         environment=text.splitlines()[0],
         revision_example=example.group(1) if example else "",
         manifests=tuple(yaml.safe_load(block) for block in _blocks(sections["Manifest"])),
-        steps=tuple(log.steps),
+        steps=tuple(_with_bodies(log.steps, sections.get("Steps", ""))),
         lines=tuple(log.lines),
         objects=_objects(sections["Final objects"]),
         events=_events(sections["Events"]),
@@ -168,7 +174,7 @@ def _log(section: str) -> _Log:
             assert refused is not None, f"an answer that cannot be read: {raw}"
             refusal = Refusal(code=int(refused[1]), message=refused[2])
             log.steps[-1] = dataclasses.replace(log.steps[-1], refusal=refusal)
-        else:
+        elif not text.startswith(" "):  # what a command printed
             target, _, change = text.partition(" ")
             log.lines.append(Line(at=at, step=len(log.steps), target=target, text=change))
     return log
@@ -181,6 +187,16 @@ def _step(number: int, at: float, text: str) -> Step:
     return Step(number=number, at=at, title=found["title"], form=found["form"] or "", body=body)
 
 
+def _with_bodies(steps: Sequence[Step], section: str) -> Iterator[Step]:
+    bodies = {int(found["number"]): json.loads(found["body"]) for found in _TOLD_APART.finditer(section)}
+    for step in steps:
+        body = bodies.get(step.number)
+        if step.body is None and body is not None:
+            yield dataclasses.replace(step, body=body, form="json" if isinstance(body, list) else "merge")
+        else:
+            yield step
+
+
 def _objects(section: str) -> tuple[tuple[str, Json], ...]:
     found = re.findall(r"^(\S[^\n]*):\n\n```yaml\n(.*?)^```", section, flags=re.MULTILINE | re.DOTALL)
     return tuple((title, yaml.safe_load(block)) for title, block in found)
@@ -190,7 +206,14 @@ def _events(section: str) -> tuple[EventRow, ...]:
     rows: list[EventRow] = []
     for line in section.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) < 6 or cells[0] in ("Object", "---", "none"):
+        if len(cells) < 6 or cells[0] in ("Object", "type", "---", "none"):
+            continue
+        if cells[0] in ("Normal", "Warning"):  # on real nodes: type, reason, object, message, source, count / objects
+            message, count = "|".join(cells[3:-2]).strip(), int(cells[-1].partition("/")[0])
+            row = EventRow(
+                target=cells[2], type=cells[0], reason=cells[1], message=message, count=count, component=cells[-2]
+            )
+            rows.append(row)
             continue
         count = int(cells[-2].rpartition("/")[2])
         message = "|".join(cells[3:-2]).strip()

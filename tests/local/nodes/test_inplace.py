@@ -155,6 +155,7 @@ def test_a_second_change_during_the_first_is_not_lost() -> None:
         ("while true; do sleep 1; done", False, 30, 137),
         ("while true; do sleep 1; done", True, 0, 143),
         ("trap 'exit 0' TERM; while true; do sleep 1; done", False, 0, 0),
+        ("trap 'exit 3' INT TERM; while true; do sleep 1; done", False, 0, 3),
     ],
 )
 def test_a_shell_as_process_1_heeds_only_signals_it_traps(command: str, shared: bool, seconds: int, code: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import re
 
 from kruise.local.nodes import images
 from kruise.local.nodes.pods import Container, ExecAction, Handler, Pod
@@ -22,6 +23,8 @@ SHELL_IMAGES = frozenset({"busybox", "alpine", "debian", "ubuntu"})
 FAR = 10 * 365 * 86400.0
 DEAF = frozenset({"ash", "bash", "cat", "dash", "sh", "sleep", "tail"})
 """Programs without a handler for SIGTERM. The kernel does not end process 1 of a container by a signal it ignores."""
+
+_TRAPPED = re.compile(r"""trap\s+['"]?exit\s+(\d{1,3})['"]?\s+(?:[A-Z0-9]+\s+)*?(?:SIG)?TERM\b""")
 
 Variables = tuple[tuple[str, str], ...]
 
@@ -43,6 +46,12 @@ class Program:
         if not self.argv or self.argv[0].rpartition("/")[2] not in DEAF:
             return False
         return not any("trap " in word for word in self.argv)
+
+    @property
+    def stops_with(self) -> int:
+        """Its exit code when it heeds the signal: 0, or that of `trap 'exit 3' TERM`."""
+        given = [int(code) for word in self.argv for code in _TRAPPED.findall(word)]
+        return given[-1] if given else 0
 
     def output(self, seconds: float) -> list[tuple[float, str]]:
         """The lines of the first so many seconds, with the moment of each."""

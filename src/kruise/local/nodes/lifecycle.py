@@ -394,7 +394,7 @@ class PodMachine:
         ends = signal + (usual if asked is None else asked)
         code = self._knobs.number("stop-exit-code", container.name)
         if code is None:
-            code = SIGTERMED if instance.program.is_deaf else 0
+            code = SIGTERMED if instance.program.is_deaf else instance.program.stops_with
         if ends > deadline:
             ends, code = deadline, SIGKILLED
         return (ends, code) if ends <= instance.ends_at else (instance.ends_at, instance.ends_with)

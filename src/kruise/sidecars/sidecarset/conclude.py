@@ -70,10 +70,10 @@ def wire_form(status: SidecarSetStatus) -> dict[str, Any]:
 
 def _events(memo: Memo, outcomes: Outcomes) -> Iterator[EventNote]:
     told = any(outcome.result is Result.DONE for outcome in outcomes.within(CONDITIONS))
-    if memo.not_upgradable and told:
+    if memo.has_newly_stuck and told:
         yield EventNote(
             reason="NotUpgradablePods",
-            message=f"SidecarSet in-place update detected {memo.not_upgradable} not upgradable pod(s) in this round, "
+            message=f"SidecarSet in-place update detected {memo.stuck} not upgradable pod(s) in this round, "
             "will skip them.",
         )
     if memo.stopped:

@@ -73,7 +73,7 @@ def decide(snapshot: Snapshot) -> Plan:
             stuck=sum(_is_stuck(fact) for fact in situation.facts),
             revision=situation.content.revision,
             collision_count=situation.choice.collision_count,
-            not_upgradable=sum(not upgradable for _, upgradable in conditions),
+            has_newly_stuck=any(not upgradable for _, upgradable in conditions),
             failure_budget=stop.memory if stop is not None else None,
             stopped=stop.message if stop is not None and stop.is_new else "",
         ),

@@ -16,8 +16,8 @@ class Memo(Struct, kw_only=True):
     """Selected, and not to be updated in place."""
     revision: str = ""
     collision_count: int = 0
-    not_upgradable: int = 0
-    """Pods that cannot be updated, where this was not told before."""
+    has_newly_stuck: bool = False
+    """Of one of them it was not told before."""
     failure_budget: FailureBudgetStatus | None = None
     """What is remembered of a rollout that stopped."""
     stopped: str = ""
