@@ -19,12 +19,14 @@ Story = Callable[[LocalWorld], Awaitable[None]]
 Hears = Callable[[str, Json], None]
 
 
-def in_a_storm(story: Story, *, kinds: Collection[str], seed: int, nodes: int = 3, rate: float = 0.06) -> int:
+def in_a_storm(
+    story: Story, *, kinds: Collection[str], seed: int, nodes: int = 3, rate: float = 0.06, **options: Any
+) -> int:
     """How many faults struck. `kinds`: the features that the story needs; others would only make it slower."""
 
     async def main() -> int:
         chosen = tuple(feature for feature in features() if feature.name in kinds)
-        async with local_world(features=chosen, start=False, nodes=nodes, seed=seed) as world:
+        async with local_world(features=chosen, start=False, nodes=nodes, seed=seed, **options) as world:
             transport = FaultyTransport(InProcessTransport(world.cluster.core), seed=seed, clock=world.clock)
             world.start_manager(transport)
             await asyncio.sleep(1)

@@ -46,6 +46,13 @@ async def ready(world: World, name: str) -> Json:
     return await world.until(check, within=120)
 
 
+async def marked(world: World, name: str) -> None:
+    async def check() -> None:
+        assert (await world.get(PODS, name))["metadata"].get("annotations", {}).get(DONE) == "true"
+
+    await world.until(check)
+
+
 def started(found: Json) -> dict[str, str]:
     return {status["name"]: status["state"]["running"]["startedAt"] for status in found["status"]["containerStatuses"]}
 
@@ -78,7 +85,7 @@ async def by_priority(world: World) -> None:
     found = await ready(world, "p")
     assert started(found)["side"] < started(found)["main"]
     assert await keys(world, "p") == ["p_0", "p_10"]
-    assert found["metadata"]["annotations"][DONE] == "true"
+    await marked(world, "p")
     references = [one["env"][-1]["valueFrom"]["configMapKeyRef"] for one in found["spec"]["containers"]]
     assert references == [{"name": "p-barrier", "key": "p_0"}, {"name": "p-barrier", "key": "p_10"}]
     assert all(status["restartCount"] == 0 for status in found["status"]["containerStatuses"])

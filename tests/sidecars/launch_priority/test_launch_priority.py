@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kruise.admission.chain import PodChain
 from kruise.admission.decisions import Allow, Change, Deny, HandlerView
@@ -19,6 +21,7 @@ from kruise.sidecars.launch_priority.controller import FEATURE
 from kruise.sidecars.launch_priority.decide import Memo, Opened, Snapshot, decide, is_concerned
 from tests.admission.helpers import request_of
 from tests.sidecars.launch_priority.stories import DONE, STORIES, container, pod
+from tests.support.examples import story_settings
 from tests.support.world import run_local
 
 Json = dict[str, Any]
@@ -181,6 +184,71 @@ def test_after_the_mark_nobody_looks() -> None:  # CLP-12, CLP-15, CLP-16
     missing = seen(1, 0, ready=(0,), missing=(1,), done=True)
     assert is_concerned(missing)  # the barrier is gone, and a container needs it
     assert opened(decided(missing)) == ["p_1", "p_0"]
+
+
+def test_a_mark_that_a_dead_manager_did_not_write_comes() -> None:  # CLP-13
+    everyone = seen(1, 0, ready=(0, 1))
+    assert is_concerned(everyone)
+    assert (opened(decided(everyone)), marks(decided(everyone))) == (["p_1", "p_0"], True)
+    assert (opened(decided(everyone, 0)), marks(decided(everyone, 0))) == ([], True)
+
+
+EVENTS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["start", "ready", "unready", "crash"]), st.integers(0, 4)),
+        st.sampled_from(["look", "manager dies"]),
+    ),
+    max_size=60,
+)
+
+
+@story_settings(100)
+@given(levels=st.lists(st.integers(-2, 2), min_size=2, max_size=5), happens=EVENTS)
+def test_no_level_opens_before_those_above_it_are_ready(levels: list[int], happens: list[Any]) -> None:
+    """CLP-2, CLP-14, CLP-15: whatever happens in which order, and whichever manager looks; in the end all are open and
+    the mark is there, and nothing that was open is ever closed."""
+    open_levels: set[int] = set()
+    began: set[int] = set()
+    ready: set[int] = set()
+    lowest: int | None = None
+    done = False
+
+    def look() -> None:
+        nonlocal lowest, done
+        pod = seen(*levels, ready=tuple(ready), started=tuple(began), done=done)
+        if not is_concerned(pod):
+            return
+        plan = decided(pod, lowest)
+        written = {int(key[2:]) for key in opened(plan)}
+        assert not written or open_levels <= written, "what is left out would be closed"
+        for level in written - open_levels:
+            above = {place for place, one in enumerate(levels) if one > level}
+            assert above <= ready, f"{level} opens, and {above - ready} are not ready"
+        open_levels.update(written)
+        if plan.memo is not None and plan.memo_as(Memo).lowest is not None:
+            lowest = plan.memo_as(Memo).lowest
+        done = done or marks(plan)
+
+    for one in happens:
+        match one:
+            case "look":
+                look()
+            case "manager dies":
+                lowest = None
+            case ("start", place) if place < len(levels) and levels[place] in open_levels:
+                began.add(place)
+            case ("ready", place) if place in began:
+                ready.add(place)
+            case ("unready", place):
+                ready.discard(place)
+            case ("crash", place) if place in began:
+                ready.discard(place)
+    for _ in range(2 * len(levels)):
+        look()
+        began.update(place for place, level in enumerate(levels) if level in open_levels)
+        ready.update(began)
+    look()
+    assert (open_levels, done) == (set(levels), True)
 
 
 def test_a_barrier_that_is_gone_comes_back() -> None:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.api.apps.sidecarset import SidecarSet
@@ -26,6 +26,7 @@ from kruise.sidecars.sidecarset.memo import Memo
 from kruise.sidecars.sidecarset.rolling import order
 from kruise.sidecars.sidecarset.situation import Snapshot, situation_of
 from kruise.workloads.shared.failure_budget import ANNOTATION
+from tests.support.examples import story_settings
 from tests.support.sidecarsets import NOW, SIDE, made, pod, read, running, sidecar_set, stored, with_sidecars
 
 Json = dict[str, Any]
@@ -168,7 +169,7 @@ def test_partition(given_partition: int | str | None, matched: int, kept: int) -
     assert partition_of(given_partition, matched) == kept
 
 
-@settings(max_examples=40, deadline=None)
+@story_settings(40)
 @given(
     states=st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=8),
     unavailable=st.sampled_from([0, 1, 2, "50%"]),

@@ -6,11 +6,12 @@ import contextlib
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.sidecars.sidecarset.expressions import DEEPEST, LONGEST, ExpressionError, Milli, evaluate
 from kruise.sidecars.sidecarset.patterns import PatternError, compiled
+from tests.support.examples import story_settings
 
 CPU = {"cpu": Milli(600)}
 MEBI = 1024 * 1024 * 1000
@@ -72,7 +73,7 @@ def test_what_has_no_value(text: str, complaint: str) -> None:
         evaluate(text, CPU)
 
 
-@settings(max_examples=300, deadline=None)
+@story_settings(300)
 @given(st.text(alphabet="cpu0123456789.%+-*/(),mKi eMa xn", max_size=80))
 def test_no_text_does_anything_but_have_a_value_or_none(text: str) -> None:
     with contextlib.suppress(ExpressionError):

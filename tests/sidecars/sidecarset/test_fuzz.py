@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.admission.chain import StepContext
@@ -19,6 +19,7 @@ from kruise.sidecars.sidecarset.admission import WATCHED_REVISIONS
 from kruise.sidecars.sidecarset.injecting import Injection
 from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_SETS
 from tests.admission.helpers import request_of
+from tests.support.examples import story_settings
 from tests.support.sidecarsets import NOW, sidecar_set, stored
 
 Json = dict[str, Any]
@@ -115,7 +116,7 @@ def asked(pod: Json) -> Any:
     return Injection("kruise-system")(pod, StepContext(request_of(pod, kind="Pod", resource="pods"), view, "d"))
 
 
-@settings(max_examples=150, deadline=None)
+@story_settings(150)
 @given(pods)
 def test_every_pod_is_answered(pod: Json) -> None:
     """SCS-60, SCS-61: never an exception; the pod as it was sent stays as it is, and a second call changes nothing."""

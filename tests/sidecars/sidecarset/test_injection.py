@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.admission.chain import StepContext
@@ -24,6 +24,7 @@ from kruise.sidecars.sidecarset.content import Content
 from kruise.sidecars.sidecarset.injecting import Injection
 from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_SETS
 from tests.admission.helpers import request_of
+from tests.support.examples import story_settings
 from tests.support.sidecarsets import NOW, SIDE, container, content, names, pod, sidecar_set, stored, with_sidecars
 
 
@@ -264,7 +265,7 @@ CONTENTS: list[Content] = [
 ]
 
 
-@settings(max_examples=30, deadline=None)
+@story_settings(30)
 @given(
     chosen=st.lists(st.sampled_from(CONTENTS), unique_by=lambda one: one.owner),
     mounts=st.lists(st.sampled_from(["/a", "/b"]), unique=True),

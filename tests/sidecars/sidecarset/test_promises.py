@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.machinery.plan import Outcome
 from kruise.sidecars.sidecarset.amounts import partition_of, pods_of
 from tests.sidecars.sidecarset.modelled import ModelledSidecarSet
+from tests.support.examples import story_settings
 from tests.support.killed import Killed
 from tests.support.modelled import BROKEN
 from tests.support.sidecarsets import SIDE, sidecar_set
@@ -93,7 +94,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@story_settings(40)
 @given(
     steps=STEPS,
     unavailable=st.sampled_from([1, 2, "50%"]),

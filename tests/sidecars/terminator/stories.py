@@ -54,7 +54,7 @@ async def run(world: World, manifest: Json) -> None:
 
 
 async def a_job_ends(world: World) -> None:
-    """The sidecar is stopped through the node daemon, and the Job is complete (JST-13, JST-15, JST-16)."""
+    """The sidecar is stopped through the node daemon, and the Job is complete (JST-13, JST-16)."""
     await run(world, job(main(), sidecar()))
     await ended(world, "Complete")
     pod = (await world.list(PODS, "app=work"))[0]
@@ -64,6 +64,13 @@ async def a_job_ends(world: World) -> None:
     assert request["spec"]["strategy"]["forceRecreate"] is True
     assert request["spec"]["strategy"]["failurePolicy"] == "Ignore"
     assert request["metadata"]["ownerReferences"][0]["name"] == pod["metadata"]["name"]
+
+
+async def an_event_tells_of_it(world: World) -> None:
+    """JST-15."""
+    await run(world, job(main(), sidecar()))
+    await ended(world, "Complete")
+    pod = (await world.list(PODS, "app=work"))[0]
     notes = await world.events(pod["metadata"]["name"], "SidecarTerminator")
     assert notes[0]["message"] == "Kruise SidecarTerminator is trying to terminate sidecar [side] using crr"
 
@@ -89,7 +96,9 @@ async def the_main_container_fails(world: World) -> None:
 
 async def on_failure_a_sidecar_that_fails_does_not_keep_the_job(world: World) -> None:
     """With OnFailure a kubelet starts a sidecar that failed again, for ever: the pod ends by its main containers."""
-    await run(world, job(main(), sidecar(code=3), policy="OnFailure"))
+    manifest = job(main(), sidecar(code=3), policy="OnFailure")
+    manifest["spec"]["backoffLimit"] = 3  # the one restart counts for it
+    await run(world, manifest)
     await ended(world, "Complete")
     assert set(await phases(world)) == {"Succeeded"}
 
@@ -114,6 +123,7 @@ STORIES: dict[str, Story] = {
     story.__name__: story
     for story in (
         a_job_ends,
+        an_event_tells_of_it,
         exit_codes_are_ignored,
         the_main_container_fails,
         on_failure_a_sidecar_that_fails_does_not_keep_the_job,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from kruise.api.native.config import CONFIG_MAPS
-from kruise.api.native.pod import PODS, ContainerStatus, Pod, condition
+from kruise.api.native.pod import PODS, ContainerStatus, Pod
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import Struct
 from kruise.machinery.ownership import Owner
@@ -57,10 +57,9 @@ def is_concerned(pod: Pod) -> bool:
         return False
     if pod.status.phase in ("Succeeded", "Failed"):
         return False
-    if is_done(pod):
-        return bool(_missing_levels(pod))
-    ready = condition(pod, "ContainersReady")
-    return ready is None or ready.status != "True" or bool(_missing_levels(pod))
+    # A pod whose containers are all ready has its mark, unless a manager died before it was written: CLP-12 would leave
+    # it without one.
+    return not is_done(pod) or bool(_missing_levels(pod))
 
 
 def decide(snapshot: Snapshot) -> Plan:
