@@ -111,8 +111,9 @@ def _report(runs: Mapping[str, Run], rates: Mapping[str, Rate], pods: int) -> Re
             Row(what="  status writes of the SidecarSet", value=told),
             Row(what="  writes answered by the server", value=run.rate, unit="/s"),
             Row(what="  raw rate for this mix", value=raw, unit="/s"),
-            Row(what="  ratio", value=run.rate / raw, at_least=0.7),
-            Row(what="  CPU per pod, in bare writes", value=run.cpu / run.pods / bare, below=40),
+            # What making pods takes is for `rollouts` to judge.
+            Row(what="  ratio", value=run.rate / raw, at_least=0.7 if name == _UPDATED else None),
+            Row(what="  CPU per pod, in bare writes", value=run.cpu / run.pods / bare),
         ]
     setting = f"{pods:,} pods with one sidecar on 100 simulated nodes; manager and nodes in processes of their own"
     return Report(name="sidecar-rollouts", setting=setting, rows=tuple(rows))

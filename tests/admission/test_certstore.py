@@ -53,7 +53,7 @@ def virtual(main: Coroutine[Any, Any, T]) -> T:
     return run_virtual(main)
 
 
-def test_a_missing_secret_is_created_with_all_keys() -> None:  # MGR-32
+def test_a_missing_secret_is_created_with_all_keys() -> None:  # MGR-32, PW-51
     async def main() -> None:
         cluster = Cluster()
         material = await cluster.store().ensure(b"")
@@ -162,7 +162,7 @@ def test_a_corrupted_ca_is_replaced() -> None:  # MGR-81
     virtual(main())
 
 
-def test_renewal_before_the_end_then_the_former_ca_goes() -> None:  # MGR-33, MGR-34
+def test_renewal_before_the_end_then_the_former_ca_goes() -> None:  # MGR-33, MGR-34, PW-51
     async def main() -> None:
         cluster = Cluster()
         first = await cluster.store().ensure(b"")

@@ -125,7 +125,7 @@ def test_pod_entries_spare_the_managers_own_namespaces() -> None:  # MGR-40, PW-
     assert with_selector == {"mpod.kb.io": plain, "vpod.kb.io": guarded, "vpodeviction.kb.io": guarded}
 
 
-def test_deletion_protection_looks_at_labelled_objects_only() -> None:  # MGR-41, PW-47
+def test_deletion_protection_looks_at_labelled_objects_only() -> None:  # MGR-41, PW-44, PW-47
     validating = entries(inventory.validating_configuration())
     protected = {name for name, entry in validating.items() if entry.get("objectSelector")}
     assert protected == {entry.name for entry in VALIDATING if entry.operations == ("DELETE",)}

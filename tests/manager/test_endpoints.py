@@ -42,7 +42,7 @@ async def test_liveness_and_readiness(served: Endpoints) -> None:  # MGR-23, MGR
     assert await get(port, "/readyz") == (200, "[+]a ok\n[ ]waiting for jobs: not served\n[+]lease is held by x\n")
 
 
-async def test_readiness_names_what_is_missing(served: Endpoints) -> None:
+async def test_readiness_names_what_is_missing(served: Endpoints) -> None:  # PW-54
     port = await served.serve(health_app([("a", fine), ("b", missing)], list), "127.0.0.1:0")
     assert await get(port, "/readyz") == (503, "[+]a ok\n[-]b waiting for the moon\n")
 

@@ -132,7 +132,7 @@ async def one_goes_and_the_next_is_refused(stage: BudgetStage) -> None:
     assert "disruptedPods" not in await stage.numbers()
 
 
-@budget_scenario("PUB-57", "PUB-55")
+@budget_scenario("PUB-57", "PUB-55", "PW-21", "PW-22")
 async def new_pods_know_their_budget_from_the_start(stage: BudgetStage) -> None:
     """By selector and by targetRef, without a later write."""
     await stage.budget(
@@ -146,7 +146,7 @@ async def new_pods_know_their_budget_from_the_start(stage: BudgetStage) -> None:
     await stage.shows(1, 4, 3, 4)
 
 
-@budget_scenario("PUB-61", "PUB-122")
+@budget_scenario("PUB-61", "PUB-122", "PW-45")
 async def a_pod_that_is_down_may_always_go(stage: BudgetStage) -> None:
     """It serves nobody, and its deletion costs nothing."""
     first, second, third = await stage.guarded()
@@ -214,7 +214,7 @@ async def numbers_follow_the_spec(stage: BudgetStage) -> None:
     await stage.has_event("NoPods", name="other")
 
 
-@budget_scenario("PUB-33", "PUB-123")
+@budget_scenario("PUB-33", "PUB-123", "PW-42")
 async def pods_of_nobody_are_guarded_where_the_budget_tells_their_number(stage: BudgetStage) -> None:
     """Without a workload nobody tells how many there should be, and nothing is refused."""
     for name in ("one", "two"):

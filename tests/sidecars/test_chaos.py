@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from tests.sidecars import kills
 from tests.sidecars.launch_priority import stories as launching
 from tests.sidecars.sidecarset import stories as changing
 from tests.sidecars.sidecarset.stories import Sidecars
 from tests.sidecars.terminator import stories as ending
 from tests.support.dying import play
 from tests.support.storms import in_a_storm
-from tests.support.world import LocalWorld
+from tests.support.world import LocalWorld, run_local
 
 Story = Callable[[LocalWorld], Awaitable[None]]
 LAUNCHING, CHANGING = ("launch-priority", "readiness"), ("sidecarset", "cloneset", "readiness")
@@ -46,8 +47,8 @@ KILLED = (
     "on_failure_a_sidecar_that_fails_does_not_keep_the_job",
     "both_sorts",
 )
-"""Those of SidecarSets are killed at every write in the fast model: tests/sidecars/sidecarset/test_promises.py. An event
-may be lost with the manager."""
+"""Those of SidecarSets are killed at every write in the fast model: tests/sidecars/sidecarset/test_promises.py.
+An event may be lost with the manager."""
 
 
 @pytest.mark.parametrize("name", KILLED)
@@ -60,6 +61,19 @@ def test_a_manager_may_die_at_every_write(name: str) -> None:
     for place in range(writes):
         for heard in (False, True):
             play(story, place, kinds=kinds, heard=heard, **options)
+
+
+@pytest.mark.parametrize("name", [name for name in kills.STORIES if name != "pods_are_made_without_a_manager"])
+def test_a_manager_may_die_in_the_middle(name: str) -> None:
+    """What real nodes play, too. The local cluster asks no webhook of a manager that is gone."""
+
+    async def story(world: LocalWorld) -> None:
+        async def start() -> None:
+            world.start_manager()
+
+        await kills.STORIES[name](kills.Scene(world, world.kill_manager, start))
+
+    run_local(story, nodes=3, feature_gates="SidecarTerminator=true")
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -1,5 +1,5 @@
-"""A manager in a local world that dies at one of its writes, before the server had it or before it heard the answer; the
-next one starts a moment later."""
+"""A manager in a local world that dies at one of its writes: before the server had it, or before it heard the answer.
+The next one starts a moment later."""
 
 from __future__ import annotations
 

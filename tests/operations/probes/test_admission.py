@@ -157,7 +157,7 @@ def written(body: Json, *markers: PodProbeMarker) -> dict[str, str]:
 
 
 def test_probes_are_written_into_new_pods() -> None:
-    """SLS-1, SLS-2, PPM-43: in the order of markers, without policies."""
+    """SLS-1, SLS-2, PPM-43, PW-30: in the order of markers, without policies."""
     first = marker("ppm-nginx", probe("healthy", "nginx", markerPolicy=[{"state": "Failed", "labels": {"a": "b"}}]))
     second = marker("ppm-main", probe("check"))
     found = written(pod(), first, second)
@@ -179,7 +179,7 @@ def test_probes_are_written_into_new_pods() -> None:
 
 
 def test_what_is_not_written() -> None:
-    """SLS-2: no condition, a condition or a pair that is taken, a container that is not probed."""
+    """SLS-2, PW-29: no condition, a condition or a pair that is taken, a container that is not probed."""
     one = marker("a", probe("x"), probe("y", condition=""), probe("z", "setup"), probe("s", "side"))
     two = marker("b", probe("x", condition="other"), probe("w", condition="game.example/x"))
     found = json.loads(written(pod(), one, two)["kruise.io/podprobe"])
@@ -189,7 +189,7 @@ def test_what_is_not_written() -> None:
 
 
 def test_a_pod_that_names_its_markers_gets_those() -> None:
-    """PPM-21, SLS-6: missing ones are skipped."""
+    """PPM-21, SLS-6, PW-28: missing ones are skipped."""
     named = pod(labels={}, annotations={"kruise.io/podprobemarker-list": "b,missing"})
     found = written(named, marker("a", probe("x")), marker("b", probe("y")))
     assert [entry["name"] for entry in json.loads(found["kruise.io/podprobe"])] == ["y"]
@@ -214,7 +214,7 @@ def live(**metadata: Any) -> Json:
 
 
 def test_liveness_probes_are_moved() -> None:
-    """ELP-1, ELP-2."""
+    """ELP-1, ELP-2, PW-27."""
     found = moved(live())
     assert found is not None
     assert json.loads(found["metadata"]["annotations"][CONTEXT]) == [{"name": "main", "livenessProbe": LIVENESS}]

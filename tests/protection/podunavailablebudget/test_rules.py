@@ -229,7 +229,7 @@ def test_recorded_requests_are_answered_alike(case: Json) -> None:
     ],
 )
 def test_who_needs_nothing(given: Mapping[str, Json], expected: Freedom) -> None:
-    """PUB-61, PUB-63: also where nothing is left."""
+    """PUB-61, PUB-63, PW-38: also where nothing is left."""
     asked = budget(allowed=0, **given.get("budget", {}))
     assert book(asked, pod(**given.get("pod", {})), DELETE, gates=GATES, now=NOW) is expected
 
@@ -266,7 +266,7 @@ def test_too_many_records_are_refused() -> None:
 
 
 def test_which_operations_are_guarded() -> None:
-    """PUB-5, PUB-60, PUB-81: the field, the annotation, the usual ones; a resize is an update where it restarts."""
+    """PUB-5, PUB-60, PUB-81, PW-39: field, annotation, the usual ones; a resize is an update where it restarts."""
     resizing = {**GATES, keys.RESIZE_GATE: True}
     assert guarded_operations(budget(), GATES) == set(OPERATIONS)
     assert guarded_operations(budget(), resizing) == {DELETE, UPDATE, EVICT}
@@ -386,7 +386,7 @@ def test_what_an_update_is(old: Json, new: Json, expected: str | None) -> None:
 
 
 def test_a_restart_is_an_update() -> None:
-    """PUB-80, PUB-128: by the policy of the container, and of a static pod in any case."""
+    """PUB-80, PUB-128, PW-36: by the policy of the container, and of a static pod in any case."""
     policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
 
     def with_cpu(cpu: str, **annotations: str) -> Json:
@@ -456,7 +456,7 @@ class Found:
 
 
 def test_a_deletion_is_written_down_before_it_is_let_through() -> None:
-    """PUB-62, PUB-64, PUB-71: guarded by the version that was decided about."""
+    """PUB-62, PUB-64, PUB-71, PW-46: guarded by the version that was decided about."""
     said, [action] = booked(question(PodOperation.DELETE, view(budget())), budget())
     assert isinstance(said, Allow)
     assert (action.resource_version, action.uid, action.subresource) == ("7", "uid-of-pub", "status")
@@ -516,7 +516,7 @@ def test_a_unit_is_the_pods_in_every_version_that_is_let_go() -> None:
     [(PodOperation.DELETE, 403, "Forbidden"), (PodOperation.EVICTION, 429, "TooManyRequests")],
 )
 def test_how_a_refusal_is_said(operation: PodOperation, code: int, reason: str) -> None:
-    """PUB-90 to PUB-93: the answer, the event, the counter and the log."""
+    """PUB-90 to PUB-93, PW-41: the answer, the event, the counter and the log."""
     around = view(budget(allowed=1))
     assert isinstance(booked(question(operation, view(budget(allowed=0))), budget(allowed=1))[0], Allow)
     said, written = booked(question(operation, around), budget(allowed=0, current=2))

@@ -13,6 +13,7 @@ from kruise.admission.chain import PodChain
 from kruise.admission.decisions import Allow, Change, Deny, HandlerView
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.pod import Pod
+from kruise.inplace.hashes import metadata_env
 from kruise.machinery import codec
 from kruise.machinery.plan import Plan
 from kruise.manager import gates
@@ -103,6 +104,15 @@ def test_barriers_of_another_pod_are_taken_away_and_asking_twice_changes_nothing
     first = again.object["spec"]["containers"][0]["env"]
     assert [item["valueFrom"]["configMapKeyRef"]["name"] for item in first] == ["other-barrier"]
     assert admitted(dict(again.object)) == Change(object=again.object)
+
+
+def test_the_barrier_is_no_environment_from_metadata() -> None:  # CLP-20
+    """So opening it restarts nothing."""
+    answer = admitted(pod(container("a"), container("b", "1")))
+    assert isinstance(answer, Change)
+    for one in codec.convert(dict(answer.object), Pod).spec.containers:
+        assert one.env[-1].name == "KRUISE_CONTAINER_BARRIER"
+        assert metadata_env(one) == []
 
 
 def test_a_copied_mark_of_completion_is_taken_away() -> None:  # CLP-8a

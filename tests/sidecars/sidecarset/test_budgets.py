@@ -112,7 +112,7 @@ BUDGET = {
 }
 
 
-def test_a_sidecar_that_does_not_start_reaches_one_pod() -> None:  # PUB-101
+def test_a_sidecar_that_does_not_start_reaches_one_pod() -> None:  # PUB-101, SCS-130
     async def story(world: LocalWorld) -> None:
         await world.create(sidecar_set(updateStrategy={"type": "RollingUpdate", "maxUnavailable": 5}))
         await world.create(BUDGET)

@@ -244,6 +244,18 @@ def test_a_write_about_an_older_pod_does_nothing() -> None:
         patched(meanwhile, action)
 
 
+def test_a_condition_that_no_other_set_writes_collides_with_nobody() -> None:
+    """SCS-120: what nodes write meanwhile does not matter; a second set that writes for the first time does."""
+    changed = stored(sidecar_set(containers=[{**SIDE, "env": [{"name": "A", "value": "b"}]}]))
+    (alone,) = writes_of(changed, made(OLD), phase=CONDITIONS)
+    assert alone.resource_version == ""
+    other = sidecar_set("other", containers=[{"name": "second", "image": "nginx:1.25"}])
+    whole = running(with_sidecars(pod(), content_of(stored(OLD)), content_of(stored(other))))
+    whole["metadata"]["resourceVersion"] = "7"
+    (shared,) = writes_of(changed, whole, phase=CONDITIONS)
+    assert shared.resource_version == "7"
+
+
 def test_entries_of_the_condition_stay() -> None:
     """SCS-120, SCS-121."""
     other = sidecar_set("other", containers=[{"name": "second", "image": "nginx:1.25"}])

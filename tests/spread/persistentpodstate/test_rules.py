@@ -253,7 +253,7 @@ def test_a_node_that_joins_wakes_only_whom_it_concerns() -> None:
 
 
 def test_the_place_is_injected() -> None:
-    """PPS-29 to PPS-32: required keys overwrite, preferred terms are appended, in the order of the spec."""
+    """PPS-29 to PPS-32, PW-26: required keys overwrite, preferred terms are appended, in the order of the spec."""
     subject = state(known=FIRST)
     body = {"metadata": {"name": "web-0"}, "spec": {"nodeSelector": {HOST: "x", "disk": "ssd"}}}
     known = subject.status.pod_states["web-0"]
@@ -272,7 +272,7 @@ def test_the_place_is_injected() -> None:
 
 
 def test_only_known_pods_are_touched() -> None:
-    """PPS-29: a first creation, a pod of another workload and one of nobody are left alone."""
+    """PPS-29, PW-25: a first creation, a pod of another workload and one of nobody are left alone."""
     stores = world()
     stores.put(PERSISTENT_POD_STATES, state(known=FIRST))
     view = SimpleNamespace(store=stores.store)

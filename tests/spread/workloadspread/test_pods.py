@@ -136,7 +136,7 @@ def changed(answer: Mutation) -> Json:
     return dict(answer.object)
 
 
-def test_a_pod_that_nobody_spreads_costs_nothing() -> None:  # WS-17, WS-18
+def test_a_pod_that_nobody_spreads_costs_nothing() -> None:  # WS-17, WS-18, PW-15
     cluster = Cluster(spread_of(subset("a", size=1)))
     for pod in (
         body(None),

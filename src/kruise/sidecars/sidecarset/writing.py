@@ -196,11 +196,14 @@ def with_verdict(pod: Pod, name: str, upgradable: bool, now: datetime, *, known:
         "message": codec.canonical(wanted).decode(),
     }
     reason = f"it {'can' if upgradable else 'cannot'} be updated by SidecarSet {name}"
-    return _condition_write(pod, before, value, reason)
+    return _condition_write(pod, before, value, reason, is_shared=any(other != name for other in known))
 
 
-def _condition_write(pod: Pod, before: Condition | None, value: Mapping[str, Any], reason: str) -> Action:
-    """Others write their entries into the same message: the write holds only as long as it is as it was seen."""
+def _condition_write(
+    pod: Pod, before: Condition | None, value: Mapping[str, Any], reason: str, *, is_shared: bool
+) -> Action:
+    """Other SidecarSets write their entries into the same message: where there are some (`is_shared`), the write holds
+    only as long as it is as it was seen. Elsewhere a version would only collide with what the node writes."""
     target = Target.of(PODS, pod)
     if before is None:
         return plans.patch(
@@ -210,7 +213,7 @@ def _condition_write(pod: Pod, before: Condition | None, value: Mapping[str, Any
             reason=reason,
             patch_type=PatchType.STRATEGIC,
             subresource="status",
-            resource_version=pod.metadata.resource_version,
+            resource_version=pod.metadata.resource_version if is_shared else "",
         )
     path = f"/status/conditions/{[item.type for item in pod.status.conditions].index(keys.UPGRADABLE)}"
     operations = [
