@@ -85,3 +85,7 @@ class Index(Generic[T]):
     def find(self, value: str) -> tuple[T, ...]:
         group = self.groups.get(value)
         return tuple([entry.obj for entry in group.in_order()]) if group is not None else ()
+
+    def count(self, value: str) -> int:
+        group = self.groups.get(value)
+        return len(group.entries) if group is not None else 0

@@ -153,6 +153,14 @@ class Store(Generic[T]):
             raise self._no_index("index", index, self._indexes) from None
         return found.find(value)
 
+    def count(self, index: str, value: str) -> int:
+        """How many objects have `value` in an index, without looking at them."""
+        try:
+            found = self._indexes[index]
+        except KeyError:
+            raise self._no_index("index", index, self._indexes) from None
+        return found.count(value)
+
     def selecting(
         self,
         index: str,

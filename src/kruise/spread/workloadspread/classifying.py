@@ -13,7 +13,7 @@ from kruise.api.native.pod import Affinity, NodeAffinity, NodeSelector, NodeSele
 from kruise.api.native.taints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, untolerated
 from kruise.machinery.codec import evolve
 from kruise.spread.workloadspread.injection import UnfitPatchError, patched, plain
-from kruise.spread.workloadspread.matched import matched
+from kruise.spread.workloadspread.matched import mark_of
 from kruise.spread.workloadspread.numbers import limit_of
 from kruise.spread.workloadspread.versions import version_of
 
@@ -60,7 +60,7 @@ def classified(
         owner = controller_of(pod)
         version = version_of(pod.metadata.labels, (owner.kind,) if owner is not None else (), versioned)
         group = groups.setdefault(version, Group())
-        mark = matched(pod.metadata.annotations)
+        mark = mark_of(pod)
         if mark is not None and mark.name == spread.metadata.name and mark.subset:
             group.add(mark.subset if mark.subset in names else UNASSIGNED, pod)
         else:

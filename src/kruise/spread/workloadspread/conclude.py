@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import ChainOutcomes, Conclusion, EventNote, EventType, Outcomes, Plan, Result, StatusEffect
-from kruise.spread.workloadspread.decide import MARK, STATUS, Memo
+from kruise.spread.workloadspread.decide import LEDGER, MARK, STATUS, Memo
 from kruise.spread.workloadspread.situation import Snapshot
 from kruise.spread.workloadspread.statuses import observed_write
 
@@ -17,11 +17,15 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         return Conclusion()
     # What has expired is told once it is out of the ledger: a pass that comes to nothing is made again.
     is_told = all(
-        outcome.result is Result.DONE for outcome in outcomes.within(STATUS) if outcome.action.subresource == "status"
+        outcome.result is Result.DONE
+        for outcome in outcomes.within(LEDGER, STATUS)
+        if outcome.action.subresource == "status"
     )
     memo = plan.memo_as(Memo)
     told = memo.events if is_told else ()
-    if memo.observes is None or any(outcome.result is not Result.DONE for outcome in outcomes.within(MARK, STATUS)):
+    if memo.observes is None or any(
+        outcome.result is not Result.DONE for outcome in outcomes.within(LEDGER, MARK, STATUS)
+    ):
         return Conclusion(events=told)
     status = observed_write(snapshot.spread, memo.observes)
     return Conclusion(status=status, events=told, effect=StatusEffect.BLOCKS)

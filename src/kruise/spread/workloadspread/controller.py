@@ -27,7 +27,7 @@ from kruise.spread.workloadspread.conclude import conclude, events
 from kruise.spread.workloadspread.custom import Asked, asking
 from kruise.spread.workloadspread.decide import decide
 from kruise.spread.workloadspread.injection import plain
-from kruise.spread.workloadspread.matched import matched
+from kruise.spread.workloadspread.matched import mark_of
 from kruise.spread.workloadspread.numbers import PathError, limit_of, sum_at
 from kruise.spread.workloadspread.pod_admission import NEEDS, WATCHED_REPLICA_SETS, PodSpreading, replicas_of
 from kruise.spread.workloadspread.situation import Seen, Snapshot
@@ -64,7 +64,7 @@ _MARKED = "workloadspread"
 
 
 def _by_mark(pod: Pod) -> tuple[str, ...]:
-    mark = matched(pod.metadata.annotations)
+    mark = mark_of(pod)
     return (f"{pod.metadata.namespace}/{mark.name}",) if mark is not None else ()
 
 
@@ -83,7 +83,7 @@ class _Reader:
         store, nodes = view.store(PODS), view.store(NODES)
         found = {}
         for pod in pods:
-            mark = matched(pod.metadata.annotations)
+            mark = mark_of(pod)
             if pod.spec.node_name and (mark is None or mark.name != key.name or not mark.subset):
                 node = nodes.get("", pod.spec.node_name)
                 if node is not None:
@@ -105,7 +105,7 @@ class _Reader:
     def pod_keys(self, old: Pod | None, new: Pod | None, stores: Stores) -> Iterator[Key]:
         """WS-34: pods that are marked, and what about them counts. Others make nobody look (WS-34a), but for those
         that came before anybody here had heard of their WorkloadSpread: they are taken over once they have a node."""
-        marks = [matched(pod.metadata.annotations) if pod is not None else None for pod in (old, new)]
+        marks = [mark_of(pod) if pod is not None else None for pod in (old, new)]
         if marks == [None, None]:
             if old is not None and new is not None and new.spec.node_name and not old.spec.node_name:
                 yield from (
@@ -137,7 +137,7 @@ def _unscheduled(pod: Pod) -> tuple[str, str]:
 
 
 def _spread_of(pod: Pod, stores: Stores) -> WorkloadSpread | None:
-    mark = matched(pod.metadata.annotations)
+    mark = mark_of(pod)
     return stores.store(WORKLOAD_SPREADS).get(pod.metadata.namespace, mark.name) if mark is not None else None
 
 
@@ -170,7 +170,7 @@ def _reschedules(pod: Pod, stores: Stores) -> bool:
 
 def _has_surplus(pod: Pod, stores: Stores) -> bool:
     """Which pods of a subset are surplus depends on who is ready. Without surplus, nothing does."""
-    spread, mark = _spread_of(pod, stores), matched(pod.metadata.annotations)
+    spread, mark = _spread_of(pod, stores), mark_of(pod)
     if spread is None or mark is None:
         return False
     counts = {element.name: element.replicas for element in spread.status.subset_statuses}

@@ -20,7 +20,7 @@ from kruise.api.native.pod import Pod, finds_no_node, is_active
 from kruise.machinery.codec import evolve
 from kruise.machinery.plan import EventNote, EventType, Wake
 from kruise.spread.workloadspread.classifying import Group
-from kruise.spread.workloadspread.matched import matched
+from kruise.spread.workloadspread.matched import mark_of
 from kruise.spread.workloadspread.numbers import limit_of
 
 CREATION_PATIENCE = timedelta(seconds=30)
@@ -111,7 +111,7 @@ class _Counting:
             name = pod.metadata.name
             if not self.is_counted(pod):
                 continue
-            mark = matched(pod.metadata.annotations)
+            mark = mark_of(pod)
             creating.pop(mark.uid if mark is not None and mark.uid else name, None)
             replicas += 1
             if name in old.deleting_pods:
@@ -205,7 +205,7 @@ class _Counting:
 
 def _forget(creating: dict[str, datetime], pod: Pod) -> None:
     """A pod that is on its way out was created. The entry of its name may be for the one that follows it."""
-    mark = matched(pod.metadata.annotations)
+    mark = mark_of(pod)
     key = mark.uid if mark is not None and mark.uid else pod.metadata.name
     time, created = creating.get(key), pod.metadata.creation_timestamp
     if time is not None and (key != pod.metadata.name or created is None or created >= time - _ONE_SECOND):

@@ -22,15 +22,17 @@ from kruise.spread.workloadspread.costs import costs
 from kruise.spread.workloadspread.counting import Count, count
 from kruise.spread.workloadspread.injection import UnfitPatchError, patch_of
 from kruise.spread.workloadspread.ledger import is_schedulable
-from kruise.spread.workloadspread.matched import MATCHED, Matched, matched
+from kruise.spread.workloadspread.matched import MATCHED, Matched, mark_of
 from kruise.spread.workloadspread.numbers import has_percentages
 from kruise.spread.workloadspread.situation import Snapshot
-from kruise.spread.workloadspread.statuses import status_form, status_write
+from kruise.spread.workloadspread.statuses import overall_write, status_form, status_write
 from kruise.spread.workloadspread.targets import WITH_DELETION_COST, target_of
 
 _ASKED_AGAIN = 60.0
-MARK, STATUS = "mark", "status"
+LEDGER, MARK, STATUS = "ledger", "mark", "status"
 """Phases."""
+_MANY = 16
+"""Marks that take so long that admission writes into the ledger meanwhile."""
 KEEPS_METADATA = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 """Annotation of a WorkloadSpread: pods from before it do not get the metadata of their subset's patch."""
 
@@ -78,8 +80,9 @@ def decide(snapshot: Snapshot) -> Plan:
         # A pod that takes no mark must not keep the count from being written, but the change is not done with (WS-36).
         observes = counted.status.observed_generation
         counted.status = evolve(counted.status, observed_generation=spread.status.observed_generation)
-    last = _last_chain(spread, counted)
+    first, last = _status_chains(spread, counted, marks=len(marks))
     phases = (
+        Phase(name=LEDGER, chains=(first,) if first else (), on_error=OnError.CONTINUE),
         Phase(name=MARK, chains=marks, on_error=OnError.CONTINUE),
         Phase(name=STATUS, chains=(last,) if last else ()),
     )
@@ -133,17 +136,30 @@ def _metadata_of(spread: WorkloadSpread, name: str) -> dict[str, Any]:
     return {part: dict(found[part]) for part in ("labels", "annotations") if isinstance(found.get(part), dict)}
 
 
-def _last_chain(spread: WorkloadSpread, counted: Count) -> Chain:
-    """The status, then the deletions that it announces (WS-52)."""
+def _status_chains(spread: WorkloadSpread, counted: Count, *, marks: int) -> tuple[Chain, Chain]:
+    """The status in one write, then the deletions that it announces (WS-52).
+
+    Where many pods are marked before, the ledger is written ahead of that: admission goes on entering pods there, so
+    the count would be stale by the time the marks are done, each time, and the ledger would grow until nobody comes
+    any more. What people look at, the overall list, tells of pods that are marked, as ever.
+    """
+    reason = "the pods of its subsets were counted"
+    first: Chain = ()
     status: Chain = ()
     if status_form(spread.status) != status_form(counted.status):
-        status = (status_write(spread, counted.status, reason="the pods of its subsets were counted"),)
+        ledger = evolve(spread.status, versioned_subset_statuses=counted.status.versioned_subset_statuses)
+        if marks > _MANY and status_form(ledger) != status_form(spread.status):
+            first = (status_write(spread, ledger, reason=reason),)
+            if status_form(ledger) != status_form(counted.status):
+                status = (overall_write(spread, counted.status, reason=reason),)
+        else:
+            status = (status_write(spread, counted.status, reason=reason),)
     deletions = tuple(
         plans.delete(Target.of(PODS, pod), uid=pod.metadata.uid, reason=f"no node of subset {subset} takes it")
         for subset, pods in counted.stuck.items()
         for pod in pods
     )
-    return (*status, *deletions)
+    return first, (*status, *deletions)
 
 
 # What holds pods back
@@ -166,7 +182,7 @@ def _held(snapshot: Snapshot, counted: Count) -> Iterator[Held]:
     critical = spread.spec.schedule_strategy.critical_seconds
     last = spread.spec.subsets[-1].name if spread.spec.subsets else ""
     for pod in snapshot.pods:
-        mark = matched(pod.metadata.annotations)
+        mark = mark_of(pod)
         if mark is None or mark.name != spread.metadata.name or not finds_no_node(pod) or pod.spec.node_name:
             continue
         yield Held(target=Target.of(PODS, pod), causes=(_pending(pod, mark, critical, is_last=mark.subset == last),))
@@ -187,7 +203,7 @@ def _marked(snapshot: Snapshot, subset: str) -> Cause:
         (
             _short(scheduled.message)
             for pod in snapshot.pods
-            if (mark := matched(pod.metadata.annotations)) is not None
+            if (mark := mark_of(pod)) is not None
             and mark.subset == subset
             and finds_no_node(pod)
             and (scheduled := condition(pod, "PodScheduled")) is not None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from kruise.api.native.pod import Pod
 from kruise.machinery import codec
+from kruise.machinery.remembered import once_per_object
 
 MATCHED = "apps.kruise.io/matched-workloadspread"
 _MEMBERS = ("name", "subset", "uid")
@@ -45,3 +47,14 @@ def matched(annotations: Mapping[str, str]) -> Matched | None:
     values = [folded.get(member) for member in _MEMBERS]
     name, subset, uid = (value if isinstance(value, str) else "" for value in values)
     return Matched(name, subset, uid) if name else None
+
+
+def mark_of(pod: Pod) -> Matched | None:
+    """What the annotation of a pod says. Passes over thousands of pods ask again and again; pods without it keep no
+    answer."""
+    return _remembered(pod) if MATCHED in pod.metadata.annotations else None
+
+
+@once_per_object
+def _remembered(pod: Pod) -> Matched | None:
+    return matched(pod.metadata.annotations)

@@ -28,7 +28,7 @@ from kruise.machinery.watched import Kinds, Watched
 from kruise.spread.workloadspread import whitelist
 from kruise.spread.workloadspread.injection import UnfitPatchError, injected, plain
 from kruise.spread.workloadspread.ledger import Asked, Place, booked, noted
-from kruise.spread.workloadspread.matched import Matched, matched
+from kruise.spread.workloadspread.matched import Matched, mark_of
 from kruise.spread.workloadspread.numbers import PathError, has_percentages, is_single_unlimited, sum_at
 from kruise.spread.workloadspread.statuses import status_write
 from kruise.spread.workloadspread.targets import (
@@ -135,7 +135,7 @@ class PodSpreading:
     def judge(self, question: PodQuestion) -> Verdict | None:
         """WS-31 to WS-33. Nothing is ever refused by this."""
         pod, view = question.pod, question.view
-        mark = matched(pod.metadata.annotations)
+        mark = mark_of(pod)
         owner = controller_of(pod)
         if mark is None or question.request.is_dry_run or owner is None or pod.metadata.deletion_timestamp is not None:
             return None

@@ -63,6 +63,22 @@ def status_write(before: WorkloadSpread, status: WorkloadSpreadStatus, *, reason
     )
 
 
+def overall_write(before: WorkloadSpread, status: WorkloadSpreadStatus, *, reason: str) -> Action:
+    """The part that nobody but the controller writes: the ledger may have gone on since, and is left as it is."""
+    form = status_form(status)
+    return plans.patch(
+        Target.of(WORKLOAD_SPREADS, before),
+        [
+            {"op": "add", "path": f"/status/{name}", "value": form[name]}
+            for name in ("subsetStatuses", "observedGeneration")
+        ],
+        uid=before.metadata.uid,
+        reason=reason,
+        patch_type=PatchType.JSON,
+        subresource="status",
+    )
+
+
 def observed_write(before: WorkloadSpread, generation: int) -> Action:
     """Only this: the rest may have been written since."""
     return plans.patch(
