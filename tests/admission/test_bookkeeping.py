@@ -174,3 +174,26 @@ def test_those_who_gave_up_take_no_place() -> None:
 
     asyncio.run(main())
     assert server.book[1] == ("first",)
+
+
+def test_who_comes_after_a_write_that_took_its_time_is_gathered() -> None:
+    server = Server()
+    clock = ManualClock()
+    quick = server.write
+
+    async def slow(action: Action) -> Outcome:
+        clock.advance(1)
+        return await quick(action)
+
+    async def main() -> None:
+        keeper = Bookkeeper(clock, newest=lambda target: server.book, read=server.read, write=slow)
+        await keeper.book(wants("first"))
+        assert server.writes == 1, "one who comes alone does not wait"
+        asked = []
+        for number in range(3):
+            asked.append(asyncio.ensure_future(keeper.book(wants(f"pod-{number}"))))
+            await asyncio.sleep(0)  # one by one
+        assert await asyncio.gather(*asked) == [True, True, True]
+        assert server.writes == 2
+
+    asyncio.run(main())

@@ -23,6 +23,10 @@ TRIES = 8
 MOST = 200
 """Requests that share a write: a batch must not keep others waiting for long."""
 
+LONGEST_PAUSE = 0.02
+"""Seconds after a write in which others are gathered: as many as the write took, so that an object is not written all
+the time while hundreds of requests come one by one."""
+
 
 class BookingError(Exception):
     """The object could not be written; the text says why."""
@@ -77,7 +81,10 @@ class Bookkeeper:
         try:
             while queue:
                 batch = [queue.popleft() for _ in range(min(MOST, len(queue)))]
+                began = self._clock.monotonic()
                 await self._serve(target, [request for request in batch if not request.answer.done()])
+                # Those who come now share the next write. One who comes alone has not waited.
+                await asyncio.sleep(min(self._clock.monotonic() - began, LONGEST_PAUSE))
         finally:
             del self._waiting[target]
 

@@ -45,12 +45,24 @@ class Entry:
     match_conditions: tuple[Mapping[str, str], ...] = ()
 
 
-def marked_pods_only(marks: Iterable[str]) -> tuple[Mapping[str, str], ...]:
-    """Pods without any of these annotations cause no call at all. Both objects count: taking the mark away in an update
-    is itself an update of a marked pod. Static, so there is no moment in which a first mark is missed."""
-    keys = tuple(marks)
-    expression = f"{_has_any(keys, 'object')} || {_has_any(keys, 'oldObject')}"
+def marked_pods_only(positions: Sequence[Position], asked: Sequence[PodOperation]) -> tuple[Mapping[str, str], ...]:
+    """Pods without any of these annotations cause no call at all, and those that have some cause none for what nobody
+    asks about: whoever is told of deletions alone costs an update nothing. Both objects count: taking the mark away in
+    an update is itself an update of a marked pod. Static, so there is no moment in which a first mark is missed."""
+    marks: dict[str, list[str]] = {}
+    # The last position first: so the list has always been installed, and it shall not change for nothing.
+    for position in reversed(positions):
+        about = [operation for operation in asked if operation in position.operations]
+        verbs = " || ".join(f"request.operation == '{operation.verb}'" for operation in about)
+        marks.setdefault("" if len(about) == len(asked) else verbs, []).extend(position.marks)
+    expression = " || ".join(_asked_for(verbs, keys) for verbs, keys in marks.items())
     return ({"name": "marked-pods-only", "expression": expression},)
+
+
+def _asked_for(verbs: str, marks: Sequence[str]) -> str:
+    keys = tuple(dict.fromkeys(marks))
+    found = f"{_has_any(keys, 'object')} || {_has_any(keys, 'oldObject')}"
+    return f"(({verbs}) && ({found}))" if verbs else found
 
 
 def _has_any(marks: Iterable[str], variable: str) -> str:
@@ -68,8 +80,6 @@ def pod_checks(positions: Sequence[Position]) -> Iterator[Entry]:
         concerned = [item for item in positions if not item.operations.isdisjoint(asked)]
         # An eviction does not show the pod, so it always calls; so does what concerns every pod.
         is_marked = all(operation.shows_pod for operation in asked) and all(item.marks for item in concerned)
-        # The last position first: so the list has always been installed, and it shall not change for nothing.
-        marks = dict.fromkeys(mark for item in reversed(concerned) for mark in item.marks)
         yield Entry(
             name=f"vpod{subresource}.kb.io",
             path=VALIDATE_POD,
@@ -79,7 +89,7 @@ def pod_checks(positions: Sequence[Position]) -> Iterator[Entry]:
             operations=tuple(operation.verb for operation in asked),
             is_pod=True,
             gate="PodWebhook",
-            match_conditions=marked_pods_only(marks) if is_marked else (),
+            match_conditions=marked_pods_only(concerned, asked) if is_marked else (),
         )
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kruise.admission.inventory import VALIDATING
-from kruise.admission.validating_chain import PodValidationStep
+from kruise.admission.validating_chain import PodOperation, PodValidationStep
 from kruise.local.webhooks.conditions import EvaluationError, compiled
 from tests.support.examples import EXAMPLES
 
@@ -115,17 +115,24 @@ def test_everything_else_is_not_understood(expression: str) -> None:
 
 
 def test_our_own_condition_tells_marked_pods_from_others() -> None:
-    """PW-23, PW-33: object or old object carries one of the marks."""
+    """PW-23, PW-33: object or old object carries one of the marks, and somebody is asked about such a request."""
     ((condition,),) = (entry.match_conditions for entry in VALIDATING if entry.name == "vpod.kb.io")
-    expression = condition["expression"]
-    assert not value(expression, pod(), pod())
-    assert not value(expression, pod(example__note="x"), None)
-    assert not value(expression, None, pod())
-    for mark in (mark for step in PodValidationStep for mark in step.value.marks):
-        marked = pod(**{mark.replace("/", "__"): "b"})
-        assert value(expression, marked, None), mark
-        assert value(expression, pod(), marked), mark
-        assert value(expression, None, marked), mark
+    asked = compiled(condition["expression"])
+    assert asked is not None
+
+    def calls(operation: PodOperation, new: Any, old: Any) -> bool:
+        return bool(asked({"object": new, "oldObject": old, "request": {"operation": operation.verb}}))
+
+    update, delete = PodOperation.UPDATE, PodOperation.DELETE
+    assert not calls(update, pod(), pod())
+    assert not calls(update, pod(example__note="x"), pod())
+    assert not calls(delete, None, pod())
+    for step in PodValidationStep:
+        for mark in step.value.marks:
+            marked = pod(**{mark.replace("/", "__"): "b"})
+            assert calls(update, marked, pod()) == (update in step.value.operations), mark
+            assert calls(update, pod(), marked) == (update in step.value.operations), mark
+            assert calls(delete, None, marked) == (delete in step.value.operations), mark
 
 
 @given(st.text(alphabet="()[]!&|='\"ab.,1 hasintrue\\", max_size=30))

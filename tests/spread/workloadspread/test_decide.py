@@ -403,3 +403,35 @@ def test_entries_from_before_the_clock_was_set_back_expire() -> None:
     soon = SubsetStatus(name="a", creating_pods={"c": NOW + timedelta(seconds=5)})
     plan = decide(snapshot_of(with_list(spread_of(subset("a", size=2), subset("b")), soon)))
     assert "c" in status(plan)["versionedSubsetStatuses"]["versionIgnored"][0]["creatingPods"]
+
+
+# Many pods at once
+
+
+def test_the_ledger_is_written_before_many_pods_are_marked() -> None:  # WS-36, WS-47
+    """Admission goes on writing there: what was counted would be stale once all are marked."""
+    spread = spread_of(subset("a", "a", 40), subset("b"), generation=2)
+    creating = {f"pod-{number:02}": NOW for number in range(30)}
+    spread = with_list(spread, SubsetStatus(name="a", missing_replicas=10, creating_pods=creating))
+    pods = [pod_of(name, "a") for name in creating]
+    plan = decide(snapshot_of(spread, *pods))
+    assert [phase.name for phase in plan.phases] == ["ledger", MARK, STATUS]
+    ledger, overall = plan.phases[0].chains[0][0], plan.phases[2].chains[0][0]
+    [written] = ledger.body
+    assert ledger.resource_version == "7", "guarded: others write it, too"
+    [element, _] = written["value"]["versionedSubsetStatuses"]["versionIgnored"]
+    assert (element["replicas"], element["missingReplicas"], "creatingPods" in element) == (30, 10, False)
+    assert written["value"]["subsetStatuses"] == [], "what people look at tells of pods that are marked"
+    assert not overall.resource_version
+    told = {operation["path"]: operation["value"] for operation in overall.body}
+    assert [item["replicas"] for item in told["/status/subsetStatuses"]] == [30, 0]
+    assert told["/status/observedGeneration"] == 0, "not before all of them are marked"
+    assert "/status/versionedSubsetStatuses" not in told
+
+
+def test_a_ledger_that_has_not_changed_is_not_written_for_many_marks() -> None:  # WS-37
+    spread = spread_of(subset("a"))
+    plan = decide(snapshot_of(spread, *(pod_of(f"pod-{number:02}", "a") for number in range(30))))
+    settled = evolve(spread, status=codec.convert(plan.phases[0].chains[0][0].body[0]["value"], type(spread.status)))
+    again = decide(snapshot_of(settled, *(pod_of(f"pod-{number:02}", "a") for number in range(30))))
+    assert [phase.name for phase in again.phases] == [MARK, STATUS]

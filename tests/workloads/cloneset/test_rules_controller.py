@@ -20,7 +20,7 @@ from kruise.machinery.store import Store
 from kruise.manager.options import Options
 from kruise.workloads.cloneset.controller import controllers
 from kruise.workloads.cloneset.situation import Snapshot
-from tests.support.clonesets import NEW, NOW, UID, make_claim, make_pod
+from tests.support.clonesets import NEW, NOW, UID, make_claim, make_cloneset, make_pod
 from tests.support.no_stores import NO_STORES
 
 WEB = Key("demo", "web")
@@ -93,6 +93,33 @@ def test_a_pod_of_nobody_concerns_nobody() -> None:  # CS-60, CS-67: it would no
     orphan = codec.evolve(pod, metadata=codec.evolve(pod.metadata, owner_references=()))
     assert keys_of(PODS, None, orphan) == []
     assert keys_of(PODS, pod, orphan) == [WEB]
+
+
+def test_a_deletion_cost_alone_makes_nobody_look_unless_pods_are_too_many() -> None:  # CS-91
+    """It decides who goes, and nothing else. While some are to go but are held back, it may be others."""
+    spec = the_controller()
+    [source] = [source for source in spec.sources if source.resource == PODS]
+    before, after = make_pod("a"), costing(make_pod("a"), "100")
+
+    def keys(old: Pod, new: Pod, *others: Pod, replicas: int = 2) -> list[Key]:
+        stores = Stores(spec)
+        stores.fill(CLONE_SETS, [make_cloneset(replicas=replicas)])
+        stores.fill(PODS, [new, *others])
+        return list(source.keys(old, new, stores))
+
+    assert keys(before, after, make_pod("b")) == []
+    assert keys(after, before, make_pod("b")) == []
+    assert keys(before, after, make_pod("b"), make_pod("c")) == [WEB]
+    assert keys(before, after, make_pod("b"), replicas=1) == [WEB]
+    # Whatever else changed with it is looked at.
+    assert keys(before, costing(make_pod("a", ready=False), "100")) == [WEB]
+    assert keys(before, costing(make_pod("a", labels={"b": "c"}), "100")) == [WEB]
+    assert keys(costing(before, "100"), codec.evolve(after, spec=codec.evolve(after.spec, node_name="other"))) == [WEB]
+
+
+def costing(pod: Pod, cost: str) -> Pod:
+    annotations = {**pod.metadata.annotations, "controller.kubernetes.io/pod-deletion-cost": cost}
+    return codec.evolve(pod, metadata=codec.evolve(pod.metadata, annotations=annotations, resource_version="9"))
 
 
 @pytest.mark.parametrize(

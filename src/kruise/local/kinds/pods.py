@@ -69,9 +69,11 @@ def new_pod(obj: Json) -> Json:
 
 
 def pod(new: Json, old: Json | None) -> Sequence[FieldError]:
-    # Labels, finalizers and owners are written far more often than anything that this could refuse.
-    if old is not None and new["spec"] == old["spec"] and _annotations(new) == _annotations(old):
-        return ()
+    # Metadata is written far more often than anything that this could refuse.
+    if old is not None and new["spec"] == old["spec"]:
+        if _annotations(new) == _annotations(old):
+            return ()
+        return _own(validation.validate_pod_annotations(new, old))
     return _own(validation.validate_pod(new) if old is None else validation.validate_pod_update(new, old))
 
 

@@ -21,6 +21,7 @@ __all__ = [
     "validate_ephemeral_containers",
     "validate_ephemeral_containers_update",
     "validate_pod",
+    "validate_pod_annotations",
     "validate_pod_resize",
     "validate_pod_status_update",
     "validate_pod_template",
@@ -119,6 +120,18 @@ def validate_pod_update(new: Any, old: Any, *, allow_privileged: bool = True) ->
         yield from pod_update(after, before)
 
     return _validate_change(new, old, changes)
+
+
+def validate_pod_annotations(new: Any, old: Any) -> tuple[FieldError, ...]:
+    """Check an update that leaves the spec of a pod as it is: its annotations are all that pods have rules of their own
+    about. The rest of the metadata is what every object has."""
+    path = Path("metadata").child("annotations")
+    annotations, known = new["metadata"].get("annotations"), old["metadata"].get("annotations")
+    return (
+        *common.annotation_set(path, annotations),
+        *metadata.pod_annotation_updates(path, annotations, known),
+        *metadata.pod_annotations(path, annotations, new["spec"]),
+    )
 
 
 def validate_pod_resize(new: Any, old: Any, *, allow_privileged: bool = True) -> tuple[FieldError, ...]:
