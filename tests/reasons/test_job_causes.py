@@ -21,7 +21,7 @@ from tests.support.world import LocalWorld, run_local
 from tests.workloads.advancedcronjob.modelled import IMAGES
 from tests.workloads.advancedcronjob.test_local import cron, on_each_node
 from tests.workloads.advancedcronjob.test_local import pod as pod_template
-from tests.workloads.broadcastjob.test_local import job
+from tests.workloads.broadcastjob.test_local import job, refuse_deletions
 
 Play = Callable[[LocalWorld], Awaitable[None]]
 SCENES: dict[str, tuple[Play, str]] = {}
@@ -84,6 +84,14 @@ async def a_clock_was_set_back(world: LocalWorld) -> None:
         ADVANCED_CRON_JOBS, "web", {"status": {"lastScheduleTime": format_time(later)}}, subresource="status"
     )
     await world.sleep(1)
+
+
+@reaches("still-runs")
+async def a_pod_of_a_failed_job_may_not_be_deleted(world: LocalWorld) -> None:
+    await world.kill_manager()
+    refuse_deletions(world)
+    await world.create(job("web", "sleep 600", completionPolicy={"type": "Always", "activeDeadlineSeconds": 5}))
+    await world.sleep(20)
 
 
 UNREACHABLE = {

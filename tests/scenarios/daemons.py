@@ -8,7 +8,6 @@ from typing import Any
 
 from kruise.api.apps.daemonset import DAEMON_SETS
 from kruise.api.apps.images import IMAGE_PULL_JOBS
-from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.inplace import keys
@@ -98,15 +97,6 @@ class DaemonStage(Stage):
         found = {pod["spec"]["nodeName"]: pod for pod in pods}
         assert len(found) == len(pods)
         return found
-
-    async def nodes(self) -> list[str]:
-        return sorted(node.metadata.name for node in (await self.client.list(NODES)).items)
-
-    async def label(self, node: str, value: str | None) -> Mapping[str, str]:
-        """Give the node a label of this scenario's own, or take it; gives a node selector for that value."""
-        key = f"example.com/{self.namespace}"
-        await self.client.patch(NODES, node, {"metadata": {"labels": {key: value}}})
-        return {key: str(value)}
 
 
 daemons = functools.partial(scenario, into=SCENARIOS, stage=DaemonStage)

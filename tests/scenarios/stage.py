@@ -24,6 +24,7 @@ import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.apps import CONTROLLER_REVISIONS
+from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.resource import Resource
@@ -318,6 +319,15 @@ class Stage:
     async def at_update_revision(self, name: str = "web") -> list[Json]:
         revision = (await self.status(name))["updateRevision"]
         return [pod for pod in await self.pods(name) if hash_of(pod) == hash_in(revision)]
+
+    async def nodes(self) -> list[str]:
+        return sorted(node.metadata.name for node in (await self.client.list(NODES)).items)
+
+    async def label(self, node: str, value: str | None) -> Mapping[str, str]:
+        """Give the node a label of this scenario's own, or take it; gives a node selector for that value."""
+        key = f"example.com/{self.namespace}"
+        await self.client.patch(NODES, node, {"metadata": {"labels": {key: value}}})
+        return {key: str(value)}
 
     # Waiting
 

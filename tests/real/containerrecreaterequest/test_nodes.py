@@ -11,8 +11,10 @@ import pytest
 from tests.operations.recreate.scenes import Scene, condition, pod, request, restarts, states
 from tests.real.images.test_nodes import Daemons
 from tests.scenarios.daemons import OLD
+from tests.scenarios.ephemeral import EphemeralStage
 from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.realnodes import RealNodes
+from tests.support.world import Json
 
 pytestmark = [pytest.mark.nodes, pytest.mark.together("own-nodes")]
 Play = Callable[[Callable[[Scene], Awaitable[None]]], None]
@@ -69,6 +71,35 @@ def test_one_of_two_containers(play: Play) -> None:
         after = await scene.pod()
         assert restarts(after) == {"app": 1, "side": 0}
         assert after["status"]["podIP"] == before["status"]["podIP"]
+
+    play(story)
+
+
+def test_beside_a_container_of_an_ephemeral_job(play: Play) -> None:
+    """EJ-65: the request succeeds; the ephemeral container is the same one, runs on, and is counted."""
+
+    async def story(scene: Scene) -> None:
+        made = pod(container("app"))
+        made["metadata"]["labels"] = {"app": "web"}
+        before = await scene.ready(made)
+        stage = EphemeralStage(scene.world, gates={})
+        await stage.begin(command=("sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1; done"))
+
+        async def runs() -> Json:
+            assert (await stage.status()).get("running") == 1
+            [status] = (await scene.pod())["status"]["ephemeralContainerStatuses"]
+            found: Json = status
+            return found
+
+        debug = await scene.world.until(runs, within=WITHIN, every=0.3)
+        await scene.world.create(request("app"))
+        done = await scene.completed(within=WITHIN)
+        assert states(done) == [("app", "Succeeded", True)]
+        after = await scene.pod()
+        assert restarts(after) == {"app": 1}
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
+        assert (await runs())["containerID"] == debug["containerID"]
+        assert "running" in (await runs())["state"]
 
     play(story)
 

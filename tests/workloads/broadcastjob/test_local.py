@@ -10,8 +10,11 @@ from kruise.api.apps.broadcastjob import BROADCAST_JOBS
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.kinds import feature_of
+from kruise.local.inprocess import InProcessTransport
+from kruise.machinery.client.requests import Verb
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.options import WORKER_NAMES
+from tests.support.faults import Answer, FaultyTransport, Rule
 from tests.support.installed import DEFINITIONS
 from tests.support.world import Json, LocalWorld, run_local
 
@@ -109,6 +112,50 @@ def test_a_restart_of_the_manager_forgets_no_deadline() -> None:  # BJ-49, BJ-70
         assert len(await world.list(PODS)) <= 3
 
     run_local(story, nodes=3)
+
+
+@pytest.mark.parametrize(("policy", "ends"), [("Always", "failed"), ("Always", "succeeded"), ("Never", "failed")])
+def test_a_pod_that_may_not_be_deleted_is_active_until_it_goes(policy: str, ends: str) -> None:  # BJ-10, BJ-36
+    """A job that has failed tells of pods that run on. Later they count by how they ended, those that are deleted as
+    failed."""
+
+    async def story(world: LocalWorld) -> None:
+        refusing = refuse_deletions(world)
+        await world.sleep(1)  # until its webhooks answer
+        late = "sleep 1000" if ends == "failed" else "sleep 40"
+        made = job("task", f'if [ "$NODE" = node-1 ]; then sleep 5; exit 3; else {late}; fi', version="v1beta1")
+        field = {"fieldRef": {"fieldPath": "spec.nodeName"}}
+        made["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "NODE", "valueFrom": field}]
+        made["spec"]["completionPolicy"] = {"type": policy}
+        await world.create(made)
+        found = await phase(world, "task", "failed")
+
+        async def shows(*wanted: int) -> None:
+            assert counts(await world.get(BROADCAST_JOBS, "task")) == wanted
+
+        await world.until(lambda: shows(3, 2, 0, 1), within=FAST)
+        assert len(await world.pods("app=task")) == 3
+        [condition] = found["status"]["conditions"]
+        told = await world.events("task", "failed pod is found")
+        assert {one["message"].partition(": ")[2] for one in told} == {"0 pods succeeded, 1 pods failed"}
+        assert len(refusing.log) >= 2
+        if ends == "failed":
+            refusing.clear()
+            await world.until(lambda: shows(3, 0, 0, 3 if policy == "Always" else 1), within=600)
+            assert len(await world.pods("app=task")) == 1
+        else:
+            await world.until(lambda: shows(3, 0, 2, 1), within=600)
+        assert (await world.get(BROADCAST_JOBS, "task"))["status"]["conditions"] == [condition]
+
+    run_local(story, nodes=3, start=False)
+
+
+def refuse_deletions(world: LocalWorld) -> FaultyTransport:
+    """A manager whose deletions of pods are refused."""
+    rule = Rule(Answer(403, "Forbidden", "a policy keeps it"), verbs={Verb.DELETE}, resource="pods")
+    transport = FaultyTransport(InProcessTransport(world.cluster.core), [rule], clock=world.clock)
+    world.start_manager(transport)
+    return transport
 
 
 def test_a_node_that_is_uncordoned_is_served() -> None:  # BJ-23, BJ-69

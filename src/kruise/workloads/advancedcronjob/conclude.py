@@ -7,10 +7,8 @@ from typing import Any
 
 from kruise.api.apps.advancedcronjob import ADVANCED_CRON_JOBS, ActiveReference, AdvancedCronJob, AdvancedCronJobStatus
 from kruise.machinery import plan as plans
-from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import evolve, to_builtins
 from kruise.machinery.plan import (
-    UNDECIDED,
     ChainOutcomes,
     Conclusion,
     EventNote,
@@ -23,7 +21,7 @@ from kruise.machinery.plan import (
 from kruise.machinery.times import format_time
 from kruise.workloads.advancedcronjob.children import Child, ChildKind, kind_of, reference_to
 from kruise.workloads.advancedcronjob.decide import REPLACED, RUN, Memo, Snapshot
-from kruise.workloads.shared.events import warning
+from kruise.workloads.shared.events import come_and_gone
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
@@ -83,14 +81,4 @@ def refusal_of(outcomes: Outcomes) -> str:
 def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
     """ACJ-86. A refusal that every try repeats is told once."""
     told = plan.memo_as(Memo).refusal
-    for outcome in chain:
-        name, done = outcome.action.target.name, outcome.result is Result.DONE
-        if outcome.result in UNDECIDED:
-            continue
-        if outcome.action.verb is Verb.CREATE:
-            if done:
-                yield EventNote(reason="SuccessfulCreate", message=f"Created job {name}")
-            elif outcome.message != told:
-                yield warning("FailedCreate", f"Error creating job: {outcome.message}")
-        elif done:
-            yield EventNote(reason="SuccessfulDelete", message=f"Deleted job {name}")
+    return come_and_gone(chain, made="Created job", refused="Error creating job:", deleted="Deleted job", told=told)

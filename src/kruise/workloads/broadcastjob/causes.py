@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kruise.machinery.causes import Act, Meaning
+from kruise.machinery.causes import MINUTE, Act, Meaning
 
 JOB_PAUSED = Meaning(
     code="job-paused",
@@ -73,6 +73,12 @@ POD_FAILED = Meaning(
     field="spec.template.spec",
     patience=0,
 )
+STILL_RUNS = Meaning(
+    code="still-runs",
+    says="the job has failed, and the pod has yet to go",
+    act=Act.NOBODY,
+    patience=MINUTE,
+)
 
 CAUSES = (
     JOB_PAUSED,
@@ -85,4 +91,5 @@ CAUSES = (
     NEVER_COMPLETES,
     JOB_FAILED,
     POD_FAILED,
+    STILL_RUNS,
 )

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kruise.api.apps.broadcastjob import FAILED_CONDITION, BroadcastJob, BroadcastJobStatus
-from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import evolve
 from kruise.machinery.plan import (
-    UNDECIDED,
     ChainOutcomes,
     Conclusion,
     EventNote,
@@ -22,7 +20,7 @@ from kruise.workloads.broadcastjob.decide import CREATE, DELETE, END
 from kruise.workloads.broadcastjob.memo import Memo
 from kruise.workloads.broadcastjob.situation import Snapshot
 from kruise.workloads.broadcastjob.status import COUNTS, counted, ended, seconds_to_live, write_of
-from kruise.workloads.shared.events import warning
+from kruise.workloads.shared.events import come_and_gone
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
@@ -31,13 +29,15 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
     job, memo = snapshot.job, plan.memo_as(Memo)
     if memo.end is not None and memo.end.condition == FAILED_CONDITION:
         return _failed(snapshot, memo, outcomes)
-    deleted = [item.action.target.name for item in outcomes.within(DELETE) if item.result is Result.DONE]
+    deleted = {item.action.target.name for item in outcomes.within(DELETE) if item.result is Result.DONE}
+    stopped = len(deleted.intersection(memo.active_pods))
     created = sum(item.result is Result.DONE for item in outcomes.within(CREATE))
     status = counted(job, memo)
     status = evolve(
         status,
-        active=status.active + created - len(set(deleted).intersection(memo.active_pods)),
-        failed=status.failed + len(deleted),
+        active=status.active + created - stopped,
+        # Whoever is not counted as active is counted already, and after the end nobody counts anew.
+        failed=status.failed + (stopped if memo.is_frozen else len(deleted)),
     )
     notes = list(memo.events)
     wakes: tuple[Wake, ...] = ()
@@ -50,12 +50,19 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
 
 
 def _failed(snapshot: Snapshot, memo: Memo, outcomes: Outcomes) -> Conclusion:
-    """Its last status was the first write of the plan. Where that failed, nothing has happened yet."""
+    """Its last status was the first write of the plan. Where that failed, nothing has happened yet. Pods whose deletion
+    was refused run on, and are not counted as failed before they go."""
     if not all(item.result is Result.DONE for item in outcomes.within(END)):
         return Conclusion()
     job = snapshot.job
-    status, note = ended(job, memo, counted(job, memo), snapshot.now)
-    return Conclusion(events=(*memo.events, note), wakes=tuple(_to_live(job, status, snapshot)))
+    failures = {item.action.target.name for item in outcomes.within(DELETE) if item.result is Result.FAILED}
+    left = len(failures.intersection(memo.active_pods))
+    status, _ = ended(job, memo, counted(job, memo), snapshot.now)
+    after = evolve(memo, active=left, failed=memo.failed - left, stopped=memo.stopped - left)
+    _, note = ended(job, after, counted(job, after), snapshot.now)
+    write = write_of(job, evolve(status, active=left, failed=after.failed)) if left else None
+    wakes = tuple(_to_live(job, status, snapshot))
+    return Conclusion(status=write, events=(*memo.events, note), wakes=wakes, effect=StatusEffect.INFORMS)
 
 
 def _to_live(job: BroadcastJob, status: BroadcastJobStatus, snapshot: Snapshot) -> Iterator[Wake]:
@@ -73,16 +80,5 @@ def _effect(old: BroadcastJobStatus, new: BroadcastJobStatus) -> StatusEffect:
 def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
     """Of each pod that was made or deleted (BJ section 12)."""
     if phase not in (CREATE, DELETE):
-        return
-    for outcome in chain:
-        name, done = outcome.action.target.name, outcome.result is Result.DONE
-        if outcome.result in UNDECIDED:
-            continue
-        if outcome.action.verb is Verb.CREATE:
-            yield (
-                EventNote(reason="SuccessfulCreate", message=f"Created pod: {name}")
-                if done
-                else warning("FailedCreate", f"Error creating: {outcome.message}")
-            )
-        elif done:
-            yield EventNote(reason="SuccessfulDelete", message=f"Delete pod: {name}")
+        return iter(())
+    return come_and_gone(chain, made="Created pod:", refused="Error creating:", deleted="Delete pod:")

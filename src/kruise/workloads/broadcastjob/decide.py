@@ -6,6 +6,7 @@ nodes that do not suit any more, new pods, completion, in this order.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
@@ -36,6 +37,7 @@ from kruise.workloads.broadcastjob.situation import (
     Snapshot,
     is_finished,
     is_over,
+    is_over_limit,
     names,
     own_pods,
     situation_of,
@@ -88,17 +90,38 @@ def _finished(snapshot: Snapshot) -> Plan:
     """BJ-47. Its pods go with it."""
     job = snapshot.job
     failed = next((one for one in job.status.conditions if one.type == FAILED_CONDITION), None)
-    held = () if failed is None else _failures(job, own_pods(snapshot), failed.message)
-    stops = _stop(own_pods(snapshot)) if failed is not None else ()
+    plan = Plan()
+    if failed is not None:
+        pods = own_pods(snapshot)
+        plan = Plan(phases=_stop(pods), held=_failures(job, pods, failed.message), memo=_frozen(snapshot, pods))
     left = seconds_to_live(job, snapshot.now)
     if left is None or job.metadata.deletion_timestamp is not None:
-        return Plan(phases=stops, held=held)
+        return plan
     if left > 0:
-        return Plan(phases=stops, held=held, wakes=(Wake(after=left, reason="ttlSecondsAfterFinished is over then"),))
+        return dataclasses.replace(plan, wakes=(Wake(after=left, reason="ttlSecondsAfterFinished is over then"),))
     ttl = job.spec.completion_policy.ttl_seconds_after_finished
     reason = f"it finished more than {plural(ttl or 0, 'second')} ago"
     removal = plans.delete(Target.of(BROADCAST_JOBS, job), uid=job.metadata.uid, reason=reason)
     return Plan(phases=(plans.single(REMOVE, removal),))
+
+
+def _frozen(snapshot: Snapshot, pods: Iterable[Pod]) -> Memo:
+    """The numbers of a job that has failed stay as they are (BJ-36), but for pods that could not be deleted: they are
+    active while they run, and count then by how they ended, or as failed."""
+    status, found = snapshot.job.status, list(pods)
+    active = [pod for pod in found if not is_over(pod) and not is_over_limit(snapshot.job, pod)]
+    ended = max(status.active - len(active), 0)
+    succeeded = min(ended, max(sum(pod.status.phase == "Succeeded" for pod in found) - status.succeeded, 0))
+    return Memo(
+        phase=status.phase,
+        desired=status.desired,
+        active=len(active),
+        succeeded=status.succeeded + succeeded,
+        failed=max(status.active + status.failed - len(active) - succeeded, 0),
+        start_time=start_of(snapshot.job, snapshot.now),
+        active_pods=tuple(names(active)),
+        is_frozen=True,
+    )
 
 
 def _failed_before(situation: Situation) -> Plan:
@@ -108,7 +131,7 @@ def _failed_before(situation: Situation) -> Plan:
     return Plan(phases=_stop(pods), held=_failures(job, pods, said), memo=_memo(situation, FAILED))
 
 
-def _failures(job: BroadcastJob, pods: Iterable[Pod], said: str) -> tuple[Held, ...]:
+def _failures(job: BroadcastJob, pods: Sequence[Pod], said: str) -> tuple[Held, ...]:
     """Of a job that has failed: which of its pods did, as far as they are still there."""
     failed = [pod for pod in pods if pod.status.phase == "Failed"]
     remedy = f"see the failed pods{_of_pods(failed)}; then delete the job, and create it anew"
@@ -117,6 +140,10 @@ def _failures(job: BroadcastJob, pods: Iterable[Pod], said: str) -> tuple[Held, 
     found = [Held(target=Target.of(BROADCAST_JOBS, job), causes=(cause,))]
     for pod in failed[:_NAMED]:
         told = causes.POD_FAILED.cause(_how(pod), remedy=f"see what it printed: {_logs(pod)}")
+        found.append(Held(target=Target.of(PODS, pod), causes=(told,)))
+    for pod in [pod for pod in pods if not is_over(pod)][:_NAMED]:
+        remedy = f"see who refuses its deletion: kubectl delete pod {pod.metadata.name}{_flags(pod)} --dry-run=server"
+        told = causes.STILL_RUNS.cause("it still runs, and is deleted since the job has failed", remedy=remedy)
         found.append(Held(target=Target.of(PODS, pod), causes=(told,)))
     return tuple(found)
 
@@ -329,6 +356,9 @@ def _of_pods(pods: Sequence[Pod]) -> str:
 
 
 def _logs(pod: Pod) -> str:
+    return f"kubectl logs {pod.metadata.name}{_flags(pod)}"
+
+
+def _flags(pod: Pod) -> str:
     namespace = pod.metadata.namespace
-    flags = f" -n {namespace}" if namespace not in ("", "default") else ""
-    return f"kubectl logs {pod.metadata.name}{flags}"
+    return f" -n {namespace}" if namespace not in ("", "default") else ""

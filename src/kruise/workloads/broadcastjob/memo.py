@@ -29,3 +29,5 @@ class Memo(Struct, kw_only=True):
     """Of those that are deleted, the names of those that are counted as active."""
     stopped: int = 0
     """Of those that count as failed, how many had not ended when the job failed."""
+    is_frozen: bool = False
+    """The job is over: its numbers are those of its end, but for pods that still run."""

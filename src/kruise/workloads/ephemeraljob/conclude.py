@@ -10,7 +10,6 @@ from kruise.machinery.plan import (
     ChainOutcomes,
     Conclusion,
     EventNote,
-    EventType,
     Outcomes,
     Plan,
     Result,
@@ -18,12 +17,11 @@ from kruise.machinery.plan import (
     Target,
     Wake,
 )
-from kruise.machinery.wording import shortened
 from kruise.workloads.ephemeraljob.decide import INJECT, REMOVE, Memo
 from kruise.workloads.ephemeraljob.situation import Snapshot
 from kruise.workloads.ephemeraljob.status import wire_form
+from kruise.workloads.shared.events import warning
 
-LONGEST_MESSAGE = 1024
 FIRST_DELAY = 1.0
 
 
@@ -67,5 +65,4 @@ def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
         if outcome.result is Result.FAILED:
             target = outcome.action.target
             text = f"failed to create ephemeral container in pod {target.key}: {outcome.message}"
-            message = shortened(text, LONGEST_MESSAGE)
-            yield EventNote(type=EventType.WARNING, reason="CreateFailed", message=message)
+            yield warning("CreateFailed", text)

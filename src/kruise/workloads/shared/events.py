@@ -44,6 +44,24 @@ def in_place_event(name: str, revision: str, failure: Outcome | None) -> EventNo
     return warning("FailedUpdatePodInPlace", f"failed to update pod {name} in-place{suffix}: {failure.message}")
 
 
+def come_and_gone(
+    chain: ChainOutcomes, *, made: str, refused: str, deleted: str, told: str = ""
+) -> Iterator[EventNote]:
+    """Of the pods or runs that a job makes and deletes: the words, which a name or an error follows. A deletion that
+    fails is no news, since it is tried again, nor is a refusal that was `told` already."""
+    for outcome in chain:
+        name, done = outcome.action.target.name, outcome.result is Result.DONE
+        if outcome.result in UNDECIDED:
+            continue
+        if outcome.action.verb is Verb.CREATE:
+            if done:
+                yield EventNote(reason="SuccessfulCreate", message=f"{made} {name}")
+            elif outcome.message != told:
+                yield warning("FailedCreate", f"{refused} {outcome.message}")
+        elif done:
+            yield EventNote(reason="SuccessfulDelete", message=f"{deleted} {name}")
+
+
 def pull_job_events(outcome: Outcome) -> Iterator[EventNote]:
     """Both kinds are Normal (IPU-153): a rollout goes on without its images pulled ahead."""
     action = outcome.action
