@@ -1,25 +1,14 @@
-"""Schedules in Go's cron language: what is read, what is refused, and every moment of a century against an oracle."""
+"""Schedules in Go's cron language: what is read, and what is refused. `test_cron_century.py` goes through a century."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from random import Random
-from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kruise.machinery import cron
-from kruise.machinery.cron import Calendar, ScheduleError, parse
-from tests.support.examples import story_settings
-
-ZONES = ("UTC", "Europe/Berlin", "America/New_York", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia")
-"""With changes of an hour and of half an hour, at midnight, and over the date line."""
-DAY = timedelta(days=1)
+from kruise.machinery.cron import ScheduleError, parse
 
 
 def at(text: str) -> datetime:
@@ -114,104 +103,6 @@ def test_every_zone_is_there_without_the_system() -> None:  # ACJ-29
     assert cron.zone_of("Asia/Shanghai") is not None
     assert cron.zone_of("nowhere") is None
     assert cron.zone_of("America") is None
-
-
-# A century
-
-
-def moments_of(rule: Calendar, first: date, last: date) -> Iterator[datetime]:
-    """The oracle: every wall clock time of every day, both times that it may have come, if it came at all."""
-    zone = rule.zone
-    day = first
-    found = set()
-    while day <= last:
-        by_day, by_weekday = day.day in rule.days.values, day.isoweekday() % 7 in rule.weekdays.values
-        both = rule.days.is_star or rule.weekdays.is_star
-        if day.month in rule.months and ((by_day and by_weekday) if both else (by_day or by_weekday)):
-            for minute in rule.minutes:
-                for fold in (0, 1):
-                    wall = datetime(day.year, day.month, day.day, minute // 60, minute % 60, tzinfo=zone, fold=fold)
-                    moment = wall.astimezone(UTC)
-                    if moment.astimezone(zone).replace(tzinfo=None) == wall.replace(tzinfo=None):
-                        found.add(moment)
-        day += DAY
-    yield from sorted(found)
-
-
-@pytest.mark.parametrize(
-    ("schedule", "zone"),
-    [
-        ("30 2 * * *", "America/New_York"),
-        ("1 0 * * *", "America/St_Johns"),
-        *(("0 0 1,15 * 1", zone) for zone in ZONES),
-        *(("59 23,0 */7 3-11 *", zone) for zone in ZONES),
-    ],
-)
-def test_every_moment_of_a_century(schedule: str, zone: str) -> None:  # ACJ-22, ACJ-25, ACJ-26
-    rule = parse(schedule, zone).rule
-    assert isinstance(rule, Calendar)
-    expected = list(moments_of(rule, date(1970, 1, 1), date(2069, 12, 31)))
-    moment, found = expected[0], [expected[0]]
-    for _ in range(len(expected) - 1):
-        following = rule.next(moment)
-        assert following is not None
-        found.append(following)
-        moment = following
-    assert found == expected
-    for earlier, later in itertools.islice(itertools.pairwise(expected), 0, None, 97):
-        assert rule.last(later - timedelta(seconds=1), after=at("1960-01-01")) == earlier
-        assert rule.last(later, after=at("1960-01-01")) == later
-        assert rule.last(later, after=later) is None
-
-
-def changes_of(zone: str) -> list[datetime]:
-    """Hours in which the clocks were changed, of some years."""
-    place = ZoneInfo(zone)
-    hours = (at("2010-01-01") + timedelta(hours=count) for count in range(24 * 365 * 3))
-    return [
-        hour
-        for hour in hours
-        if hour.astimezone(place).utcoffset() != (hour + timedelta(hours=1)).astimezone(place).utcoffset()
-    ]
-
-
-@pytest.mark.parametrize("zone", ZONES[1:])
-def test_every_minute_around_a_change_of_the_clocks(zone: str) -> None:  # ACJ-26
-    """Minute by minute, as the clock on the wall shows it."""
-    place = ZoneInfo(zone)
-    for change in changes_of(zone)[:4]:
-        begin = change - timedelta(hours=26)
-        minutes = [begin + timedelta(minutes=count) for count in range(1, 52 * 60)]
-        for minute, hour in ((30, 0), (30, 1), (15, 2), (45, 23), (0, 0)):
-            expected = [
-                moment
-                for moment in minutes
-                if (local := moment.astimezone(place)).hour == hour and local.minute == minute
-            ]
-            rule = parse(f"{minute} {hour} * * *", zone).rule
-            assert isinstance(rule, Calendar)
-            found, moment = [], rule.next(begin)
-            while moment is not None and moment <= minutes[-1]:
-                found.append(moment)
-                moment = rule.next(moment)
-            assert found == expected, f"{zone} {change} {hour}:{minute}"
-
-
-FIELD = st.sampled_from(["*", "?", "*/7", "3", "1-5", "2,4", "1/3"])
-
-
-@story_settings(60)
-@given(fields=st.lists(FIELD, min_size=5, max_size=5), seed=st.integers(0, 10**6), zone=st.sampled_from(ZONES))
-def test_next_and_last_are_each_others_mirror(fields: list[str], seed: int, zone: str) -> None:  # ACJ-53, ACJ-54
-    random = Random(seed)
-    rule = parse(" ".join(fields), zone).rule
-    assert isinstance(rule, Calendar)
-    moment = at("2000-01-01") + timedelta(seconds=random.randrange(60 * 365 * 86400))
-    following = rule.next(moment)
-    if following is not None:
-        assert following > moment
-        assert rule.last(following, after=moment) == following
-        assert rule.last(following - timedelta(seconds=1), after=moment) is None
 
 
 def test_a_period_is_a_grid_from_where_it_is_anchored() -> None:  # ACJ-24
