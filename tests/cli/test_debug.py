@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
 from kruise.api.native.pod import PODS
+from kruise.machinery.client.client import Client
 from tests.support.commandline import Kruise, local_cluster
 from tests.support.manifests import cloneset_manifest
 
@@ -73,6 +75,59 @@ def test_shells_of_which_not_all_run_at_once(kruise: Kruise) -> None:
     assert all_of_them.out.count("runs; attach: kubectl attach -it ") == 2
 
 
+def while_it_waits(monkeypatch: pytest.MonkeyPatch, act: Callable[[Client], Awaitable[object]]) -> None:
+    """At the third look at the pods something happens."""
+    looks, original = itertools.count(), Client.list
+
+    async def disturbed(self: Client, resource: object, *arguments: object, **options: object) -> object:
+        if resource is PODS and next(looks) == 2:
+            await act(self)
+        return await original(self, resource, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Client, "list", disturbed)
+
+
+def test_nobody_waits_for_a_pod_that_vanishes(kruise: Kruise, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One goes while the other has its turn, and then that one as well."""
+    label = "test_nobody_waits_for_a_pod_that_vanishes"
+    first, second = (f"{label.replace('_', '-')}-{number}" for number in (1, 2))
+    flags = ("--parallelism", "1", "--timeout", "0")
+    with monkeypatch.context() as patch:
+        while_it_waits(patch, lambda client: client.delete(PODS, second, "default"))
+        done = kruise("debug", f"app={label}", *IMAGE, "--name", "slow", *flags, "--", "sh", "-c", "sleep 3")
+    assert done.code == 0, done.err
+    assert f"pod/{second}: is gone, and nobody waits for it any more" in done.lines
+    assert sum("ended well" in line for line in done.lines) == 1
+    while_it_waits(monkeypatch, lambda client: client.delete(PODS, first, "default"))
+    lost = kruise("debug", f"app={label}", *IMAGE, "--name", "lost", *flags, "--", "sleep", "600")
+    assert lost.code == 1
+    assert "no pod is left that could get the container" in lost.err
+
+
+def test_nobody_waits_for_a_job_that_is_over(kruise: Kruise, monkeypatch: pytest.MonkeyPatch) -> None:
+    label = "app=test_nobody_waits_for_a_job_that_is_over"
+    flags = ("--parallelism", "1", "--timeout", "0")
+    late = kruise("debug", label, *IMAGE, "--name", "late", *flags, "--deadline", "2s", "--", "sleep", "600")
+    assert late.code == 1
+    assert "the job has ended: Failed; 2 pods have not got there" in late.err
+    while_it_waits(monkeypatch, lambda client: client.delete(EPHEMERAL_JOBS, "gone", "default"))
+    gone = kruise("debug", label, *IMAGE, "--name", "gone", *flags, "--", "sleep", "600")
+    assert gone.code == 1
+    assert "the job was deleted; 2 pods have not got there" in gone.err
+
+
+def test_a_successor_is_waited_for(kruise: Kruise, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workload replaces a pod that goes, and the job serves the new one."""
+    kruise.create(CLONE_SETS, cloneset_manifest("heirs"))
+    kruise.ok("rollout", "status", "cloneset/heirs", "--timeout=60s")
+    [first, *_] = kruise.talk(lambda client: client.list(PODS, "default", labels="app=heirs")).items
+    while_it_waits(monkeypatch, lambda client: client.delete(PODS, first.metadata.name, "default"))
+    done = kruise("debug", "cloneset/heirs", *IMAGE, "--name", "heirs", "--timeout", "60s", "--", "sh", "-c", "sleep 3")
+    assert done.code == 0, done.err
+    assert f"pod/{first.metadata.name}: is gone, and nobody waits for it any more" in done.lines
+    assert sum("ended well" in line for line in done.lines) == 3
+
+
 def test_an_image_that_cannot_be_had(kruise: Kruise) -> None:
     done = kruise("debug", "app=test_an_image_that_cannot_be_had", "--image", "busybox:missing", "--replicas", "1")
     assert done.code == 1
@@ -98,8 +153,6 @@ def test_pods_by_the_name_of_their_workload_or_their_own(kruise: Kruise) -> None
 
 
 def test_it_asks_only_for_the_pods_that_it_is_about(kruise: Kruise, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kruise.machinery.client.client import Client
-
     asked: list[str] = []
     original = Client.list
 

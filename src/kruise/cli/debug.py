@@ -14,16 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kruise.api.native.pod import Pod
+    from kruise.cli.debug_following import Follower
     from kruise.cli.session import Session
     from kruise.machinery.documents import Json
-    from kruise.workloads.ephemeraljob.pods import Seen
 
-FAILED, NOT_IN_TIME = 1, 3
 _EVERY = 0.3
 _GOING = 5.0
 """Seconds that a job which is deleted has to go."""
-_SILENCE = 10.0
-"""Seconds without any container after which it is told where to look."""
 
 
 @click.command(cls=flags.Command)
@@ -67,6 +64,7 @@ def debug(
     kruise debug app=web --image busybox:1.36 --attach-hint
     kruise debug cloneset/web --image busybox:1.36 -- sh -c 'nslookup db'
     """
+    from kruise.cli.debug_following import Follower
     from kruise.cli.session import duration, run
     from kruise.verbs.errors import UsageError
 
@@ -92,8 +90,8 @@ def debug(
             raise UsageError(
                 "--rm would delete the job while pods still wait for their shell: leave out --parallelism or --rm"
             )
-        follower = _Follower(session, selector, expected=number, attach=attach_hint or not command)
-        return await _carry_out(session, job, follower, wait=wait, seconds=seconds, remove=remove)
+        follower = Follower(session, selector, attach=attach_hint or not command)
+        return await _carry_out(session, job, number, follower, wait=wait, seconds=seconds, remove=remove)
 
     if code := run(connection, work):
         sys.exit(code)
@@ -238,9 +236,10 @@ def _free(pods: Sequence[Pod], job: Json) -> tuple[Pod, ...]:
     """The pods that can get the container: two of one name cannot be in a pod, and an ephemeral one stays for good."""
     from kruise.machinery.wording import listed
     from kruise.verbs.errors import VerbError
+    from kruise.workloads.ephemeraljob.pods import container_names
 
     name = job["spec"]["template"]["ephemeralContainers"][0]["name"]
-    taken = [f"pod/{pod.metadata.name}" for pod in pods if name in _container_names(pod)]
+    taken = [f"pod/{pod.metadata.name}" for pod in pods if name in container_names(pod)]
     if not taken:
         return tuple(pods)
     remedy = "choose another name with --container"
@@ -248,16 +247,11 @@ def _free(pods: Sequence[Pod], job: Json) -> tuple[Pod, ...]:
         raise VerbError(f"each pod has a container called {name} already: nothing was made; {remedy}")
     some = listed(taken[:3]) + (" and others" if len(taken) > 3 else "")
     click.echo(f"left out, since a container is called {name} there already: {some}; {remedy}", err=True)
-    return tuple(pod for pod in pods if name not in _container_names(pod))
-
-
-def _container_names(pod: Pod) -> set[str]:
-    own = {one.name for one in (*pod.spec.containers, *pod.spec.init_containers)}
-    return own | {one.name for one in pod.spec.ephemeral_containers}
+    return tuple(pod for pod in pods if name not in container_names(pod))
 
 
 async def _carry_out(
-    session: Session, job: Json, follower: _Follower, *, wait: bool, seconds: float, remove: bool
+    session: Session, job: Json, number: int, follower: Follower, *, wait: bool, seconds: float, remove: bool
 ) -> int:
     from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
     from kruise.cli.flags import Writing
@@ -265,7 +259,7 @@ async def _carry_out(
 
     name = job["metadata"]["name"]
     made = await session.create(EPHEMERAL_JOBS, job, Writing())
-    click.echo(f"ephemeraljob.apps.kruise.io/{name} created for {plural(follower.expected, 'pod')}")
+    click.echo(f"ephemeraljob.apps.kruise.io/{name} created for {plural(number, 'pod')}")
     if not wait:
         return 0
     try:
@@ -292,96 +286,3 @@ async def _removed(session: Session, name: str) -> bool:
             return True
         await asyncio.sleep(_EVERY)
     return False
-
-
-class _Follower:
-    """Tells of each pod once what has become of its container."""
-
-    def __init__(self, session: Session, selector: str, *, expected: int, attach: bool) -> None:
-        self.expected = expected
-        self._session = session
-        self._selector = selector
-        self._attach = attach
-        self._told: dict[str, str] = {}
-        self._flags = f" -n {session.namespace}" if session.namespace != "default" else ""
-        self._is_silence_told = False
-
-    async def run(self, job: Json, seconds: float) -> int:
-        import asyncio
-
-        uid, spec = str(job["metadata"]["uid"]), job["spec"]
-        is_shell = "command" not in spec["template"]["ephemeralContainers"][0]
-        why = f"see kruise why ejob/{job['metadata']['name']}{self._flags}"
-        clock = self._session.clock
-        begin = clock.monotonic()
-        deadline = begin + seconds if seconds else None
-        while True:
-            seen = await self._look(uid)
-            for one in seen:
-                self._tell(one)
-            if (code := self._result(seen, at_once=spec["parallelism"] if is_shell else 0)) is not None:
-                return code
-            if not seen and not self._is_silence_told and clock.monotonic() - begin > _SILENCE:
-                self._is_silence_told = True
-                click.echo(f"no pod has got a container yet: {why}", err=True)
-            if deadline is not None and clock.monotonic() > deadline:
-                click.echo(f"not all containers got there in time: {why}", err=True)
-                return NOT_IN_TIME
-            await asyncio.sleep(_EVERY)
-
-    async def _look(self, uid: str) -> list[Seen]:
-        from kruise.api.native.pod import PODS
-        from kruise.workloads.ephemeraljob.pods import seen
-
-        listed = await self._session.client.list(PODS, self._session.namespace, labels=self._selector)
-        found = (seen(pod, uid) for pod in listed.items)
-        return [one for one in found if one.is_served]
-
-    def _result(self, pods: Sequence[Seen], *, at_once: int) -> int | None:
-        """None: it goes on. `at_once`: so many shells run at a time; 0: the containers are no shells, and end."""
-        from kruise.machinery.wording import plural
-        from kruise.workloads.ephemeraljob.pods import OVER, State
-
-        if any(one.stuck is not None and self._is_for_good(one) for one in pods):
-            return FAILED
-        left = self.expected - sum(one.state in OVER for one in pods)
-        running = sum(one.state is State.RUNNING for one in pods)
-        if running < min(left, at_once) if at_once else left > 0:
-            return None
-        if running < left and at_once:
-            more = plural(left - running, "more pod", "gets its shell", "get their shells")
-            click.echo(f"{more} when one has ended (--parallelism {at_once})")
-        return FAILED if any(one.state is State.FAILED for one in pods) else 0
-
-    @staticmethod
-    def _is_for_good(one: Seen) -> bool:
-        """An image that cannot be had is tried again and again, but nobody should wait for it here."""
-        status = one.stuck
-        waiting = status.state.waiting if status is not None else None
-        return waiting is not None and waiting.reason in ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-
-    def _tell(self, one: Seen) -> None:
-        words = self._words(one)
-        if not words or self._told.get(one.name) == words:
-            return
-        self._told[one.name] = words
-        click.echo(f"pod/{one.name}: {words}")
-
-    def _words(self, one: Seen) -> str:
-        from kruise.workloads.ephemeraljob.pods import State
-
-        name = one.own[0]
-        if (stuck := one.stuck) is not None and stuck.state.waiting is not None:
-            waiting = stuck.state.waiting
-            return f"container {name} cannot start: {waiting.reason}: {waiting.message}"
-        if one.state is State.RUNNING:
-            if self._attach:
-                return f"runs; attach: kubectl attach -it {one.name} -c {name}{self._flags}"
-            return "runs"
-        if one.state is State.SUCCEEDED:
-            return f"ended well; output: kubectl logs {one.name} -c {name}{self._flags}"
-        if one.state is State.FAILED:
-            ended = next((status.state.terminated for status in one.statuses if status.state.terminated), None)
-            code = f" with exit code {ended.exit_code}" if ended is not None else ""
-            return f"failed{code}; output: kubectl logs {one.name} -c {name}{self._flags}"
-        return ""

@@ -78,6 +78,12 @@ def is_own(container: EphemeralContainer, uid: str) -> bool:
     return any(entry.name == JOB_ENV and entry.value == uid for entry in container.env)
 
 
+def container_names(pod: Pod) -> frozenset[str]:
+    """Of whatever sort: no two of a pod have the same."""
+    own = (one.name for one in (*pod.spec.containers, *pod.spec.init_containers))
+    return frozenset((*own, *(one.name for one in pod.spec.ephemeral_containers)))
+
+
 def taken_names(pod: Pod, names: Collection[str], uid: str) -> tuple[str, ...]:
     """Names of the template that another ephemeral container of the pod has (EJ-20)."""
     return tuple(
