@@ -18,6 +18,8 @@ _VARYING: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ..
     (re.compile(r"sha256:[0-9a-f]{12,}"), "sha256:H"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "H"),
     (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"), "UID"),
+    # Runs are named after their second.
+    (re.compile(r"(?<=[a-z]-)1\d{9}\b"), "moment"),
     (re.compile(rf"(?<=[a-z]-){_ID}\b"), "ID"),
     (re.compile(rf"(?<=instance-id=){_ID}\b"), "ID"),
     (re.compile(r"(?<=, on )node-\d+\b"), "NODE"),

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.spread
         ("cloneset-tutorial.md", 100),
         ("statefulset-tutorial.md", 45),
         ("daemonset-walkthrough.md", 35),
+        ("jobs-walkthrough.md", 40),
         ("plan-and-reality.md", 12),
     ],
 )
