@@ -31,10 +31,10 @@ _CONTAINER = re.compile(r"ephemeralContainer (\S+?)\[(.*?)\](?= ephemeralContain
 _STATE = re.compile(r"state=(waiting|running|terminated)(?:\((.*)\))?")
 TIME = "2026-01-02T03:04:05Z"
 LATER = {
-    # (recording, job): what comes in ours and was not recorded, and why.
-    ("ephemeraljob", "dbg2"): "the deadline is kept although no node reports (EJ-54)",
-    ("ephemeraljob-failure-deadline-pod-deleted", "noimage"): "its pod was deleted: nothing waits any more",
-    ("ephemeraljob-failure-deadline-pod-deleted", "long"): "the same: one of the two does not run any more",
+    # (recording, job): what comes in ours and was not recorded, and why, in the words of the page of differences.
+    ("ephemeraljob", "dbg2"): "the deadline is kept although no node reports",
+    ("ephemeraljob-failure-deadline-pod-deleted", "noimage"): "nothing waits or runs in it any more",
+    ("ephemeraljob-failure-deadline-pod-deleted", "long"): "nothing waits or runs in it any more",
 }
 
 
@@ -203,6 +203,12 @@ def test_every_recorded_status_comes_in_its_order(recording: str) -> None:
             assert play.ours[key][-1] != recorded[-1], "listed as a difference, but there is none"
         else:
             assert play.ours[key][-1] == recorded[-1], key
+
+
+@pytest.mark.parametrize("why", sorted(set(LATER.values())))
+def test_differences_are_documented(why: str) -> None:
+    page = Path(__file__).parents[3] / "docs" / "ephemeraljob-differences.md"
+    assert why in page.read_text(encoding="utf-8")
 
 
 def test_the_recordings_are_told_apart() -> None:
