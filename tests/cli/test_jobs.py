@@ -159,3 +159,24 @@ def test_the_plan_of_a_job_tells_what_admission_says(kruise: Kruise, tmp_path: P
     ends["spec"]["replicas"] = -1
     refused = kruise.refused("plan", "-f", file_of(tmp_path / "e.json", ends))
     assert refused.startswith('admission webhook "vephemeraljobs.kb.io" denied the request: spec.replicas: ')
+
+
+def test_the_file_of_a_job_that_is_under_way(kruise: Kruise, tmp_path: Path) -> None:
+    """What is there already counts: nodes that have their pod are not to come again."""
+    given = job("half", "sleep 600", version="v1beta1", parallelism=1)
+    kruise.create(BROADCAST_JOBS, given)
+    file = tmp_path / "half.json"
+    file.write_text(json.dumps(given))
+    for _ in range(100):
+        rows = json.loads(kruise("plan", "-f", str(file), "-o", "json").out)["rows"]
+        if rows[0]["STATE"] == "active":
+            break
+        asyncio.run(asyncio.sleep(0.1))
+    assert [(row["NODE"], row["TURN"], row["STATE"]) for row in rows] == [
+        ("node-1", "-", "active"),
+        ("node-2", "2", "to come"),
+        ("node-3", "3", "to come"),
+    ]
+    file.write_text(json.dumps(job("half", "sleep 600", version="v1alpha1", parallelism=3)))
+    told = json.loads(kruise("plan", "-f", str(file), "-o", "json").out)["rows"]
+    assert [row["TURN"] for row in told] == ["-", "1", "1"]
