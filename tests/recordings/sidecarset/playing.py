@@ -287,7 +287,7 @@ class NodePlayer(Player):
                     "value": [{"name": name, "value": value}],
                 }
                 await world.patch(CLONE_SETS, "web", [added], patch_type=PatchType.JSON)
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(0.8)  # a pod is made with the sidecar of before, as it was there
             await self._set_image(SIDECAR_SETS, "lab-both", found[1])
         elif title == "create ConfigMap p1-barrier by hand with key p_0":
             body = {"metadata": {"name": "p1-barrier"}, "data": {"p_0": "true"}}
