@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kruise.admission.chain import PodChain
 from kruise.admission.decisions import Allow, HandlerView
@@ -21,6 +23,7 @@ from kruise.sidecars.terminator.containers import is_due, verdict
 from kruise.sidecars.terminator.controller import FEATURE
 from kruise.sidecars.terminator.decide import Snapshot, conclude, decide, events, is_concerned
 from tests.admission.helpers import request_of
+from tests.support.examples import story_settings
 
 Json = dict[str, Any]
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -109,6 +112,59 @@ def phases(plan: Plan) -> list[str]:
 def request(name: str = "side", restarts: int = 0) -> ContainerRecreateRequest:
     one = {"name": name, "statusContext": {"containerID": "c1", "restartCount": restarts}}
     return codec.convert({"metadata": {"name": "r"}, "spec": {"podName": "p", "containers": [one]}}, REQUESTS.type)
+
+
+STATES = st.sampled_from([RUNNING, over(), over(3), {"waiting": {}}])
+SIDECARS = st.lists(st.tuples(STATES, st.booleans(), st.booleans(), st.booleans()), max_size=4)
+
+
+@story_settings(150)
+@given(
+    mains=st.lists(STATES, max_size=3),
+    sidecars=SIDECARS,
+    policy=st.sampled_from(["Never", "OnFailure", "Always"]),
+    phase=st.sampled_from(["Pending", "Running", "Succeeded", "Failed"]),
+    virtual=st.booleans(),
+    asked=st.booleans(),
+)
+def test_nothing_is_ended_too_early_and_nothing_twice(
+    mains: list[Json], sidecars: list[Any], policy: str, phase: str, virtual: bool, asked: bool
+) -> None:
+    """JST-3, JST-4, JST-10 to JST-14, JST-18, JST-21, JST-22: of whatever pod."""
+    parts, ways = [container(f"m{place}", state) for place, state in enumerate(mains)], dict[str, tuple[Any, ...]]()
+    for place, (state, kill, ignore, image) in enumerate(sidecars):
+        env = {
+            **({KILL: "true"} if kill else {}),
+            **({IGNORE: "true"} if ignore else {}),
+            **({IMAGE: "e:1"} if image else {}),
+        }
+        parts.append(container(f"s{place}", state, **env))
+        ways[f"s{place}"] = ("terminated" in state, kill, kill and ignore, image)
+    found = pod(*parts, policy=policy, phase=phase)
+    request_of_it = request("s0") if asked else None
+    plan = decided(found, virtual=virtual, request=request_of_it)
+    beside = [name for name, (_, kill, _, image) in ways.items() if kill or image]
+    others = [status for status in found.status.container_statuses if status.name not in beside]
+    codes = [one.state.terminated.exit_code if one.state.terminated is not None else None for one in others]
+    are_done = None not in codes and not (policy == "OnFailure" and any(codes))
+    if policy == "Always" or phase == "Pending" or not beside or not are_done:
+        assert list(plan.actions()) == []
+        return
+    for names in killed(plan):
+        assert not virtual
+        assert not asked, "there is one request in the life of a pod"
+        assert names
+        assert all(not ways[name][0] and ways[name][1] for name in names)
+        assert len({ways[name][2] for name in names}) == 1, "one sort at a time"
+    for action in plan.actions():
+        if action.subresource == "" and action.verb is Verb.PATCH:
+            assert virtual
+            assert all(ways[one["name"]][3] and not ways[one["name"]][0] for one in action.body["spec"]["containers"])
+    for told in phases(plan):
+        assert phase == "Running", "a terminal phase stays"
+        assert told == ("Failed" if any(codes) else "Succeeded")
+        waited_for = [name for name in beside if ways[name][1] and not ways[name][2] and not virtual]
+        assert asked or all(ways[name][0] for name in waited_for), "those whose exit counts come first"
 
 
 def test_sidecars_are_killed_through_the_daemon() -> None:  # JST-10 to JST-14
