@@ -62,6 +62,8 @@ class Step:
     body: Any
     lines: tuple[tuple[str, str], ...]
     """What the log tells until the next step: the object, and what happened to it."""
+    answers: tuple[str, ...] = ()
+    """What whoever did it was told."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,24 +95,34 @@ def read(path: Path) -> Recording:
         for block in re.findall(r"^```yaml\n(.*?)^```", sections["Manifest"], flags=re.MULTILINE | re.DOTALL)
     )
     bodies = [_body(line) for line in sections["Steps"].splitlines() if re.match(r"\d+\. ", line)]
-    begun: list[tuple[str, float, list[tuple[str, str]]]] = []
+    begun: list[tuple[str, float, list[tuple[str, str]], list[str]]] = []
     end = 0.0
     for line in sections["Log"].splitlines():
         found = re.match(r"\+([0-9.]+) (.*)", line)
         if found is None:
+            if begun and line.startswith("     "):
+                begun[-1][3].append(line.strip())
             continue
         end, told = float(found[1]), found[2]
         if told.startswith("#### "):
-            begun.append((told.removeprefix("#### "), end, []))
+            begun.append((told.removeprefix("#### "), end, [], []))
+        elif begun and told.startswith("  -> "):
+            begun[-1][3].append(told.removeprefix("  -> "))
         elif begun and re.match(r"\w+/", told):
             target, _, change = told.partition(" ")
             begun[-1][2].append((target, change))
     steps = [
-        Step(title=re.split(r" \((?:merge|json)\): ", title)[0], at=at, body=body, lines=tuple(lines))
-        for (title, at, lines), body in zip(begun, bodies, strict=True)
+        Step(
+            title=re.split(r" \((?:merge|json)\): ", title)[0],
+            at=at,
+            body=body,
+            lines=tuple(lines),
+            answers=tuple(answers),
+        )
+        for (title, at, lines, answers), body in zip(begun, bodies, strict=True)
     ]
     subject = path.stem.partition("-")[0]
-    kind = next(kind for kind in KINDS if kind.lower() == subject)
+    kind = next((kind for kind in KINDS if kind.lower() == subject), subject)
     return Recording(subject=kind, manifests=manifests, steps=tuple(steps), end=end)
 
 
@@ -262,7 +274,7 @@ class Player:
         zone = "kubernetes.io/hostname" if by_host else "topology.kubernetes.io/zone"
         for node in (await self._world.client.list(NODES)).items:
             self._places[node.metadata.name] = node.metadata.labels[zone]
-        recorded, differences = Recorded(self._recording), []
+        recorded, told = Recorded(self._recording), []
         steps = self._recording.steps
         for number, step in enumerate(steps):
             await self._close(self._closed if number == 0 else frozenset())
@@ -272,14 +284,14 @@ class Player:
             following = steps[number + 1].at if number + 1 < len(steps) else self._recording.end
             await self._world.sleep(max(following - step.at, 0.5))
             found = await self._unlike(recorded.picture())
-            differences += [f"{step.title}: {one}" for one in found]
-        return differences
+            told += [f"{step.title}: {one}" for one in found]
+        return told
 
     async def _unlike(self, wanted: Picture) -> list[str]:
         waited = 0.0
         while True:
             ours = await self._picture()
-            found = list(_differences(wanted, ours))
+            found = list(differences(wanted, ours))
             if not found or waited >= SLACK:
                 return found
             await self._world.sleep(0.5)
@@ -359,12 +371,12 @@ class Player:
 _FIELDS = {"WorkloadSpread": "/spec/subsets", "PersistentPodState": "PersistentTopology"}
 
 
-def _differences(wanted: Picture, ours: Picture, path: str = "") -> list[str]:
+def differences(wanted: Picture, ours: Picture, path: str = "") -> list[str]:
     if isinstance(wanted, dict) and isinstance(ours, dict):
         return [
             text
             for key in sorted({*wanted, *ours}, key=str)
-            for text in _differences(wanted.get(key), ours.get(key), f"{path}.{key}" if path else str(key))
+            for text in differences(wanted.get(key), ours.get(key), f"{path}.{key}" if path else str(key))
         ]
     return [] if wanted == ours else [f"[{path}] recorded {wanted!r}, ours {ours!r}"]
 
