@@ -18,6 +18,7 @@ from bench import (
     jobs,
     local,
     processes,
+    protection,
     rollouts,
     sets,
     sidecar_rollouts,
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[float], Report]] = {
     "jobs": jobs.measure,
     "images": images.measure,
     "daemon": daemon.measure,
+    "protection": protection.measure,
 }
 
 

@@ -171,7 +171,7 @@ def test_a_delete_without_an_old_object_passes_and_an_update_without_one_does_no
         asking.chain.decide(asked(PodOperation.UPDATE, None, MARKED), VIEW)
 
 
-def test_the_first_refusal_ends_the_chain_with_what_was_said_before() -> None:
+def test_the_first_refusal_ends_the_chain_with_what_was_said_before() -> None:  # PUB-73
     asking = Asked(
         WORKLOAD_SPREAD=Allow(warnings=("slot",), audit_annotations={"spread": "s"}),
         UNAVAILABLE_BUDGET=Deny(message="no", warnings=("full",), audit_annotations={"budget": "b"}),

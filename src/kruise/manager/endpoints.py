@@ -15,6 +15,7 @@ from kruise.machinery.client.errors import ClientError
 from kruise.machinery.codec import DecodeError
 from kruise.machinery.journal import AUDIENCE, NOT_KNOWN, TOKEN_HEADER
 from kruise.manager.callers import CrowdError, Reviewer
+from kruise.manager.refusals import typed
 from kruise.manager.reports import Reports, failure
 
 log = logging.getLogger(__name__)
@@ -87,7 +88,7 @@ def metrics_app(registry: CollectorRegistry) -> web.Application:
     """`/metrics`, and nothing about any object: this port asks nobody who they are."""
 
     async def metrics(request: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE})
+        return web.Response(body=typed(generate_latest(registry)), headers={"Content-Type": CONTENT_TYPE})
 
     app = web.Application()
     app.router.add_get("/metrics", metrics)

@@ -10,16 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kruise.admission.inventory import MUTATING
 from kruise.api.apps.resourcedistribution import ResourceDistribution, ResourceDistributionSpec, Targets
 from kruise.machinery import codec
 from kruise.machinery.causes import Cause
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import Raw
-from kruise.machinery.plan import Action, Outcome, Outcomes, PhaseOutcomes, Plan, Result
+from kruise.machinery.plan import Action, OnError, Outcome, Outcomes, PhaseOutcomes, Plan, Result
+from kruise.manager import gates
+from kruise.manager.options import Options
 from kruise.operations.resourcedistribution import content
 from kruise.operations.resourcedistribution.admission import _warnings
 from kruise.operations.resourcedistribution.causes import CONFLICT, COPY_REFUSED, NO_NAMESPACE, UNFIT
 from kruise.operations.resourcedistribution.conclude import TYPES, conclude
+from kruise.operations.resourcedistribution.controller import controllers
 from kruise.operations.resourcedistribution.decide import decide
 from kruise.operations.resourcedistribution.snapshot import FROM, HASH, Copy, Place, Snapshot, conceal
 from kruise.operations.resourcedistribution.targets import wanted
@@ -272,3 +276,29 @@ def test_what_is_kept_shows_no_secret(field: str) -> None:
 def test_targets_that_choose_nobody_are_warned_of(targets: Any, is_told: bool) -> None:  # RD-18
     told = list(_warnings(codec.convert({"targets": targets}, ResourceDistributionSpec), {}))
     assert [text.startswith("spec.targets chooses no namespace") for text in told] == ([True] if is_told else [])
+
+
+def test_it_is_neither_defaulted_nor_overwrites_anything() -> None:  # RD-1, RD-52
+    """No entry changes it, and there is no field that would tell to write over what others have."""
+    assert all(entry.resource != "resourcedistributions" for entry in MUTATING)
+    assert set(codec.to_builtins(codec.convert({"resource": CONFIG, "targets": {}}, ResourceDistributionSpec))) <= {
+        "resource",
+        "targets",
+    }
+    assert actions(decide(seen(distribution(listing("a")), Copy(namespace="a", uid="x", differs=True)))) == []
+
+
+def test_the_flag_sets_the_number_of_workers() -> None:  # RD-30
+    def workers(options: Options) -> int:
+        (controller,) = controllers(options)
+        return controller.workers
+
+    gated = gates.resolve({"ResourceDistributionGate": True})
+    assert workers(Options(gates=gated)) == 3
+    assert workers(Options(gates=gated, workers={"resourcedistribution": 7})) == 7
+
+
+def test_every_namespace_is_tried_whatever_others_answer() -> None:  # RD-32
+    plan = decide(seen(distribution({"allNamespaces": True}), mine("b", differs=True), places=("a", "b", "c")))
+    assert {name for _, name in actions(plan)} == {"a", "b", "c"}
+    assert {phase.on_error for phase in plan.phases} == {OnError.CONTINUE}

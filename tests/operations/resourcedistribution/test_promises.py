@@ -15,6 +15,7 @@ from kruise.machinery import codec
 from kruise.machinery.plan import Outcome
 from kruise.manager import gates
 from kruise.manager.options import Options
+from kruise.operations.resourcedistribution import content
 from kruise.operations.resourcedistribution.controller import controllers
 from tests.support.examples import story_settings
 from tests.support.killed import Killed
@@ -111,6 +112,32 @@ def test_at_rest_nothing_is_written() -> None:
     before = killed.writes
     killed.run(20)
     assert killed.writes == before
+
+
+def test_a_change_of_one_copy_is_a_look_at_one(monkeypatch: pytest.MonkeyPatch) -> None:  # RD-74
+    """What is remembered of a copy is that of the object in the store, and of no other."""
+    looked: list[str] = []
+    read = content.content_of_copy
+
+    def counting(copy: ConfigMap) -> dict[str, Any]:
+        looked.append(copy.metadata.namespace)
+        return read(copy)
+
+    monkeypatch.setattr(content, "content_of_copy", counting)
+    one = Distributed()
+    killed = Killed(one.model, None)
+    killed.run(5)
+    assert set(looked) == set(NAMES)
+    looked.clear()
+    one.edit(NAMES[0])
+    killed.run(5)
+    one.check("v")
+    assert set(looked) == {NAMES[0]}
+    looked.clear()
+    one.distribute("v2")
+    killed.run(5)
+    one.check("v2")
+    assert set(looked) == set(NAMES)
 
 
 STEPS = st.one_of(

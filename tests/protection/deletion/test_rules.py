@@ -9,11 +9,12 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from kruise.admission.decisions import Allow, Deny, Failure, HandlerView, Listing, NeedsReads, Protected, Verdict
-from kruise.admission.review import AdmissionRequest, UndecodableError
+from kruise.admission.inventory import VALIDATING
+from kruise.admission.review import AdmissionRequest, GroupVersionKind, UndecodableError
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.machinery import codec
-from kruise.manager.refusals import recorder
+from kruise.manager.refusals import recorder, typed
 from kruise.protection.deletion.cascading import judge_definition, judge_namespace
 from kruise.protection.deletion.controller import FEATURE
 from kruise.protection.deletion.rules import advice, judge_always, judge_workload
@@ -82,7 +83,10 @@ def test_what_is_kept_is_counted_and_written(caplog: pytest.LogCaptureFixture) -
     assert said.record is not None
     record = recorder(registry)
     record(said.record, "alice")
-    shown = [line for line in generate_latest(registry).decode().splitlines() if not line.startswith("#")]
+    text = typed(generate_latest(registry)).decode()
+    assert "# TYPE namespace_deletion_protection counter\n" in text
+    assert "untyped" not in text
+    shown = [line for line in text.splitlines() if not line.startswith("#")]
     assert shown == ['namespace_deletion_protection{name="web",username="alice"} 1.0']
     expected = {
         "Event": "DeletionProtection",
@@ -181,3 +185,11 @@ def test_what_cannot_be_read_is_no_object() -> None:  # DP-22
     request = codec.evolve(deletion("Always"), old_object=codec.Raw(b"[1]"))
     with pytest.raises(UndecodableError):
         judge_workload(request, ON)
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_the_version_of_an_ingress_does_not_matter(version: str) -> None:  # DP-52
+    [entry] = [entry for entry in VALIDATING if entry.resource == "ingresses"]
+    assert version in entry.versions
+    kind = GroupVersionKind(group="networking.k8s.io", version=version, kind="Ingress")
+    assert isinstance(judge_always(codec.evolve(deletion("Always", kind="Ingress"), kind=kind), ON), Deny)

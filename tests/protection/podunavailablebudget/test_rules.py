@@ -553,6 +553,17 @@ def test_resizes_by_their_subresource_are_not_asked_about() -> None:
     assert PodOperation.RESIZE not in PodValidationStep.UNAVAILABLE_BUDGET.value.operations
 
 
+@pytest.mark.parametrize("user", ["jane", "system:serviceaccount:kruise-system:kruise-manager", "system:node:a"])
+def test_nobody_is_a_special_case(user: str) -> None:
+    """PUB-106: neither the manager's own deletions of WorkloadSpreads nor a kubelet's; a restart that leaves the spec
+    as it is concerns nobody."""
+    asked = question(PodOperation.DELETE, view(budget()))
+    by = dataclasses.replace(asked, request=request("DELETE", old=pod_document(), user=user))
+    assert isinstance(booked(by, budget(allowed=0))[0], Deny)
+    restarted = pod_document(statuses=[{"name": "main", "restartCount": 1}])
+    assert guard(question(PodOperation.UPDATE, view(budget()), new=restarted)) is None
+
+
 # The status
 
 

@@ -20,7 +20,7 @@ from kruise.operations.resourcedistribution import content
 from kruise.operations.resourcedistribution.admission import GATE, Admission
 from kruise.operations.resourcedistribution.conclude import conclude
 from kruise.operations.resourcedistribution.decide import decide
-from kruise.operations.resourcedistribution.snapshot import Snapshot, conceal, snapshot_of
+from kruise.operations.resourcedistribution.snapshot import Reader, Snapshot, conceal
 from kruise.operations.resourcedistribution.targets import selector_of
 
 NAME = "resourcedistribution-controller"
@@ -105,7 +105,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
                 Source(CONFIG_MAPS, _copy_keys),
                 Source(SECRETS, _copy_keys),
             ),
-            snapshot=snapshot_of,
+            snapshot=Reader().snapshot,
             decide=decide,
             conclude=conclude,
             snapshot_type=Snapshot,

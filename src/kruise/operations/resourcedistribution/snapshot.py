@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from kruise.api.apps.resourcedistribution import RESOURCE_DISTRIBUTIONS, ResourceDistribution
 from kruise.api.meta import Key, controller_of
@@ -52,34 +52,58 @@ class Snapshot(Struct):
     now: datetime
 
 
-def snapshot_of(view: View, key: Key) -> Snapshot | None:
-    distribution = view.store(RESOURCE_DISTRIBUTIONS).get(*key)
-    if distribution is None:
-        return None
-    places = [
-        Place(
-            name=namespace.metadata.name,
-            labels=namespace.metadata.labels,
-            is_going=namespace.metadata.deletion_timestamp is not None,
+class Reader:
+    """What passes see. A copy that has not changed since the last pass is not read again: of a thousand namespaces, a
+    change in one costs a look at one."""
+
+    def __init__(self) -> None:
+        self._known: dict[Key, _Known] = {}
+
+    def snapshot(self, view: View, key: Key) -> Snapshot | None:
+        distribution = view.store(RESOURCE_DISTRIBUTIONS).get(*key)
+        if distribution is None:
+            self._known.pop(key, None)
+            return None
+        places = [
+            Place(
+                name=namespace.metadata.name,
+                labels=namespace.metadata.labels,
+                is_going=namespace.metadata.deletion_timestamp is not None,
+            )
+            for namespace in view.store(NAMESPACES).list()
+        ]
+        return Snapshot(
+            distribution=distribution,
+            places=tuple(sorted(places, key=lambda place: place.name)),
+            copies=tuple(self._copies(view, key, distribution, places)),
+            now=view.now,
         )
-        for namespace in view.store(NAMESPACES).list()
-    ]
-    return Snapshot(
-        distribution=distribution,
-        places=tuple(sorted(places, key=lambda place: place.name)),
-        copies=tuple(_copies(view, distribution, places)),
-        now=view.now,
-    )
+
+    def _copies(self, view: View, key: Key, distribution: ResourceDistribution, places: list[Place]) -> list[Copy]:
+        template = content.read(distribution.spec.resource)
+        kind, name = content.kind_of(template), content.name_of(template)
+        if kind is None or not name:
+            return []
+        store, wanted = view.store(kind), content.content_of(template)
+        before = self._known.get(key)
+        known = before.copies if before is not None and before.wanted == wanted else {}
+        now: dict[str, tuple[Any, Copy]] = {}
+        for place in places:
+            obj = store.get(place.name, name)
+            if obj is None:
+                continue
+            seen = known.get(place.name)
+            now[place.name] = seen if seen is not None and seen[0] is obj else (obj, _copy(obj, wanted))
+        self._known[key] = _Known(wanted, now)
+        return [copy for _, copy in now.values()]
 
 
-def _copies(view: View, distribution: ResourceDistribution, places: list[Place]) -> list[Copy]:
-    template = content.read(distribution.spec.resource)
-    kind, name = content.kind_of(template), content.name_of(template)
-    if kind is None or not name:
-        return []
-    store, wanted = view.store(kind), content.content_of(template)
-    found = (store.get(place.name, name) for place in places)
-    return [_copy(obj, wanted) for obj in found if obj is not None]
+class _Known(NamedTuple):
+    """Of one distribution, as the last pass saw it."""
+
+    wanted: Mapping[str, Any]
+    copies: Mapping[str, tuple[Any, Copy]]
+    """By namespace: the object, which never changes itself, and what was read of it."""
 
 
 def _copy(obj: Any, wanted: Mapping[str, Any]) -> Copy:
