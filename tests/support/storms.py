@@ -59,7 +59,7 @@ class Witness:
 
     async def _watch(self) -> None:
         query = (("watch", "true"), ("resourceVersion", "0"))
-        request = Request(Verb.WATCH, self._resource, self._world.namespace, query=query)
+        request = Request(Verb.WATCH, self._resource, self._world.place_of(self._resource), query=query)
         async with self._world.client.transport.stream(request) as lines:
             async for line in lines:
                 event = json.loads(line)

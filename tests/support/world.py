@@ -185,11 +185,12 @@ async def local_world(
     feature_gates: str = "",
     features: Sequence[Feature] = kinds.features(),
     start: bool = True,
+    node_daemon: bool = True,
     **options: Any,
 ) -> AsyncIterator[LocalWorld]:
-    """A local world; to be entered on a virtual loop."""
+    """A local world; to be entered on a virtual loop. Without `node_daemon`, somebody else brings one, or nobody."""
     clock = VirtualClock(asyncio.get_running_loop())
-    cluster = LocalCluster(ClusterOptions(nodes=nodes, seed=seed), clock=clock)
+    cluster = LocalCluster(ClusterOptions(nodes=nodes, seed=seed, node_daemon=node_daemon), clock=clock)
     running = asyncio.create_task(cluster.run(), name="cluster")
     await cluster.ready.wait()
     await install(cluster, features)

@@ -55,7 +55,7 @@ class Scene:
     async def ready(self, manifest: Json) -> Json:
         """Create a pod and wait until it serves."""
         await self.world.create(manifest)
-        return await self.pod_is(_is_ready, manifest["metadata"]["name"])
+        return await self.pod_is(is_ready, manifest["metadata"]["name"])
 
     async def pod(self, name: str = "p") -> Json:
         return await self.world.get(PODS, name)
@@ -96,7 +96,7 @@ class Scene:
         return self.world.clock.monotonic()
 
 
-def _is_ready(found: Json) -> bool:
+def is_ready(found: Json) -> bool:
     conditions = {item["type"]: item["status"] for item in found["status"].get("conditions", ())}
     return conditions.get("Ready") == "True"
 

@@ -86,7 +86,9 @@ def _after_writing_down(seen: Snapshot, stopped: Sequence[Stop], outcomes: Outco
         for stop in told
         if stop.hook_error
     )
-    return Conclusion(events=tuple(notes), drops=tuple(stop.name for stop in told))
+    # When the answer to such a write was lost, the next one changes nothing, and so no event tells of it.
+    wakes = (Wake(after=0.0, reason="what was stopped is written down"),) if told else ()
+    return Conclusion(events=tuple(notes), drops=tuple(stop.name for stop in told), wakes=wakes)
 
 
 def _pod(seen: Snapshot, call: StopContainer) -> tuple[str, str, str]:
