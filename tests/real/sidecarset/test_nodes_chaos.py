@@ -42,7 +42,7 @@ def daemons(cluster: KruiseCluster, own_nodes: RealNodes) -> Iterator[Daemons]:
 
 @pytest.fixture
 def play(cluster: KruiseCluster, daemons: Daemons, own_nodes: RealNodes, request: pytest.FixtureRequest) -> Play:
-    namespace = re.sub(r"[^a-z]+", "-", request.node.name.partition("[")[2].lower()).strip("-")[:50]
+    namespace = re.sub(r"[^a-z]+", "-", request.node.name.partition("[")[2].lower())[:50].strip("-")
 
     def run(story: Callable[[Scene], Awaitable[None]]) -> None:
         own_nodes.create_namespace(namespace)
