@@ -8,6 +8,7 @@ import pytest
 
 from kruise.api.apps.probes import NODE_POD_PROBES
 from kruise.operations.probes.marker.causes import CAUSES
+from kruise.operations.probes.node import causes as node_causes
 from kruise.reasons.words import answer_lines
 from tests.reasons.asking import ask, ask_journal, codes, is_helped
 from tests.scenarios.probing import ProbeStage, exec_probe
@@ -85,3 +86,35 @@ def test_cause(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_cause_is_left_out() -> None:
     assert {cause.code for cause in CAUSES} == set(SCENES) | BY_DECISION
+
+
+def test_a_node_whose_daemon_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`kruise why nodepodprobe/NODE`: which pods wait, and where to look."""
+
+    async def play(world: LocalWorld) -> None:
+        stage = ProbeStage(world, gates=world.options.gates)
+        [pod] = await stage.start(replicas=1)
+        node, kind = pod["spec"]["nodeName"], f"nodepodprobes.{NODE_POD_PROBES.group}"
+        calm = await ask(stage, node, kind=kind)
+        assert f"nothing is probed on node {node}" in "\n".join(answer_lines(calm))
+        world.cluster.nodes.stop_daemon(node)
+        await stage.mark()
+        await stage.told()
+        await world.sleep(90)
+        answer = await ask_journal(stage, monkeypatch, node, kind=kind)
+        assert codes(answer) == {"probes-silent"}
+        assert codes(await ask(stage, node, kind=kind)) == codes(answer)
+        is_helped(answer)
+        told = "\n".join(answer_lines(answer))
+        assert f"node {node}: 0 of 1 probe of 1 pod have a result" in told
+        assert f"{pod['metadata']['name']} (m#" in told
+        world.cluster.nodes.start_daemon(node)
+        await world.sleep(30)
+        assert codes(await ask(stage, node, kind=kind)) == set()
+
+    run_local(play)
+
+
+def test_every_cause_of_a_node_is_reached() -> None:
+    """`probes-not-told` lasts a moment: the rules of decisions show it."""
+    assert {cause.code for cause in node_causes.CAUSES} == {"probes-not-told", "probes-silent"}

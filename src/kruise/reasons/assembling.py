@@ -306,6 +306,8 @@ class _Assembling:
 
     def _tells_what_it_saw(self) -> bool:
         """A job without pods does not say for which spec its status is."""
+        if not self._facts.kind.tells_generation:
+            return False
         status = value_at(self._document, ("status",), {})
         return self._facts.kind.pods is not Pods.NONE or not status or "observedGeneration" in status
 

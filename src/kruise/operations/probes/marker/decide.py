@@ -37,6 +37,7 @@ from kruise.machinery.plan import (
     single,
 )
 from kruise.operations.probes.marker import causes
+from kruise.operations.probes.node.causes import remedy as daemon_remedy
 from kruise.operations.probes.wanted import is_probed, probes_of, with_port_number
 
 
@@ -172,11 +173,7 @@ def _cause(
     if silent:
         names = ", ".join(split_name(name)[1] for name in silent)
         words = f"the daemon of node {node} has reported nothing of probe {names}"
-        remedy = (
-            f"see whether a kruise-daemon runs on node {node}: kubectl get pods -A -o wide "
-            f"-l control-plane=daemon --field-selector spec.nodeName={node}"
-        )
-        return causes.NO_RESULT.cause(words, details={"node": node}, remedy=remedy)
+        return causes.NO_RESULT.cause(words, details={"node": node}, remedy=daemon_remedy(node))
     return None
 
 

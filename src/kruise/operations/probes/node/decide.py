@@ -21,8 +21,10 @@ from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import Struct, to_builtins
-from kruise.machinery.plan import Conclusion, OnError, Outcomes, Phase, Plan, Result, Target, single
+from kruise.machinery.plan import Conclusion, Held, OnError, Outcomes, Phase, Plan, Result, Target, single
 from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.wording import listed
+from kruise.operations.probes.node import causes
 from kruise.operations.probes.node.marks import marking
 from kruise.operations.probes.wanted import by_name, entry_of, in_order, is_probed, is_virtual
 
@@ -57,7 +59,25 @@ def decide(snapshot: Snapshot) -> Plan:
     marks = _marks(snapshot, probes)
     if marks.chains:
         phases.append(marks)
-    return Plan(phases=tuple(phases))
+    return Plan(phases=tuple(phases), held=_held(snapshot, probes, is_told=wanted == probes.spec.pod_probes))
+
+
+def _held(snapshot: Snapshot, probes: NodePodProbe, *, is_told: bool) -> tuple[Held, ...]:
+    """What the node has not answered."""
+    target = Target.of(NODE_POD_PROBES, probes)
+    if not is_told:
+        return (Held(target=target, causes=(causes.NOT_TOLD.cause("the node is about to be told of other probes"),)),)
+    known = {(found.uid, state.name) for found in probes.status.pod_probe_statuses for state in found.probe_states}
+    silent = {
+        f"{entry.namespace}/{entry.name}": [one.name for one in entry.probes if (entry.uid, one.name) not in known]
+        for entry in probes.spec.pod_probes
+    }
+    waiting = [f"{pod} ({', '.join(names)})" for pod, names in silent.items() if names]
+    if not waiting:
+        return ()
+    words = f"the daemon of node {snapshot.name} has reported nothing of {listed(waiting)}"
+    cause = causes.SILENT.cause(words, details={"pods": waiting}, remedy=causes.remedy(snapshot.name))
+    return (Held(target=target, causes=(cause,)),)
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
