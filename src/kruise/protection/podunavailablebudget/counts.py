@@ -11,8 +11,7 @@ leader once and does not know better: it has seen older pods than the one who wr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from kruise.api.meta import Key, PartialObject
 from kruise.api.native.pod import PODS
@@ -23,18 +22,16 @@ from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFound
 from kruise.machinery.clock import Clock
 from kruise.machinery.codec import Struct
 from kruise.machinery.controller import OutsideError
-from kruise.machinery.plan import JobState, Plan
+from kruise.machinery.served_kinds import OnlyLooks, ServedKinds
 from kruise.machinery.spec import Stores
 from kruise.machinery.store import parse_version
 from kruise.protection.podunavailablebudget.booking import records_over
 from kruise.protection.podunavailablebudget.members import Selected, owners_to_ask
-from kruise.protection.podunavailablebudget.workloads import UNKNOWN, Answers, Asked, Owner, group_of
+from kruise.protection.podunavailablebudget.workloads import UNKNOWN, Answers, Asked, Owner
 
 _PODS: Resource[PartialObject] = Resource("", "v1", "pods", "Pod", True, PartialObject)
 _LOOKED_AT = 20
 """Pods in one pass; the others are looked at in the next."""
-_KINDS_LAST = 60.0
-"""Seconds after which a kind that was not served is looked for again."""
 
 
 class _Spec(Struct):
@@ -56,7 +53,7 @@ class Looked:
     """Another manager has seen newer pods, and the numbers are of those."""
 
 
-class Counts:
+class Counts(OnlyLooks):
     """What passes over budgets see beside the stores (`kruise.machinery.controller.Outside`)."""
 
     def __init__(self, client: Client, stores: Stores, selected: Selected, clock: Clock) -> None:
@@ -64,8 +61,7 @@ class Counts:
         self._stores = stores
         self._selected = selected
         self._clock = clock
-        self._kinds: dict[tuple[str, str], Resource[_Sized]] = {}
-        self._looked: float | None = None
+        self._kinds = ServedKinds(client, clock, _Sized)
 
     async def look(self, key: Key, /) -> Looked:
         budget = self._stores.store(POD_UNAVAILABLE_BUDGETS).get(*key)
@@ -97,14 +93,14 @@ class Counts:
         return parse_version(found.metadata.resource_version, _PODS)
 
     async def _ask(self, owner: Owner, namespace: str) -> Asked | None:
-        resource = await self._resource(owner)
+        resource = await self._kinds.find(owner.group, owner.kind)
         if resource is None:
             return None
         try:
             # By a list: that the manager may do for every kind.
             found = (await self._client.list(resource, namespace, fields=f"metadata.name={owner.name}")).items
         except NotFoundError:
-            self._kinds.pop((owner.group, owner.kind), None)
+            self._kinds.forget(owner.group, owner.kind)
             return None
         if not found or found[0].metadata.deletion_timestamp is not None:
             return None
@@ -118,36 +114,6 @@ class Counts:
         is_said = scale.spec.replicas or own is not None
         replicas = scale.spec.replicas if is_said else UNKNOWN
         return Asked(uid=workload.metadata.uid, replicas=replicas, selector=scale.status.selector)
-
-    async def _resource(self, owner: Owner) -> Resource[_Sized] | None:
-        kind = (owner.group, owner.kind)
-        now = self._clock.monotonic()
-        if kind not in self._kinds and (self._looked is None or now >= self._looked + _KINDS_LAST):
-            found = await self._client.discover()
-            if any(group_of(version) == owner.group for version in found.unreachable):
-                # What cannot be seen now is not gone: the budget stays as it is.
-                raise OutsideError(f"the server of {owner.group} does not answer: {owner} cannot be counted")
-            self._looked = now
-            for served in found.resources:
-                resource: Resource[Any] = Resource(
-                    served.group, served.version, served.plural, served.kind, served.namespaced, _Sized
-                )
-                self._kinds.setdefault((served.group, served.kind), resource)
-        return self._kinds.get(kind)
-
-    # There is nothing else outside.
-
-    def jobs(self, key: Key, /) -> Mapping[str, JobState]:
-        return {}
-
-    def carry_out(self, key: Key, plan: Plan, /) -> None:
-        return
-
-    def drop(self, key: Key, names: Iterable[str], /) -> None:
-        return
-
-    def forget(self, key: Key, /) -> None:
-        return
 
 
 def asking(selected: Selected) -> Callable[[Client, Stores, Clock], Counts]:

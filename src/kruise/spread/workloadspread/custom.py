@@ -6,7 +6,7 @@ server what it serves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 
 from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpreadSpec
 from kruise.api.meta import Key
@@ -17,15 +17,12 @@ from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFound
 from kruise.machinery.clock import Clock
 from kruise.machinery.codec import Struct
 from kruise.machinery.controller import OutsideError
-from kruise.machinery.plan import JobState, Plan
+from kruise.machinery.served_kinds import OnlyLooks, ServedKinds
 from kruise.machinery.spec import Stores
 from kruise.spread.workloadspread import whitelist
 from kruise.spread.workloadspread.numbers import PathError
 from kruise.spread.workloadspread.targets import CustomObject, is_supported
 from kruise.spread.workloadspread.whitelist import CustomKind, WhitelistError, replicas_in
-
-_KINDS_LAST = 60.0
-"""Seconds after which a kind that was not served is looked for again."""
 
 
 class Asked(Struct, kw_only=True):
@@ -40,16 +37,14 @@ class Asked(Struct, kw_only=True):
     problem: str = ""
 
 
-class CustomTargets:
+class CustomTargets(OnlyLooks):
     """What passes see beside the stores (`kruise.machinery.controller.Outside`)."""
 
     def __init__(self, client: Client, stores: Stores, clock: Clock, own_namespace: str) -> None:
         self._client = client
         self._stores = stores
-        self._clock = clock
         self._own_namespace = own_namespace
-        self._kinds: dict[tuple[str, str], Resource[CustomObject]] = {}
-        self._looked: float | None = None
+        self._kinds = ServedKinds(client, clock, CustomObject)
 
     async def look(self, key: Key, /) -> Asked:
         spread = self._stores.store(WORKLOAD_SPREADS).get(*key)
@@ -68,7 +63,7 @@ class CustomTargets:
 
     async def _ask(self, spec: WorkloadSpreadSpec, namespace: str) -> Asked:
         reference = spec.target_ref
-        resource = await self._resource(reference.group, reference.kind)
+        resource = await self._kinds.find(reference.group, reference.kind)
         if resource is None:
             return Asked()
         workload = await self._read(resource, reference.name, namespace)
@@ -101,32 +96,6 @@ class CustomTargets:
         except NotFoundError:
             return None
         return whitelist.find(whitelist.parsed(config.data), group, kind)
-
-    async def _resource(self, group: str, kind: str) -> Resource[CustomObject] | None:
-        now = self._clock.monotonic()
-        if (group, kind) not in self._kinds and (self._looked is None or now >= self._looked + _KINDS_LAST):
-            found = await self._client.discover()
-            self._looked = now
-            for served in found.resources:
-                resource = Resource(
-                    served.group, served.version, served.plural, served.kind, served.namespaced, CustomObject
-                )
-                self._kinds.setdefault((served.group, served.kind), resource)
-        return self._kinds.get((group, kind))
-
-    # There is nothing else outside.
-
-    def jobs(self, key: Key, /) -> Mapping[str, JobState]:
-        return {}
-
-    def carry_out(self, key: Key, plan: Plan, /) -> None:
-        return
-
-    def drop(self, key: Key, names: Iterable[str], /) -> None:
-        return
-
-    def forget(self, key: Key, /) -> None:
-        return
 
 
 def asking(own_namespace: str) -> Callable[[Client, Stores, Clock], CustomTargets]:

@@ -1,0 +1,80 @@
+"""Kinds that nobody watches, looked up when somebody needs them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kruise.api.meta import PartialObject
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.requests import Request
+from kruise.machinery.client.retry import NEVER
+from kruise.machinery.client.transport import Response
+from kruise.machinery.clock import VirtualClock, run_virtual
+from kruise.machinery.controller import OutsideError
+from kruise.machinery.served_kinds import ServedKinds
+from tests.support.scripted_transport import ScriptedTransport, answer
+
+
+class _Server(ScriptedTransport):
+    def __init__(self) -> None:
+        super().__init__()
+        self.freshness = "Current"
+        self.kinds: tuple[str, ...] = ("Widget",)
+
+    async def send(self, request: Request) -> Response:
+        self.requests.append(request)
+        resources: list[dict[str, Any]] = [
+            {"resource": f"{kind.lower()}s", "responseKind": {"kind": kind}, "scope": "Namespaced", "verbs": ["get"]}
+            for kind in (self.kinds if self.freshness == "Current" else ())
+        ]
+        version = {"version": "v1", "freshness": self.freshness, "resources": resources}
+        groups = [{"metadata": {"name": "example.com"}, "versions": [version]}] if request.path == "/apis" else []
+        return answer({"kind": "APIGroupDiscoveryList", "items": groups})
+
+
+def test_a_kind_is_asked_for_once() -> None:
+    async def story() -> None:
+        server = _Server()
+        kinds = ServedKinds(Client(server, retry=NEVER), VirtualClock(asyncio.get_running_loop()), PartialObject)
+        found = await kinds.find("example.com", "Widget")
+        assert found is not None
+        assert (found.group, found.version, found.plural) == ("example.com", "v1", "widgets")
+        asked = len(server.requests)
+        assert await kinds.find("example.com", "Widget") is found
+        assert await kinds.find("example.com", "Gadget") is None
+        assert len(server.requests) == asked
+
+    run_virtual(story())
+
+
+def test_a_kind_that_comes_later_is_found_within_a_minute() -> None:
+    async def story() -> None:
+        server = _Server()
+        kinds = ServedKinds(Client(server, retry=NEVER), VirtualClock(asyncio.get_running_loop()), PartialObject)
+        assert await kinds.find("example.com", "Gadget") is None
+        server.kinds = ("Gadget",)
+        await asyncio.sleep(60)
+        assert await kinds.find("example.com", "Gadget") is not None
+        assert await kinds.find("example.com", "Widget") is not None
+        kinds.forget("example.com", "Widget")
+        assert await kinds.find("example.com", "Widget") is None
+
+    run_virtual(story())
+
+
+def test_what_cannot_be_seen_is_not_gone() -> None:
+    async def story() -> None:
+        server = _Server()
+        server.freshness = "Stale"
+        kinds = ServedKinds(Client(server, retry=NEVER), VirtualClock(asyncio.get_running_loop()), PartialObject)
+        with pytest.raises(OutsideError, match=r"the server of example\.com does not answer"):
+            await kinds.find("example.com", "Widget")
+        assert await kinds.find("other.example.com", "Widget") is None
+        server.freshness = "Current"
+        await asyncio.sleep(60)
+        assert await kinds.find("example.com", "Widget") is not None
+
+    run_virtual(story())
