@@ -28,10 +28,9 @@ from kruise.machinery.clock import RealClock
 from kruise.machinery.codec import decode, encode
 from kruise.machinery.store import Store
 from kruise.manager.webhooks import _observer
-from kruise.sidecars.sidecarset.admission import WATCHED_REVISIONS
 from kruise.sidecars.sidecarset.defaults import defaulted
 from kruise.sidecars.sidecarset.injecting import Injection
-from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_SETS
+from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_REVISIONS, WATCHED_SETS
 
 OWN_NAMESPACE = "kruise-system"
 

@@ -24,7 +24,7 @@ from kruise.machinery.codec import Struct
 from kruise.machinery.wording import shortened
 from kruise.reasons import causes
 from kruise.reasons.links import Link
-from kruise.sidecars.launch_priority.barrier import CONFIG_ERROR, config_name, priority_of
+from kruise.sidecars.launch_priority.barrier import CONFIG_ERROR, config_name, lets_others_start, priority_of
 from kruise.sidecars.terminator.containers import is_due, request_name, sidecars_of
 from kruise.workloads.shared import causes as shared
 
@@ -234,17 +234,29 @@ class _Look:
     def _behind(self, container: str, what: str) -> Link:
         priorities = {one.name: priority_of(one) for one in self._pod.spec.containers}
         own = priorities[container]
-        ready = {status.name for status in self._pod.status.container_statuses if status.ready}
+        statuses = {status.name: status for status in self._pod.status.container_statuses}
         before = [
-            f"{name} (priority {priority})"
+            (name, priority)
             for name, priority in priorities.items()
-            if priority is not None and own is not None and priority > own and name not in ready
+            if priority is not None
+            and own is not None
+            and priority > own
+            and not lets_others_start(self._pod, statuses.get(name))
         ]
+        if failed := [name for name, _ in before if self._is_over(statuses.get(name))]:
+            message = f"{what} (priority {own}) never starts: {', '.join(failed)} failed, and is not started again"
+            remedy = f"see why it failed, then: kubectl delete pod {self._name}{self._flags}"
+            return self._link(causes.CONTAINER_ERROR, message, remedy)
         if before:
-            message = f"{what} (priority {own}) starts when {', '.join(before)} is ready"
+            named = ", ".join(f"{name} (priority {priority})" for name, priority in before)
+            message = f"{what} (priority {own}) starts when {named} is ready"
             return self._link(causes.LAUNCH_ORDER, message, "wait for that; nothing ends it but readiness")
         remedy = "wait for its kubelet to look again; if this lasts, see whether the manager runs"
         return self._link(causes.LAUNCH_ORDER, f"{what} (priority {own}) may start", remedy)
+
+    def _is_over(self, status: ContainerStatus | None) -> bool:
+        """It has ended, and its kubelet does not start it again."""
+        return status is not None and status.state.terminated is not None and self._pod.spec.restart_policy == "Never"
 
     def _sidecars(self) -> Iterator[Link]:
         """A pod that is done, but for sidecars."""

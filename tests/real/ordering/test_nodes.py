@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.sidecars.launch_priority.stories import by_priority, in_order_of_the_list
+from tests.sidecars.launch_priority.stories import by_priority, in_order_of_the_list, one_that_ends_holds_up_nobody
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.realnodes import RealNodes
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.nodes, pytest.mark.spread]
 
 @pytest.mark.parametrize(
     "story",
-    [pytest.param(by_priority, marks=pytest.mark.smoke), in_order_of_the_list],
+    [pytest.param(by_priority, marks=pytest.mark.smoke), in_order_of_the_list, one_that_ends_holds_up_nobody],
     ids=lambda story: str(story.__name__),
 )
 def test_story(

@@ -140,6 +140,26 @@ async def in_a_deployment(world: World) -> None:
         assert found["metadata"]["generateName"].startswith("order-")
 
 
+async def one_that_ends_holds_up_nobody(world: World) -> None:
+    """In a pod that runs to its end a container may be done before the next is ready; it will not be ready again."""
+    first = {**container("first", "10"), "command": ["sh", "-c", "sleep 2; exit 0"]}
+    manifest = pod(first, container("second", "5", ready_after=6), container("third"))
+    manifest["spec"]["restartPolicy"] = "Never"
+    await world.create(manifest)
+
+    async def all_started() -> Json:
+        found = await world.get(PODS, "p")
+        states = {status["name"]: status["state"] for status in found["status"].get("containerStatuses", [])}
+        assert set(states.get("first", {})) == {"terminated"}, states
+        assert set(states.get("third", {})) == {"running"}, states
+        return states
+
+    states = await world.until(all_started, within=120)
+    assert states["first"]["terminated"]["finishedAt"] <= states["third"]["running"]["startedAt"]
+    assert states["second"]["running"]["startedAt"] < states["third"]["running"]["startedAt"]
+    await marked(world, "p")
+
+
 async def a_barrier_comes_back(world: World) -> None:
     """Deleted by hand, it is made again when a container needs it, with every level (CLP A6)."""
     await world.create(pod(container("main"), container("side", "1")))
@@ -166,5 +186,12 @@ async def restart(world: World, found: Json, name: str) -> None:
 
 Story = Callable[[World], Awaitable[None]]
 STORIES: dict[str, Story] = {
-    story.__name__: story for story in (by_priority, in_order_of_the_list, in_a_deployment, a_barrier_comes_back)
+    story.__name__: story
+    for story in (
+        by_priority,
+        in_order_of_the_list,
+        in_a_deployment,
+        one_that_ends_holds_up_nobody,
+        a_barrier_comes_back,
+    )
 }

@@ -144,11 +144,13 @@ def seen(*levels: int | None, ready: tuple[int, ...] = (), started: tuple[int, .
         if position in more.get("missing", ()):
             text = f"couldn't find key p_{level} in ConfigMap default/p-barrier"
             state = {"waiting": {"reason": "CreateContainerConfigError", "message": text}}
+        if position in more.get("ended", {}):
+            state = {"terminated": {"exitCode": more["ended"][position]}}
         statuses.append({"name": name, "ready": is_ready, "state": state})
     annotations = {DONE: "true"} if more.get("done") else {}
     document = {
         "metadata": {"name": "p", "namespace": "default", "uid": "u", "annotations": annotations},
-        "spec": {"containers": containers},
+        "spec": {"containers": containers, "restartPolicy": more.get("policy", "Always")},
         "status": {"phase": "Pending", "containerStatuses": statuses if more.get("statuses", True) else []},
     }
     return codec.convert(document, Pod)
@@ -180,6 +182,22 @@ def test_levels_open_one_after_the_other() -> None:  # CLP-11, CLP-13, CLP-14
     assert list(decided(seen(*levels, ready=(0, 1)), 5).actions()) == []
     last = decided(seen(*levels, ready=(0, 1, 2)), 5)
     assert (opened(last), marks(last)) == (["p_10", "p_5", "p_0"], True)
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "keys"),
+    [
+        ("Never", 0, ["p_10", "p_5", "p_0"]),
+        ("OnFailure", 0, ["p_10", "p_5", "p_0"]),
+        ("Always", 0, []),
+        ("Never", 1, []),
+        ("OnFailure", 1, []),
+    ],
+)
+def test_a_container_that_has_run_to_its_end_holds_up_nobody(policy: str, code: int, keys: list[str]) -> None:
+    """CLP-16: one that is started again, or that failed, does."""
+    plan = decided(seen(10, 5, 0, ready=(1,), ended={0: code}, policy=policy), 5)
+    assert (opened(plan), marks(plan)) == (keys, bool(keys))
 
 
 def test_readiness_that_comes_and_goes_takes_nothing_away() -> None:  # CLP A6

@@ -108,6 +108,49 @@ def test_twins_may_not_be_called_like_another_sidecar() -> None:
     run_local(scenario)
 
 
+def test_what_pods_could_not_have_twice_is_refused() -> None:
+    """SCS-56: else no pod that it selects could be made."""
+    hot = {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"}
+    long, blank = "x" * 62, {**hot, "hotUpgradeEmptyImage": " empty:1"}
+
+    async def scenario(world: LocalWorld) -> None:
+        with pytest.raises(ClientError, match=r"spec.containers\[0\].name: .*must be no more than 61 characters"):
+            await world.create(sidecar_set(containers=[{**SIDE, "name": long, "upgradeStrategy": hot}]))
+        with pytest.raises(ClientError, match=r"hotUpgradeEmptyImage: .*must not have leading or trailing whitespace"):
+            await world.create(sidecar_set(containers=[{**SIDE, "upgradeStrategy": blank}]))
+        await world.create(sidecar_set(containers=[{**SIDE, "name": long[1:], "upgradeStrategy": hot}]))
+        await world.create(pod())
+
+    run_local(scenario)
+
+
+@pytest.mark.parametrize(
+    ("spec", "place"),
+    [
+        ({"containers": [{"name": "side-1", "image": "i:1"}]}, r"spec.containers\[0\].name"),
+        (
+            {"containers": [{"name": "b", "image": "i:1"}], "initContainers": [{"name": "side-2", "image": "i:1"}]},
+            r"spec.initContainers\[0\].name",
+        ),
+        (
+            {"containers": [{"name": "b", "image": "i:1"}], "initContainers": [{"name": "plain", "image": "i:1"}]},
+            r"spec.initContainers\[0\].name",
+        ),
+    ],
+)
+def test_two_sets_whose_pods_could_not_be_made_are_refused(spec: Json, place: str) -> None:
+    """SCS-31, SCS-61: names are compared as pods have them, and both sets are named."""
+    hot = {**SIDE, "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"}}
+
+    async def scenario(world: LocalWorld) -> None:
+        await world.create(sidecar_set("first", containers=[hot, {"name": "plain", "image": "i:1"}]))
+        with pytest.raises(ClientError, match=rf"{place}: .*pods would call it .* of sidecarset first"):
+            await world.create(sidecar_set("second", **spec))
+        await world.create(sidecar_set("second", selector={"matchLabels": {"app": "other"}}, **spec))
+
+    run_local(scenario)
+
+
 @pytest.mark.parametrize(
     ("labels", "strategy", "told"),
     [

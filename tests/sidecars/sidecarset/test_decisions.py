@@ -325,6 +325,14 @@ def test_unreadable_annotations_hold_nobody_else_up() -> None:
     assert (held.target.name, [cause.code for cause in held.causes]) == ("web-1", ["broken-annotation"])
 
 
+def test_an_annotation_of_others_says_nothing_of_what_runs() -> None:
+    """SCS-84: only the update state tells whether a pod is consistent."""
+    odd = merge_metadata(made(OLD), annotations={keys.WORKING: "["})
+    assert facts_of(read(odd), content_of(stored(OLD)), is_selected=True).serves
+    odd = merge_metadata(made(OLD), annotations={keys.UPDATE_STATE: "["})
+    assert not facts_of(read(odd), content_of(stored(OLD)), is_selected=True).serves
+
+
 @pytest.mark.parametrize("text", ["{", '{"logs": []}', '{"logs": {"lastContainerStatuses": 1}}'])
 def test_nothing_rests_where_nobody_can_tell_what_runs(text: str) -> None:
     """SCS-84, SCS-111: an update state that cannot be read says that the pod is not consistent."""

@@ -40,6 +40,13 @@ def test_values(text: str, value: int) -> None:
     assert evaluate(text, CPU) == value
 
 
+@pytest.mark.parametrize("text", ["cpu*1", "cpu/2", "cpu*1e308", "cpu/1e-320", "-cpu", "max(cpu*2, 1)"])
+def test_amounts_beyond_all_bounds(text: str) -> None:
+    """What a pod asks for is checked only after it has its sidecars."""
+    with pytest.raises(ExpressionError):
+        evaluate(text, {"cpu": Milli(10**400)})
+
+
 def test_memory() -> None:
     assert evaluate("max(memory*20% + 100Mi, 200Mi)", {"memory": Milli(1000 * MEBI)}) == 300 * MEBI
 

@@ -123,6 +123,15 @@ def test_the_container_of_a_set_is_corrected_there() -> None:
     assert "kruise set image cloneset/web main=IMAGE" in remedies[1]
 
 
+def test_a_number_behind_a_name_makes_no_twin() -> None:
+    """Each container belongs to the SidecarSet that has put it there, and to no other."""
+    plain, numbered = content_of(stored(sidecar_set("a"))), sidecar_set("b", containers=[{**SIDE, "name": "side-1"}])
+    annotations = with_sidecars(pod(), plain, content_of(stored(numbered)))["metadata"]["annotations"]
+    assert owner_of(annotations, "side") == ("a", "side")
+    assert owner_of(annotations, "side-1") == ("b", "side-1")
+    assert owner_of(annotations, "side-2") is None
+
+
 def test_misspelt_fields_are_told_of() -> None:
     body = sidecar_set(
         containers=[{**SIDE, "imagePullPolcy": "Never", "podInjectPolicy": "BeforeAppContainer"}],

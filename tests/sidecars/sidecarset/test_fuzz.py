@@ -15,9 +15,8 @@ from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.nodes import NAMESPACES
 from kruise.machinery.store import Store
 from kruise.sidecars.sidecarset import keys
-from kruise.sidecars.sidecarset.admission import WATCHED_REVISIONS
 from kruise.sidecars.sidecarset.injecting import Injection
-from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_SETS
+from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_REVISIONS, WATCHED_SETS
 from tests.admission.helpers import request_of
 from tests.support.examples import story_settings
 from tests.support.sidecarsets import NOW, sidecar_set, stored

@@ -11,6 +11,7 @@ from kruise.admission.chain import StepContext
 from kruise.admission.decisions import Change, HandlerView
 from kruise.api.apps.shared import FailureBudgetStatus
 from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
+from kruise.api.meta import OwnerReference
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS
@@ -18,10 +19,9 @@ from kruise.machinery import codec
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.store import Store
 from kruise.sidecars.sidecarset import keys
-from kruise.sidecars.sidecarset.admission import WATCHED_REVISIONS
 from kruise.sidecars.sidecarset.content import content_of, revision_data
 from kruise.sidecars.sidecarset.injecting import Injection, draw
-from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_SETS
+from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_REVISIONS, WATCHED_SETS
 from tests.admission.helpers import request_of
 from tests.support.sidecarsets import (
     NOW,
@@ -110,6 +110,31 @@ def revision(manifest: Json, name: str = "logs-1") -> ControllerRevision:
         "data": json.loads(revision_data(current)),
     }
     return codec.decode(json.dumps(document).encode(), ControllerRevision)
+
+
+def test_a_tag_finds_what_the_controller_counts_as_its_own() -> None:
+    """SCS-74, SCS-80: also revisions that nobody owns, and none of a SidecarSet of that name that is gone."""
+    wanted = stored(
+        sidecar_set(
+            containers=[{**SIDE, "image": "nginx:1.26"}],
+            injectionStrategy={"revision": {"customVersion": "v1"}},
+            updateStrategy={"type": "NotUpdate"},
+        )
+    )
+
+    def tagged(number: int, owner: str, image: str) -> ControllerRevision:
+        known = revision(sidecar_set(containers=[{**SIDE, "image": image}]), f"logs-{number}")
+        reference = OwnerReference(api_version="v1", kind="SidecarSet", name="logs", uid=owner, controller=True)
+        metadata = codec.evolve(
+            known.metadata,
+            labels={**known.metadata.labels, keys.CUSTOM_VERSION: "v1"},
+            owner_references=(reference,) if owner else (),
+        )
+        return codec.evolve(known, metadata=metadata, revision=number)
+
+    nobodys, gone = tagged(1, "", "nginx:1"), tagged(3, "uid-gone", "nginx:3")
+    assert image(asked(wanted, nobodys, gone)) == "nginx:1"
+    assert image(asked(wanted, nobodys, gone, tagged(2, "uid-logs", "nginx:2"))) == "nginx:2"
 
 
 PINNED = {"injectionStrategy": {"revision": {"revisionName": "logs-1", "policy": "Always"}}}

@@ -31,6 +31,15 @@ def test_whom_a_container_waits_for() -> None:  # CLP-16
     assert [link.message for link in opening] == ["container c0 (priority 0) may start"]
 
 
+def test_a_container_that_failed_for_good_is_named() -> None:  # CLP-16
+    failed = told(on_a_node(seen(0, 10, ended={1: 3}, missing=(0,), policy="Never")))
+    assert failed[0].message == "container c0 (priority 0) never starts: c1 failed, and is not started again"
+    assert "kubectl delete pod p" in failed[0].remedy
+    assert failed[0].act is Act.SOMEBODY
+    again = told(on_a_node(seen(0, 10, ended={1: 3}, missing=(0,), policy="OnFailure")))
+    assert "starts when c1 (priority 10) is ready" in again[0].message
+
+
 def test_other_configuration_that_is_missing_stays_an_error() -> None:
     plain = on_a_node(seen(None, None, missing=(0,)))
     assert told(plain)[0].code == "container-error"

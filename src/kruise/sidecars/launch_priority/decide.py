@@ -16,7 +16,15 @@ from kruise.machinery.codec import Struct
 from kruise.machinery.ownership import Owner
 from kruise.machinery.plan import Action, Conclusion, Outcomes, Phase, Plan, Target, Wake
 from kruise.machinery.remembered import once_per_object
-from kruise.sidecars.launch_priority.barrier import CONFIG_ERROR, DONE, config_name, is_done, key_of, priority_of
+from kruise.sidecars.launch_priority.barrier import (
+    CONFIG_ERROR,
+    DONE,
+    config_name,
+    is_done,
+    key_of,
+    lets_others_start,
+    priority_of,
+)
 
 MANAGER = "kruise-launch-priority"
 """Who owns the keys."""
@@ -135,13 +143,12 @@ def _statuses(pod: Pod) -> dict[str, ContainerStatus]:
 
 
 def _pending(pod: Pod) -> list[int]:
-    """CLP-11: levels with a container that is not ready."""
+    """CLP-11: levels with a container that others wait for."""
     statuses = _statuses(pod)
     return [
         priority
         for container in pod.spec.containers
-        if (priority := priority_of(container)) is not None
-        and not (container.name in statuses and statuses[container.name].ready)
+        if (priority := priority_of(container)) is not None and not lets_others_start(pod, statuses.get(container.name))
     ]
 
 

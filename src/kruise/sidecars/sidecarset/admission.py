@@ -14,14 +14,13 @@ from kruise.api.core.unknown_fields import unknown_fields
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.machinery.plan import Target
-from kruise.machinery.spec import OWNER_INDEX
-from kruise.machinery.watched import Kinds, Watched
+from kruise.machinery.watched import Kinds
 from kruise.sidecars.sidecarset import keys, whitelist
 from kruise.sidecars.sidecarset.amounts import pods_of
 from kruise.sidecars.sidecarset.content import EXTRA_FIELDS
 from kruise.sidecars.sidecarset.defaults import defaulted
 from kruise.sidecars.sidecarset.injecting import revision_for
-from kruise.sidecars.sidecarset.matching import WATCHED_SETS, base_of
+from kruise.sidecars.sidecarset.matching import WATCHED_REVISIONS, WATCHED_SETS, base_of
 from kruise.sidecars.sidecarset.validation import (
     SidecarCandidate,
     canary_problems,
@@ -37,7 +36,6 @@ from kruise.workloads.shared.admission import Admission, Judgement
 from kruise.workloads.shared.validation import Candidate
 from kruise.workloads.shared.wire import SPEC, read_spec
 
-WATCHED_REVISIONS = Watched(CONTROLLER_REVISIONS, indexes=OWNER_INDEX)
 _OPEN = {"containers": schema.CONTAINER, "initContainers": schema.CONTAINER, "volumes": "core.Volume"}
 _PATCHES = SPEC.child("patchPodMetadata")
 

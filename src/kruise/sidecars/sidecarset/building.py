@@ -172,7 +172,7 @@ class _Added:
         default = BEFORE_APP if kind == "containers" else AFTER_APP
         try:
             built = _built(container, pod, others)
-        except ResourcesError as error:
+        except (ResourcesError, codec.DecodeError) as error:
             raise InjectionError(f"SidecarSet {content.owner}, sidecar {name_of(container)}: {error}") from error
         own = (*(container.get("volumeMounts") or ()), *(container.get("volumeDevices") or ()))
         for mount in own:

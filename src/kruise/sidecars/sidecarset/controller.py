@@ -16,27 +16,27 @@ from kruise.api.native.pod import PODS, Pod
 from kruise.feature import Feature, PodMutation, Settings
 from kruise.machinery.mapping import selected_by
 from kruise.machinery.selector_index import ALL_NAMESPACES, Selects
-from kruise.machinery.spec import OWNER_INDEX, ControllerSpec, Source, Stores, View, own_key
+from kruise.machinery.spec import ControllerSpec, Source, Stores, View, own_key
 from kruise.machinery.watched import Watched
 from kruise.protection.podunavailablebudget.indexes import GUARDED_INDEX
 from kruise.protection.podunavailablebudget.permits import budget_sources_of, budgets_of
-from kruise.sidecars.sidecarset import keys
-from kruise.sidecars.sidecarset.admission import ADMISSION, WATCHED_REVISIONS, admission_in
+from kruise.sidecars.sidecarset.admission import ADMISSION, admission_in
 from kruise.sidecars.sidecarset.conclude import conclude, events
 from kruise.sidecars.sidecarset.decide import decide
 from kruise.sidecars.sidecarset.facts import injected_sets
 from kruise.sidecars.sidecarset.injecting import Injection
-from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_SETS
+from kruise.sidecars.sidecarset.matching import (
+    REVISIONS_OF,
+    WATCHED_NAMESPACES,
+    WATCHED_REVISIONS,
+    WATCHED_SETS,
+    set_named_by,
+)
 from kruise.sidecars.sidecarset.situation import Snapshot
 from kruise.workloads.shared.reading import pace_of, tasks_of
 
 NAME = "sidecarset-controller"
-_INJECTED, _NAMED, _NAMESPACES_OF = "sidecarset-injected", "sidecarset-name", "namespaces-of-sidecarset"
-
-
-def _by_name(revision: ControllerRevision) -> tuple[str, ...]:
-    name = revision.metadata.labels.get(keys.NAME_LABEL)
-    return (name,) if name else ()
+_INJECTED, _NAMESPACES_OF = "sidecarset-injected", "namespaces-of-sidecarset"
 
 
 def _namespaces_of(sidecar_set: SidecarSet) -> Iterator[Selects]:
@@ -45,7 +45,6 @@ def _namespaces_of(sidecar_set: SidecarSet) -> Iterator[Selects]:
 
 
 WATCHED_PODS = Watched(PODS, indexes={_INJECTED: injected_sets, **GUARDED_INDEX})
-NAMED_REVISIONS = Watched(CONTROLLER_REVISIONS, indexes={_NAMED: _by_name, **OWNER_INDEX})
 
 
 def _pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
@@ -56,7 +55,7 @@ def _pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]
 
 
 def _revision_keys(old: ControllerRevision | None, new: ControllerRevision | None, stores: Stores) -> Iterable[Key]:
-    names = (name for one in (old, new) if one is not None for name in _by_name(one))
+    names = (name for one in (old, new) if one is not None for name in set_named_by(one))
     return [Key("", name) for name in dict.fromkeys(names)]
 
 
@@ -76,7 +75,7 @@ class _Snapshots:
             for name in {pod.metadata.namespace for pod in found}:
                 namespace = namespaces.get("", name)
                 around[name] = dict(namespace.metadata.labels) if namespace is not None else {}
-        revisions = view.store(CONTROLLER_REVISIONS).by_index(_NAMED, key.name)
+        revisions = view.store(CONTROLLER_REVISIONS).by_index(REVISIONS_OF, key.name)
         return Snapshot(
             sidecar_set=sidecar_set,
             pods=found,
@@ -93,7 +92,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
     sources: tuple[Source[Any], ...] = (
         Source(Watched(SIDECAR_SETS, selectors={**WATCHED_SETS.selectors, _NAMESPACES_OF: _namespaces_of}), own_key),
         Source(WATCHED_PODS, _pod_keys),
-        Source(NAMED_REVISIONS, _revision_keys),
+        Source(WATCHED_REVISIONS, _revision_keys),
         Source(WATCHED_NAMESPACES, selected_by(SIDECAR_SETS, _NAMESPACES_OF)),
         *budget_sources_of(settings, lambda pod: (Key("", name) for name in injected_sets(pod))),
     )

@@ -231,7 +231,10 @@ def evaluate(text: str, variables: Mapping[str, Value]) -> int:
     tokens = _tokens(text)
     if not tokens:
         raise ExpressionError("it is empty")
-    amount = _as_quantity(_Reader(tokens, variables).whole()).amount
+    try:
+        amount = _as_quantity(_Reader(tokens, variables).whole()).amount
+    except OverflowError as error:
+        raise ExpressionError("an amount is too large") from error
     if amount < 0:
         raise ExpressionError("its value is negative")
     return amount

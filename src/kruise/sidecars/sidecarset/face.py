@@ -81,12 +81,13 @@ def _json(annotations: Mapping[str, str], key: str) -> dict[str, Any]:
 
 def owner_of(annotations: Mapping[str, str], container: str) -> tuple[str, str] | None:
     """The SidecarSet that has put a container into a pod; one of a hot upgrade has a number behind its name."""
-    plain, dash, number = container.rpartition("-")
-    names = (container, plain) if dash and number in ("1", "2") else (container,)
+    plain, _, number = container.rpartition("-")
+    is_twin = number in ("1", "2") and plain in _json(annotations, keys.WORKING)
+    wanted = plain if is_twin else container
     for name, entry in _json(annotations, keys.HASH).items():
         listed = entry.get("sidecarList") or () if isinstance(entry, dict) else ()
-        if found := next((one for one in names if one in listed), ""):
-            return str(name), found
+        if wanted in listed:
+            return str(name), wanted
     return None
 
 

@@ -28,30 +28,30 @@ class Noted:
     without_image: Mapping[str, Any]
     states: Mapping[str, Any]
     working: Mapping[str, str]
+    states_error: str = ""
+    """Why the states cannot be read."""
     error: str = ""
     """Why one of them cannot be read."""
 
 
 @once_per_object
 def noted(pod: Pod) -> Noted:
-    annotations, errors = pod.metadata.annotations, list[str]()
+    annotations, errors = pod.metadata.annotations, dict[str, str]()
 
-    def read(reader: Any, *more: Any) -> Any:
+    def read(key: str, reader: Any, *more: Any) -> Any:
         try:
             return reader(annotations, *more)
         except RecordError as error:
-            errors.append(str(error))
+            errors[key] = str(error)
             return {}
 
-    hashes = read(records.raw_records, keys.HASH)
-    without_image = read(records.raw_records, keys.HASH_WITHOUT_IMAGE)
-    states, working = read(records.update_states), read(records.working_twins)
     return Noted(
-        hashes=hashes,
-        without_image=without_image,
-        states=states,
-        working=working,
-        error=errors[0] if errors else "",
+        hashes=read(keys.HASH, records.raw_records, keys.HASH),
+        without_image=read(keys.HASH_WITHOUT_IMAGE, records.raw_records, keys.HASH_WITHOUT_IMAGE),
+        states=read(keys.UPDATE_STATE, records.update_states),
+        working=read(keys.WORKING, records.working_twins),
+        states_error=errors.get(keys.UPDATE_STATE, ""),
+        error=next(iter(errors.values()), ""),
     )
 
 
@@ -179,8 +179,8 @@ def contributed(content: Content) -> frozenset[str]:
 def state_in(told: Noted, name: str) -> UpdateState | str | None:
     """What is noted of the last update by a SidecarSet. A text: it cannot be read."""
     entry = told.states.get(name)
-    if told.error and entry is None:
-        return told.error
+    if told.states_error:
+        return told.states_error
     if entry is None:
         return None
     try:

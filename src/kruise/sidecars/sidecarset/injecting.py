@@ -17,12 +17,18 @@ from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.nodes import NAMESPACES, Namespace
 from kruise.machinery import codec
 from kruise.machinery.plan import Target
-from kruise.machinery.spec import OWNER
 from kruise.machinery.store import Store
 from kruise.sidecars.sidecarset import keys
 from kruise.sidecars.sidecarset.building import InjectionError, injected
 from kruise.sidecars.sidecarset.content import Content, Json, content_of, recorded_content
-from kruise.sidecars.sidecarset.matching import applying, needs_namespace, selecting, selects_pod
+from kruise.sidecars.sidecarset.matching import (
+    REVISIONS_OF,
+    applying,
+    belongs_to,
+    needs_namespace,
+    selecting,
+    selects_pod,
+)
 
 SORT_GATE = "EnableSortSidecarContainerByName"
 
@@ -142,8 +148,10 @@ def revision_for(
         return found if found is not None and found.metadata.labels.get(keys.NAME_LABEL) == name else None
     tagged = [
         one
-        for one in revisions.by_index(OWNER, sidecar_set.metadata.uid)
-        if one.metadata.labels.get(keys.CUSTOM_VERSION) == wanted.custom_version
+        for one in revisions.by_index(REVISIONS_OF, name)
+        if one.metadata.namespace == own_namespace
+        and belongs_to(one, sidecar_set)
+        and one.metadata.labels.get(keys.CUSTOM_VERSION) == wanted.custom_version
     ]
     return max(tagged, key=lambda one: one.revision, default=None)
 

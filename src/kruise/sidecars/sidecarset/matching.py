@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
-from kruise.api.meta import LabelSelector
+from kruise.api.meta import LabelSelector, controller_of
+from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.nodes import NAMESPACES
 from kruise.machinery.selector_index import ALL_NAMESPACES, Selects
 from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.spec import OWNER_INDEX
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched
 from kruise.sidecars.sidecarset import keys
 
-PODS_OF = "pods-of-sidecarset"
+PODS_OF, REVISIONS_OF = "pods-of-sidecarset", "revisions-of-sidecarset"
 
 
 def is_empty(selector: LabelSelector | None) -> bool:
@@ -29,6 +31,21 @@ def _selects(sidecar_set: SidecarSet) -> Iterator[Selects]:
 WATCHED_SETS = Watched(SIDECAR_SETS, selectors={PODS_OF: _selects})
 """What the pod webhook and the controller look sets up with."""
 WATCHED_NAMESPACES = Watched(NAMESPACES)
+
+
+def set_named_by(revision: ControllerRevision) -> tuple[str, ...]:
+    """The name of the SidecarSet that a revision says it is of."""
+    name = revision.metadata.labels.get(keys.NAME_LABEL)
+    return (name,) if name else ()
+
+
+WATCHED_REVISIONS = Watched(CONTROLLER_REVISIONS, indexes={REVISIONS_OF: set_named_by, **OWNER_INDEX})
+
+
+def belongs_to(revision: ControllerRevision, sidecar_set: SidecarSet) -> bool:
+    """Its own, and those that nobody owns; not those of a SidecarSet of the same name that is gone (SCS-74)."""
+    reference = controller_of(revision)
+    return reference is None or reference.uid == sidecar_set.metadata.uid
 
 
 def selecting(

@@ -6,7 +6,6 @@ import dataclasses
 from datetime import datetime
 
 from kruise.api.apps.sidecarset import NOT_UPDATE, SIDECAR_SETS, SidecarSet
-from kruise.api.meta import controller_of
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Pod, is_active
 from kruise.api.policy.podunavailablebudget import PodUnavailableBudget
@@ -19,7 +18,7 @@ from kruise.sidecars.sidecarset import keys
 from kruise.sidecars.sidecarset.amounts import partition_of, pods_of
 from kruise.sidecars.sidecarset.content import Content, content_of, revision_data
 from kruise.sidecars.sidecarset.facts import SidecarFacts, facts_of, injected_sets, is_managed
-from kruise.sidecars.sidecarset.matching import is_empty, selects_pod
+from kruise.sidecars.sidecarset.matching import belongs_to, is_empty, selects_pod
 
 
 class Snapshot(Struct, kw_only=True):
@@ -121,9 +120,7 @@ def _revisions(snapshot: Snapshot) -> tuple[list[ControllerRevision], Choice]:
     sidecar_set = snapshot.sidecar_set
     metadata = sidecar_set.metadata
     owner = Owner(SIDECAR_SETS, snapshot.own_namespace, metadata.name, metadata.uid)
-    history = revisions.in_order(
-        one for one in snapshot.revisions if (reference := controller_of(one)) is None or reference.uid == metadata.uid
-    )
+    history = revisions.in_order(one for one in snapshot.revisions if belongs_to(one, sidecar_set))
     labels = {**metadata.labels, keys.NAME_LABEL: metadata.name}
     if sidecar_set.spec.custom_version:
         labels[keys.CUSTOM_VERSION] = sidecar_set.spec.custom_version

@@ -36,6 +36,7 @@ from kruise.sidecars.sidecarset.content import (
     FIELD_PATH,
     Json,
     content_of,
+    has_twins,
     is_hot,
     is_native,
     name_of,
@@ -244,10 +245,13 @@ def _as_a_pod(containers: list[Json], first: list[Json], volumes: list[Any], *, 
 
 
 def _names(containers: list[Json], first: list[Json]) -> Errors:
-    """Of the two containers of a hot upgrade, none may be called like another sidecar (SCS-27, SCS-56)."""
+    """Of the two containers of a hot upgrade, none may be called like another sidecar (SCS-27, SCS-56), and pods must
+    be able to have both."""
     plain = {name_of(item) for item in (*first, *containers)}
     for kind, path, items in (("initContainers", _INIT, first), ("containers", _CONTAINERS, containers)):
         for position, item in enumerate(items):
+            if has_twins(item, kind):
+                yield from _twins(path.at(position), item)
             for name in names_in_pods(item, kind):
                 if name != name_of(item) and name in plain:
                     yield invalid(
@@ -256,6 +260,19 @@ def _names(containers: list[Json], first: list[Json]) -> Errors:
                         f"pods have it as {' and '.join(names_in_pods(item, kind))}, and there is another sidecar "
                         f"{name}: give one of them another name",
                     )
+
+
+def _twins(path: Path, container: Json) -> Errors:
+    if len(name_of(container)) > _LONGEST_NAME - len("-1"):
+        yield invalid(
+            path.child("name"),
+            name_of(container),
+            f"pods have it twice, with -1 and -2 behind its name: must be no more than {_LONGEST_NAME - 2} characters",
+        )
+    image = container["upgradeStrategy"].get("hotUpgradeEmptyImage") or ""
+    if isinstance(image, str) and image != image.strip():
+        where = path.child("upgradeStrategy", "hotUpgradeEmptyImage")
+        yield invalid(where, image, "must not have leading or trailing whitespace")
 
 
 def _plain(container: Json) -> Json:
@@ -355,14 +372,24 @@ def _share_pods(left: SidecarSet, right: SidecarSet) -> bool:
 def _conflict(new: SidecarSet, other: SidecarSet) -> Errors:
     owner, ours, theirs = other.metadata.name, content_of(new), content_of(other)
     shared = f"{owner}, and pods may be selected by both: rename it, or change one of the selectors"
-    for path, mine, known in (
-        (_INIT, ours.init_containers, theirs.init_containers),
-        (_CONTAINERS, ours.containers, theirs.containers),
+    taken = {
+        called: name_of(container)
+        for kind, known in (("initContainers", theirs.init_containers), ("containers", theirs.containers))
+        for container in known
+        for called in names_in_pods(container, kind)
+    }
+    for kind, path, mine, known in (
+        ("initContainers", _INIT, ours.init_containers, theirs.init_containers),
+        ("containers", _CONTAINERS, ours.containers, theirs.containers),
     ):
-        taken = {name_of(container) for container in known}
         for position, container in enumerate(mine):
-            if (name := name_of(container)) in taken:
-                yield invalid(path.at(position).child("name"), name, f"container {name} already exist in {shared}")
+            where, name = path.at(position).child("name"), name_of(container)
+            if any(name_of(one) == name for one in known):
+                yield invalid(where, name, f"container {name} already exist in {shared}")
+            elif clash := next((called for called in names_in_pods(container, kind) if called in taken), ""):
+                yield invalid(
+                    where, name, f"pods would call it {clash}, as they do sidecar {taken[clash]} of sidecarset {shared}"
+                )
     for position, (name, volume) in enumerate(ours.volumes.items()):
         if name in theirs.volumes and not same(volume, theirs.volumes[name]):
             yield invalid(
