@@ -8,6 +8,7 @@ import math
 from kruise.api.apps.containerrecreaterequest import Hook, HttpGetAction, Port
 from kruise.daemon.kills import Kill, Killed
 from kruise.daemon.parts import Scene
+from kruise.daemon.patience import patiently
 from kruise.daemon.runtime import CallError, Network, Runtime
 
 SHORTEST_GRACE = 2
@@ -24,8 +25,18 @@ async def kill(scene: Scene, call: Kill) -> Killed:
         began = scene.clock.monotonic()
         hook_error = await _hook(call, call.hook, runtime, node.network)
         grace -= math.floor(scene.clock.monotonic() - began)
-    await runtime.stop_container(call.container_id, max(grace, SHORTEST_GRACE))
+    await _stop(scene, runtime, call.container_id, max(grace, SHORTEST_GRACE))
     return Killed(hook_error=hook_error)
+
+
+async def _stop(scene: Scene, runtime: Runtime, container_id: str, grace: int) -> None:
+    """A runtime that restarts is waited for: nobody is helped by a stop that failed because of it. To stop a container
+    once more changes nothing, and one that is not there any more has ended."""
+    try:
+        await patiently(lambda: runtime.stop_container(container_id, grace), scene.clock)
+    except CallError as error:
+        if error.code != "NotFound":
+            raise
 
 
 async def _hook(call: Kill, hook: Hook, runtime: Runtime, network: Network) -> str:

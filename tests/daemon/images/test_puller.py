@@ -7,7 +7,8 @@ import base64
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +19,7 @@ from kruise.api.apps.images import (
     ImageStatus,
     NodeImageSpec,
     NodeImageStatus,
+    ReferenceObject,
     SandboxConfig,
     TagPullPolicy,
     TagSpec,
@@ -32,11 +34,12 @@ from kruise.daemon.images.conclude import conclude
 from kruise.daemon.images.credentials import CredentialsError, credentials_for, matches, normalised
 from kruise.daemon.images.decide import Attempt, Attempted, Snapshot, decide
 from kruise.daemon.images.objects import NodeImage
-from kruise.daemon.images.part import find, spec
-from kruise.daemon.parts import Place, Settings
-from kruise.daemon.runtime import Image
-from kruise.machinery.clock import RealClock
-from kruise.machinery.codec import evolve
+from kruise.daemon.images.part import find, perform, spec
+from kruise.daemon.parts import Place, Scene, Settings
+from kruise.daemon.runtime import CallError, Image
+from kruise.machinery.client.errors import NotFoundError, Status
+from kruise.machinery.clock import RealClock, run_virtual
+from kruise.machinery.codec import convert, evolve
 from kruise.machinery.plan import Outcome, Outcomes, PhaseOutcomes, Plan, Result
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -394,6 +397,169 @@ def test_plugins_that_cannot_be_read_are_none(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("providers: [\n- : {")
     assert asyncio.run(plugins.credentials(str(path), "", ImageReference("nginx", "1"), RealClock())) == ()
+
+
+def test_an_answer_that_was_taken_away_is_given_again() -> None:
+    """NI-13: whoever edits a NodeImage may edit its status, too. DMN-30: the daemon's own writes are no news."""
+    [source] = spec(Place.of("node-1", Settings())).all_sources
+    done = TagStatus(tag="1", phase="Succeeded", completion_time=NOW)
+    busy = NodeImageStatus(desired=1, image_statuses={"nginx": ImageStatus(tags=(TagStatus(tag="1"),))})
+    over = NodeImageStatus(desired=1, image_statuses={"nginx": ImageStatus(tags=(done,))})
+    found = {
+        (name, other): bool(source.keys(_with(before), _with(after), cast(Any, None)))
+        for name, before in (("none", None), ("busy", busy), ("over", over))
+        for other, after in (("none", None), ("busy", busy), ("over", over))
+    }
+    assert {pair for pair, is_news in found.items() if is_news} == {("over", "none"), ("over", "busy")}
+    assert [job.name for job in decide(seen(task(), status=None)).jobs] == ["0 nginx:1 0"]
+
+
+def _with(status: NodeImageStatus | None) -> NodeImage:
+    return seen(task(), status=status).node_image
+
+
+def test_a_task_may_be_tried_as_often_as_somebody_likes() -> None:
+    """DMN-38: the pause between attempts stays half a minute."""
+    attempts: dict[str, Attempted] = {}
+    for number in range(1100):
+        attempts |= tried(number, 0, 1, "no")
+    plan = decide(seen(task(backoff_limit=5000), attempts=attempts, now=2))
+    assert [wake.after for wake in plan.wakes] == [29]
+
+
+class Registry:
+    """A runtime whose registry wants a password; and the secrets that the daemon can read."""
+
+    def __init__(self, password: str, secrets: dict[str, str]) -> None:
+        self.name = "containerd"
+        self.password = password
+        self.secrets = secrets
+        self.reads = 0
+        self.silent = 0
+
+    async def list_images(self) -> tuple[Image, ...]:
+        return ()
+
+    async def pull_image(self, reference: str, *, sandbox: Any, auth: Any = None) -> str:
+        if self.silent:
+            self.silent -= 1
+            raise CallError("Unavailable", "PullImage: connection refused")
+        if auth is None or auth.password != self.password:
+            raise CallError("Unknown", "pull access denied")
+        return reference
+
+    async def get(self, resource: Any, name: str, namespace: str) -> Secret:
+        self.reads += 1
+        if name not in self.secrets:
+            raise NotFoundError(Status(code=404, reason="NotFound"))
+        return config({"reg.io": {"username": "u", "password": self.secrets[name]}})
+
+    def pull(self, clock: Any, run: Any = asyncio.run) -> str:
+        """The error; empty where it was pulled."""
+        node: Any = SimpleNamespace(name="n", runtimes={"containerd": self}, network=None)
+        place = Place.of("n", Settings())
+        nodes: Any = SimpleNamespace(find=lambda name: node)
+        scene = Scene(place=place, nodes=nodes, stores=cast(Any, None), client=cast(Any, self), clock=clock)
+        call = Attempt(node="n", name="reg.io/app", tag="1", secrets=(ReferenceObject(namespace="x", name="s"),))
+        try:
+            run(perform(scene, call))
+        except OSError as error:
+            return str(error)
+        return ""
+
+
+def test_a_secret_that_is_gone_is_told_of() -> None:
+    """DMN-44: it fails no pull by itself, but a registry that refuses strangers does not know what was meant."""
+    assert Registry("right", {}).pull(RealClock()) == (
+        'Failed to pull image reference "reg.io/app:1": rpc error: code = Unknown desc = pull access denied '
+        "(pull secrets that could not be read: x/s)"
+    )
+
+
+def test_a_password_that_was_refused_is_read_again() -> None:
+    """DMN-44: what works is remembered; what was refused may have been put right since."""
+    registry, clock = Registry("right", {"s": "wrong"}), RealClock()
+    assert registry.pull(clock) == "rpc error: code = Unknown desc = pull access denied"
+    registry.secrets["s"] = "right"
+    assert registry.pull(clock) == ""
+    assert registry.pull(clock) == ""
+    assert registry.reads == 2
+
+
+@pytest.mark.parametrize("secrets", [{}, {"s": ""}])
+def test_a_runtime_that_restarts_costs_no_attempt(secrets: dict[str, str]) -> None:
+    """DMN-99: a task that may be tried once is pulled all the same."""
+    registry = Registry("", secrets)
+    registry.silent = 3
+    error = registry.pull(RealClock(), run=run_virtual)
+    assert registry.silent == 0
+    assert "refused" not in error
+
+
+class Node:
+    """A node that pulls for a while, and people who change what it is to pull."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.tasks: dict[str, TagSpec] = {}
+        self.status: NodeImageStatus | None = None
+        self.attempts: dict[str, Attempted] = {}
+        self.now = 0.0
+
+    def look(self) -> None:
+        plan = decide(
+            seen(*self.tasks.values(), attempts=self.attempts, now=self.now, status=self.status, limit=self.limit)
+        )
+        for name in plan.drops:
+            del self.attempts[name]
+        for job in plan.jobs:
+            assert job.name not in self.attempts, "begun twice"
+            self.attempts[job.name] = Attempted(began=at(self.now))
+        if (status := told(plan)) is not None:
+            self.status = convert(status, NodeImageStatus)
+
+    @property
+    def pulling(self) -> list[str]:
+        return sorted(name for name, one in self.attempts.items() if one.ended is None)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_never_more_at_a_time_whatever_people_change(data: st.DataObject) -> None:
+    """DMN-33 to DMN-35: tasks that come, go, are asked for again, fail and are tried again; the daemon dies between.
+    In the end all are over, each by its own version."""
+    node = Node(limit=data.draw(st.integers(0, 3)))
+    for _ in range(data.draw(st.integers(1, 25))):
+        tag = data.draw(st.sampled_from(["a", "b", "c", "d", "e"]))
+        match data.draw(st.sampled_from(["add", "remove", "again", "end", "fail", "wait", "die"])):
+            case "add":
+                node.tasks.setdefault(tag, task(tag, backoff_limit=2))
+            case "remove":
+                node.tasks.pop(tag, None)
+            case "again" if tag in node.tasks:
+                node.tasks[tag] = task(tag, backoff_limit=2, version=node.tasks[tag].version + 1)
+            case "end" | "fail" as how if node.pulling:
+                name = data.draw(st.sampled_from(node.pulling))
+                node.attempts[name] = evolve(
+                    node.attempts[name], ended=at(node.now), error="" if how == "end" else "no"
+                )
+            case "wait":
+                node.now += data.draw(st.sampled_from([0.2, 1.0, 40.0]))
+            case "die":
+                node.attempts.clear()
+        node.look()
+        assert not node.limit or len(node.pulling) <= node.limit
+        assert len({name.rpartition(" ")[0] for name in node.pulling}) == len(node.pulling), "one task pulled twice"
+    for _ in range(60):
+        for name in node.pulling:
+            node.attempts[name] = evolve(node.attempts[name], ended=at(node.now))
+        node.now += 40.0
+        node.look()
+    assert not node.attempts
+    entries = node.status.image_statuses["nginx"].tags if node.status is not None and node.tasks else ()
+    assert [(one.tag, one.version, one.completion_time is not None) for one in entries] == [
+        (tag, node.tasks[tag].version, True) for tag in sorted(node.tasks)
+    ]
 
 
 @pytest.mark.parametrize("seconds", [10**12, 2**63 - 1])

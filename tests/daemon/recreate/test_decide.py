@@ -20,8 +20,9 @@ from kruise.api.apps.containerrecreaterequest import (
     SyncedStatus,
 )
 from kruise.api.meta import Key, ObjectMeta
+from kruise.daemon.parts import Place, Settings
 from kruise.daemon.recreate.decide import conclude, decide
-from kruise.daemon.recreate.part import look
+from kruise.daemon.recreate.part import look, spec
 from kruise.daemon.recreate.situation import Seen, Snapshot, Stop, StopContainer, in_turn, runtime_of
 from kruise.daemon.runtime import CONTAINER_NAME, RESTART_COUNT, ContainerState, ContainerStatus
 from kruise.machinery.codec import evolve
@@ -120,6 +121,52 @@ def test_unready_grace() -> None:
     assert wake.after == 3
     over = request(unready_grace_period_seconds=2, status={"conditions": (since,)})
     assert written(decide(snapshot(over, containers=app)))
+
+
+@pytest.mark.parametrize("ahead", [-3600, 0, 3600])
+def test_the_grace_is_kept_whatever_the_clock_of_the_manager_shows(ahead: float) -> None:
+    """CRR-43: who has seen the pod leave traffic counts by the clock of the node."""
+    app = (container("app"),)
+    told = RequestCondition(type="PreRecreateGrace", status="True", last_transition_time=NOW + timedelta(seconds=ahead))
+    held = request(unready_grace_period_seconds=5, status={"conditions": (told,)})
+    [wake] = decide(snapshot(held, containers=app, unready_for=2.0, saw_it_leave=True)).wakes
+    assert wake.after == 3
+    assert written(decide(snapshot(held, containers=app, unready_for=5.0, saw_it_leave=True)))
+
+
+def test_a_daemon_that_comes_later_waits_no_longer_than_the_grace() -> None:
+    """CRR-43: by the manager's word, and not for an hour where its clock is an hour ahead."""
+    app = (container("app"),)
+    for ahead, left in ((3600, 4.0), (-2, 3.0)):
+        since = NOW + timedelta(seconds=ahead)
+        told = RequestCondition(type="PreRecreateGrace", status="True", last_transition_time=since)
+        held = request(unready_grace_period_seconds=5, status={"conditions": (told,)})
+        [wake] = decide(snapshot(held, containers=app, unready_for=1.0)).wakes
+        assert wake.after == left
+
+
+def test_when_a_pod_left_traffic_is_remembered_by_request() -> None:
+    """CRR-43."""
+    told = RequestCondition(type="PreRecreateGrace", status="True", last_transition_time=NOW)
+    before = request(unready_grace_period_seconds=5)
+    after = request(unready_grace_period_seconds=5, status={"conditions": (told,)})
+    other = request(name="other", unready_grace_period_seconds=5, status={"conditions": (told,)})
+    kept = spec(Place.of("n", Settings(gates={"DaemonWatchingPod": False}))).snapshot
+
+    def look(*requests: ContainerRecreateRequest, at: float) -> tuple[float | None, bool] | None:
+        store = SimpleNamespace(by_index=lambda name, key: requests)
+        now = NOW + timedelta(seconds=at)
+        view: Any = SimpleNamespace(store=lambda kind: store, jobs={}, outside=Seen(), now=now)
+        found = kept(view, Key("ns", "p"))
+        return (found.unready_for, found.saw_it_leave) if found is not None else None
+
+    assert look(before, at=0) == (None, True)
+    assert look(after, at=2) == (0.0, True)
+    assert look(after, at=5) == (3.0, True)
+    assert look(other, at=6) == (0.0, False)
+    assert look(other, at=7) == (1.0, False)
+    assert look(at=8) is None
+    assert look(request("app"), at=9) == (None, False)
 
 
 def test_no_runtime() -> None:

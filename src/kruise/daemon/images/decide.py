@@ -257,7 +257,7 @@ class _Look:
     def _pause(self, began: datetime, failed: datetime) -> None:
         """Between two attempts (DMN-38)."""
         number = len(self.task.attempts)
-        due = failed + timedelta(seconds=min(2.0 ** (number - 1), LONGEST_PAUSE))
+        due = failed + timedelta(seconds=min(2.0 ** min(number - 1, 8), LONGEST_PAUSE))
         ends = self.task.ends_by
         if ends is not None and self.now >= ends:
             self._end(FAILED, self.now, error=LATE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import partial
 
 from kruise.api.apps.images import ReferenceObject
 from kruise.api.core.images import ImageReference, reference_of
@@ -16,6 +17,7 @@ from kruise.daemon.images.credentials import CredentialsError, credentials_for
 from kruise.daemon.images.decide import Attempt, Attempted, Snapshot, decide
 from kruise.daemon.images.objects import NODE_IMAGES, NodeImage
 from kruise.daemon.parts import Part, Place, Scene
+from kruise.daemon.patience import patiently
 from kruise.daemon.runtime import Auth, CallError, Image, Runtime, SandboxConfig, first_runtime
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.codec import Struct
@@ -42,11 +44,27 @@ class Pulled(Struct):
 
 
 def _keys(old: NodeImage | None, new: NodeImage | None, stores: Stores) -> tuple[Key, ...]:
-    """A NodeImage matters when it comes, and when its spec changes (DMN-30). One that goes ends its jobs."""
-    if new is not None and old is not None and old.spec == new.spec and _is_leaving(old) == _is_leaving(new):
+    """A NodeImage matters when it comes, and when its spec changes (DMN-30). One that goes ends its jobs. What this
+    daemon writes itself is no news; an answer that somebody has taken away must be given again."""
+    if new is not None and old is not None and not _is_news(old, new):
         return ()
     changed = new if new is not None else old
     return (Key("", changed.metadata.name),) if changed is not None else ()
+
+
+def _is_news(old: NodeImage, new: NodeImage) -> bool:
+    return old.spec != new.spec or _is_leaving(old) != _is_leaving(new) or not _answers(old) <= _answers(new)
+
+
+def _answers(node_image: NodeImage) -> set[tuple[str, str, int]]:
+    """Tasks that are over, by what the status says."""
+    images = node_image.status.image_statuses if node_image.status is not None else {}
+    return {
+        (name, tag.tag, tag.version)
+        for name, entry in images.items()
+        for tag in entry.tags
+        if tag.completion_time is not None
+    }
 
 
 def _is_leaving(node_image: NodeImage) -> bool:
@@ -104,12 +122,12 @@ async def perform(scene: Scene, call: Struct) -> Pulled:
     if node is None:
         raise CallError("Unavailable", f"node {call.node} is gone")
     runtime, image = first_runtime(node), ImageReference(call.name, call.tag)
-    if call.only_if_absent and (present := find(await runtime.list_images(), image)) is not None:
+    if call.only_if_absent and (present := find(await patiently(runtime.list_images, scene.clock), image)) is not None:
         return Pulled(image_id=present.id)
     annotations = {**call.annotations, PULLED_BY: DAEMON}
     sandbox = SandboxConfig(labels=call.labels, annotations=annotations)
     await _pull(scene, runtime, image, sandbox, call.secrets)
-    found = find(await runtime.list_images(), image)
+    found = find(await patiently(runtime.list_images, scene.clock), image)
     return Pulled(image_id=found.id if found is not None else "")
 
 
@@ -117,23 +135,30 @@ async def _pull(
     scene: Scene, runtime: Runtime, image: ImageReference, sandbox: SandboxConfig, secrets: tuple[ReferenceObject, ...]
 ) -> None:
     reference = str(image)
-    auths = await _credentials(scene, image, secrets)
+    auths, missing = await _credentials(scene, image, secrets)
     if not auths:
         try:
-            await runtime.pull_image(reference, sandbox=sandbox)
+            await patiently(partial(runtime.pull_image, reference, sandbox=sandbox), scene.clock)
         except CallError as error:
-            raise OSError(f'Failed to pull image reference "{reference}": {error}') from error
+            raise OSError(f'Failed to pull image reference "{reference}": {error}{_without(missing)}') from error
         return
     errors: list[str] = []
     for auth in auths:
         try:
-            await runtime.pull_image(reference, sandbox=sandbox, auth=auth)
+            await patiently(partial(runtime.pull_image, reference, sandbox=sandbox, auth=auth), scene.clock)
         except CallError as error:
             errors.append(str(error))
         else:
             return
     unique = list(dict.fromkeys(errors))
-    raise OSError(unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]")
+    # Perhaps somebody has put the right password into the secret since it was read.
+    _MEMORY.forget(scene, secrets)
+    raise OSError((unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]") + _without(missing))
+
+
+def _without(missing: tuple[str, ...]) -> str:
+    """A registry that refuses strangers does not know that a secret was meant to be there."""
+    return f" (pull secrets that could not be read: {', '.join(missing)})" if missing else ""
 
 
 def find(images: Iterable[Image], wanted: ImageReference) -> Image | None:
@@ -148,14 +173,23 @@ def find(images: Iterable[Image], wanted: ImageReference) -> Image | None:
 
 async def _credentials(
     scene: Scene, image: ImageReference, references: tuple[ReferenceObject, ...]
-) -> tuple[Auth, ...]:
-    found = [secret for one in references if (secret := await _secret(scene, one)) is not None]
+) -> tuple[tuple[Auth, ...], tuple[str, ...]]:
+    """What to log in with, and the secrets that could not be read."""
+    found: list[Secret] = []
+    missing: list[str] = []
+    for one in references:
+        secret = await _secret(scene, one)
+        if secret is not None:
+            found.append(secret)
+        else:
+            missing.append(f"{one.namespace}/{one.name}")
     try:
         own = credentials_for(image.repository, found)
     except CredentialsError as error:
         raise OSError(str(error)) from error
     settings = scene.place.settings
-    return (*own, *await plugins.credentials(settings.plugin_config_file, settings.plugin_bin_dir, image, scene.clock))
+    others = await plugins.credentials(settings.plugin_config_file, settings.plugin_bin_dir, image, scene.clock)
+    return (*own, *others), tuple(missing)
 
 
 class _Memory:
@@ -175,6 +209,10 @@ class _Memory:
         # Spread by the name, so that nodes with many secrets do not read them all at once.
         share = sum(reference.name.encode()) % 60 / 60
         self._known[self._key(scene, reference)] = (now + SHORTEST_MEMORY + LONGER * share, secret)
+
+    def forget(self, scene: Scene, references: Iterable[ReferenceObject]) -> None:
+        for reference in references:
+            self._known.pop(self._key(scene, reference), None)
 
     @staticmethod
     def _key(scene: Scene, reference: ReferenceObject) -> tuple[int, str, str]:

@@ -115,6 +115,8 @@ async def _asked(provider: Provider, folder: str, image: ImageReference, clock: 
         log.warning("credential provider plugin failed", extra={"plugin": provider.name, "error": str(error)})
         return Answer()
     if seconds > 0:
+        for key in [key for key, (until, _) in _answers.items() if until <= now]:
+            del _answers[key]
         scope = {"Registry": host, "Global": ""}.get(answer.cache_key_type, str(image))
         _answers[provider.name, scope] = (now + timedelta(seconds=seconds), answer)
     return answer

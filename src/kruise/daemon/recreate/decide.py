@@ -157,7 +157,12 @@ def _grace_left(seen: Snapshot, request: ContainerRecreateRequest) -> float | No
         return None
     if not seconds:
         return 0.0
-    return (later(condition.last_transition_time, seconds) - seen.now).total_seconds()
+    told = (later(condition.last_transition_time, seconds) - seen.now).total_seconds()
+    if seen.unready_for is None:
+        return told
+    # The clocks of manager and node may differ: what was seen here is counted by the own one.
+    own = seconds - seen.unready_for
+    return own if seen.saw_it_leave else min(told, own)
 
 
 def _state(seen: Snapshot, request: ContainerRecreateRequest, container: RecreatedContainer) -> RecreateState:

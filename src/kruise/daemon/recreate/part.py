@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from kruise.api.apps.containerrecreaterequest import (
@@ -19,7 +20,7 @@ from kruise.daemon.pods import Pod
 from kruise.daemon.recreate.decide import conclude, decide
 from kruise.daemon.recreate.situation import Seen, Snapshot, Stop, StopContainer, in_turn, pod_uid, runtime_of
 from kruise.daemon.runtime import pod_containers
-from kruise.machinery.codec import Struct
+from kruise.machinery.codec import Struct, evolve
 from kruise.machinery.plan import JobState
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View
 from kruise.machinery.watched import Watched
@@ -102,10 +103,12 @@ def _stops(jobs: Iterable[tuple[str, JobState]]) -> Iterable[Stop]:
 class _Snapshots:
     def __init__(self, place: Place, *, has_pods: bool) -> None:
         self._pods = place.pods.resource if has_pods else None
+        self._held: dict[Key, _Held] = {}
 
     def __call__(self, view: View, key: Key) -> Snapshot | None:
         requests = in_turn(view.store(REQUESTS).by_index(_BY_POD, str(key)))
         stops = tuple(_stops(view.jobs.items()))
+        held = self._look_at_traffic(key, requests, view.now)
         if not requests and not stops:
             return None
         node = requests[0].metadata.labels.get(NODE_LABEL, "") if requests else stops[0].call.node
@@ -121,8 +124,33 @@ class _Snapshots:
             stops=stops,
             pod_ip=pod.status.pod_ip if pod is not None else "",
             restart_policy=pod.spec.restart_policy if pod is not None else "",
+            unready_for=(view.now - held.since).total_seconds() if held.since is not None else None,
+            saw_it_leave=held.saw_it_leave,
             now=view.now,
         )
+
+    def _look_at_traffic(self, key: Key, requests: Sequence[ContainerRecreateRequest], now: datetime) -> _Held:
+        """Since when the pod of the first request is kept out of traffic, by the clock of this node."""
+        request = requests[0] if requests else None
+        if request is None or request.strategy.unready_grace_period_seconds is None:
+            self._held.pop(key, None)
+            return _Held()
+        held = self._held.get(key)
+        if held is None or held.uid != request.metadata.uid:
+            held = _Held(uid=request.metadata.uid, saw_it_leave=request.grace_condition is None)
+        if request.grace_condition is not None and held.since is None:
+            held = evolve(held, since=now)
+        self._held[key] = held
+        return held
+
+
+class _Held(Struct):
+    """A pod that is kept out of traffic for a request."""
+
+    uid: str = ""
+    since: datetime | None = None
+    """None: it is not yet."""
+    saw_it_leave: bool = False
 
 
 def spec(place: Place) -> ControllerSpec[Snapshot]:

@@ -62,6 +62,10 @@ class Snapshot(Struct):
     pod_ip: str = ""
     restart_policy: str = ""
     """Empty: not known."""
+    unready_for: float | None = None
+    """Seconds since this daemon saw for the first time that the pod is kept out of traffic."""
+    saw_it_leave: bool = False
+    """Whether it saw before that it was not: then it has seen when that was."""
 
     @property
     def picked(self) -> ContainerRecreateRequest | None:

@@ -15,10 +15,11 @@ from kruise.api.apps.containerrecreaterequest import (
     REQUESTS,
     UNREADY_FINALIZER,
     ContainerRecreateRequest,
+    StatusContext,
     SyncedStatus,
 )
 from kruise.api.apps.conversion.containerrecreaterequest import grace_condition
-from kruise.api.native.pod import ContainerStateRunning, Pod
+from kruise.api.native.pod import ContainerStatus, Pod
 from kruise.inplace import keys
 from kruise.inplace.edits import writes
 from kruise.inplace.readiness import Writer, add_writer, has_gate, remove_writer
@@ -120,7 +121,8 @@ def _snapshot(seen: Snapshot, pod: Pod) -> Chain:
     request = seen.request
     created = request.metadata.creation_timestamp or seen.now
     statuses = {status.name: status for status in pod.status.container_statuses}
-    wanted = dict.fromkeys(container.name for container in request.spec.containers)
+    contexts = {container.name: container.status_context for container in request.spec.containers}
+    wanted = dict.fromkeys(contexts)
     found = [
         {
             "name": status.name,
@@ -129,7 +131,7 @@ def _snapshot(seen: Snapshot, pod: Pod) -> Chain:
             "containerID": status.container_id,
         }
         for status in (statuses[name] for name in wanted if name in statuses)
-        if _started(status.state.running) >= created
+        if _is_new(status, contexts.get(status.name), created)
     ]
     known = request.status.container_status_snapshot
     if known is not None and (not found or [_plain(item) for item in known] == found):
@@ -138,11 +140,15 @@ def _snapshot(seen: Snapshot, pod: Pod) -> Chain:
     return (_status(request, {"containerStatusSnapshot": found}, reason),)
 
 
-_BEFORE = datetime.fromisoformat("0001-01-01T00:00:00+00:00")
-
-
-def _started(running: ContainerStateRunning | None) -> datetime:
-    return running.started_at if running is not None and running.started_at is not None else _BEFORE
+def _is_new(status: ContainerStatus, context: StatusContext | None, created: datetime) -> bool:
+    """Whether it runs and is not the container that was there when it was asked for. When it started is told by the
+    clock of the node, which may be behind: another container is another one, whenever it says that it started."""
+    running = status.state.running
+    if running is None:
+        return False
+    if running.started_at is not None and running.started_at >= created:
+        return True
+    return context is not None and status.container_id not in ("", context.container_id)
 
 
 def _plain(item: SyncedStatus) -> Json:
