@@ -129,6 +129,14 @@ class RealNodes(ControlPlane):
         """Starts it again with the same directories; does not wait."""
         self._spawn(f"{node}-kubelet")
 
+    def kill_containerd(self, node: str) -> None:
+        """SIGKILL; the node's containers run on."""
+        self._own_instance.stop(f"{node}-containerd")
+
+    def start_containerd(self, node: str) -> None:
+        """Starts it again with the same directories; does not wait."""
+        self._spawn(f"{node}-containerd")
+
     # Inside
 
     @property

@@ -5,11 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,56 +15,14 @@ from kruise.api.native.config import SECRETS
 from kruise.api.native.events import EVENTS
 from tests.scenarios.images import EXCHANGE, SCENARIOS, ImageStage
 from tests.scenarios.stage import Pace
-from tests.support.instances import in_life_of_this_process
 from tests.support.kruisecluster import ALONE, KruiseCluster
-from tests.support.ports import free_port
+from tests.support.nodedaemons import Daemons
 from tests.support.realnodes import RealNodes
 from tests.support.realnodes_images import make_image
 
 pytestmark = [pytest.mark.nodes, pytest.mark.together("own-nodes")]
 PACE = Pace(seconds=3, calm=3.0, within=120.0, every=0.3, slack=10.0)
-ACCOUNT = "system:serviceaccount:kruise-system:kruise-daemon"
-GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kruise-system", "system:authenticated")
 Play = Callable[[Callable[[ImageStage], Awaitable[None]]], None]
-
-
-class Daemons:
-    """`kruise daemon` of every node, with the rights of an installation and no more."""
-
-    def __init__(self, cluster: KruiseCluster, nodes: RealNodes) -> None:
-        self._cluster = cluster
-        self._nodes = nodes
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
-
-    def start(self, node: str, *flags: str) -> None:
-        user = self._nodes.kubeconfig_for(ACCOUNT, GROUPS)
-        sockets = self._nodes.directory / "nodes" / node / "run"
-        command = [
-            sys.executable,
-            "-m",
-            "kruise.cli.main",
-            "daemon",
-            f"--kubeconfig={user}",
-            f"--socket-dir={sockets}",
-            f"--addr=127.0.0.1:{free_port()}",
-            *flags,
-        ]
-        wrapped = in_life_of_this_process(self._cluster.directory / f"{node}-kruise-daemon.pid", command)
-        with self.log(node).open("ab") as log:
-            environment = {**os.environ, "NODE_NAME": node}
-            self._running[node] = subprocess.Popen(wrapped, stdout=log, stderr=log, env=environment)
-
-    def log(self, node: str) -> Path:
-        return self._cluster.directory / f"{node}-kruise-daemon.log"
-
-    def stop(self, node: str) -> None:
-        process = self._running.pop(node)
-        process.kill()
-        process.wait(20)
-
-    def stop_all(self) -> None:
-        for node in tuple(self._running):
-            self.stop(node)
 
 
 @pytest.fixture(scope="module")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.images.test_nodes import Daemons
 from tests.sidecars import kills
 from tests.sidecars.kills import Scene
 from tests.sidecars.terminator import stories as ending
 from tests.support.kruisecluster import ALONE, KruiseCluster
+from tests.support.nodedaemons import Daemons
 from tests.support.realnodes import RealNodes
 from tests.support.transcripts import Shell, walk
 from tests.support.walkthroughs import DOCUMENTS, LOCAL_ONLY, environment, lay_out_documents

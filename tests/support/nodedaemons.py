@@ -1,0 +1,96 @@
+"""The node daemon on real nodes: a process for each, with the rights of an installation and no more (DMN-7)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+from tests.support.instances import in_life_of_this_process
+from tests.support.kruisecluster import ALONE, KruiseCluster
+from tests.support.ports import free_port
+from tests.support.realnodes import RealNodes
+from tests.support.world import World
+
+ACCOUNT = "system:serviceaccount:kruise-system:kruise-daemon"
+GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kruise-system", "system:authenticated")
+Story = Callable[[World], Awaitable[None]]
+
+
+class Daemons:
+    """`kruise daemon` of every node, beside the manager of a cluster."""
+
+    def __init__(self, cluster: KruiseCluster, nodes: RealNodes) -> None:
+        self.cluster = cluster
+        self.nodes = nodes
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start(self, node: str, *flags: str) -> None:
+        user = self.nodes.kubeconfig_for(ACCOUNT, GROUPS)
+        sockets = self.nodes.directory / "nodes" / node / "run"
+        command = [
+            sys.executable,
+            "-m",
+            "kruise.cli.main",
+            "daemon",
+            f"--kubeconfig={user}",
+            f"--socket-dir={sockets}",
+            f"--addr=127.0.0.1:{free_port()}",
+            *flags,
+        ]
+        wrapped = in_life_of_this_process(self.cluster.directory / f"{node}-kruise-daemon.pid", command)
+        with self.log(node).open("ab") as log:
+            environment = {**os.environ, "NODE_NAME": node}
+            self._running[node] = subprocess.Popen(wrapped, stdout=log, stderr=log, env=environment)
+
+    def log(self, node: str) -> Path:
+        return self.cluster.directory / f"{node}-kruise-daemon.log"
+
+    def stop(self, node: str) -> None:
+        """As a crash does."""
+        process = self._running.pop(node)
+        process.kill()
+        process.wait(20)
+
+    def restart(self, node: str, *flags: str) -> None:
+        self.stop(node)
+        self.start(node, *flags)
+
+    def stop_all(self) -> None:
+        for node in tuple(self._running):
+            self.stop(node)
+
+    def play(self, story: Story, name: str) -> None:
+        """A story in a namespace of its own."""
+        namespace = f"{name}-{uuid.uuid4().hex[:6]}"
+        self.nodes.create_namespace(namespace)
+
+        async def main() -> None:
+            async with self.cluster.world(namespace) as world:
+                await story(world)
+
+        try:
+            asyncio.run(main())
+        finally:
+            self.nodes.delete_namespace(namespace)
+
+
+@contextlib.contextmanager
+def daemons_on(nodes: RealNodes, *gates: str, daemon_gates: str = "") -> Iterator[Daemons]:
+    """A manager with these gates on, and a daemon on every node."""
+    flags = (*ALONE, "--nodeimage-creation-delay=0s", f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}")
+    with KruiseCluster(nodes, flags=flags) as cluster:
+        daemons = Daemons(cluster, nodes)
+        for node in nodes.nodes:
+            daemons.start(node, *([f"--feature-gates={daemon_gates}"] if daemon_gates else []))
+        try:
+            yield daemons
+        finally:
+            daemons.stop_all()
+            for node in nodes.nodes:
+                print(f"{node}:\n{daemons.log(node).read_text()[-2000:]}")
