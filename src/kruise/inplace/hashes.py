@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kruise.api.core.go_json import go_json
-from kruise.api.core.values import struct_order_json
 from kruise.api.meta import ObjectMeta
 from kruise.api.native.pod import Container, Pod
 from kruise.inplace import keys
@@ -39,6 +38,8 @@ def plain_hash(name: str, image: str) -> int:
 
 def full_container_hash(container: Mapping[str, Any]) -> int:
     """What an older kubelet computes for a container, from the whole of it as it stands in the pod (IPU-65)."""
+    from kruise.api.core.values import struct_order_json  # only for older kubelets: a node agent never needs it
+
     return deep_hash(struct_order_json(container, "core.Container"))
 
 
