@@ -27,6 +27,8 @@ _VARYING: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ..
     (re.compile(r"\b[0-9a-f]{32}\b"), "DIGEST"),
     (re.compile(r"(?<=TIME )( +)[0-9a-f]{8}\b"), "DIGEST"),
     (re.compile(r"(?<=decision )[0-9a-f]{14}\b|\b[0-9a-f]{14}$"), "PASS"),
+    # Spelt as the daemon's event is.
+    (re.compile(r"(?<=ecalpsedTime )\S+"), "DURATION"),
     (re.compile(r"\b\d+\.\d+ms\b"), "MS"),
     # Whether an answer was waited for is a matter of milliseconds.
     (re.compile(r"\b(\d+) done, (\d+) pending\b"), lambda found: f"{int(found[1]) + int(found[2])} done"),
