@@ -28,6 +28,7 @@ from kruise.local.cluster import LocalCluster
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.webhooks import AdmissionSite
 from kruise.machinery.client.transport import Response, Transport
+from kruise.machinery.clock import Clock
 from kruise.manager.callers import Everything
 from kruise.manager.installation.installer import Installer
 from kruise.manager.installation.manifests import manifests
@@ -120,13 +121,14 @@ def embedded_manager(
     *,
     random: Random,
     transport: Transport | None = None,
+    clock: Clock | None = None,
 ) -> Manager:
-    """`transport` stands between the manager and the API, where a test wants faults."""
+    """`transport` stands between the manager and the API, where a test wants faults; `clock` is one that goes wrong."""
     manager = Manager(
         options,
         features,
         transport or InProcessTransport(cluster.core),  # its own: a manager that ends closes it
-        clock=cluster.clock,
+        clock=clock or cluster.clock,
         random=random,
         admission=lambda parts: _InProcessAdmission(cluster, parts, lambda: manager.reports),
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from kruise.admission.decisions import HandlerView, NeedsReads
 from kruise.api.native.nodes import Node
-from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.pod import PODS, ContainerStatus, Pod
 from kruise.api.native.policy import PodDisruptionBudget
 from kruise.api.policy.podunavailablebudget import PodUnavailableBudget
 from kruise.foresight.removal import deleting, telling
@@ -99,6 +99,51 @@ def test_a_successor_without_a_place_gives_nothing_back() -> None:
     assert [[gone.pod for gone in wave] for wave in found.waves] == [["one"]]
     assert [stay.pod for stay in found.stuck] == ["two"]
     assert any("no node takes its successor" in note for note in found.notes)
+
+
+def starting(name: str, where: str, *, age: float = 5, **status: Any) -> Pod:
+    found = pod(name, where, is_ready=False)
+    made = evolve(found.metadata, creation_timestamp=NOW - timedelta(seconds=age))
+    return evolve(found, metadata=made, status=evolve(found.status, **status))
+
+
+def short(allowed: int, current: int, desired: int) -> PodUnavailableBudget:
+    budget = ours(allowed)
+    return evolve(budget, status=evolve(budget.status, current_available=current, desired_available=desired))
+
+
+def test_a_budget_whose_pods_are_merely_starting_is_waited_for() -> None:
+    """It has nothing left now, and it will in a moment."""
+    for budgets in ({"unavailable": [ours(0)]}, {"disruption": [native("native", 0)]}):
+        found = played([pod("one", "a"), starting("new", "b")], **budgets)
+        assert found.ends
+        assert [[(gone.pod, gone.at) for gone in wave] for wave in found.waves] == [[("one", 5.0)]]
+        assert any("starting now to become ready: new" in note for note in found.notes)
+
+
+def test_as_many_as_are_missing_have_to_start() -> None:
+    """Two are wanting before there is one to give."""
+    going = [pod("one", "a"), starting("new", "b")]
+    assert not played(going, unavailable=[short(0, 1, 2)]).ends
+    assert played([*going, starting("newer", "b")], unavailable=[short(0, 1, 2)]).ends
+
+
+@pytest.mark.parametrize(
+    "down",
+    [
+        starting("new", "b", age=600),
+        starting("new", ""),
+        starting("new", "b", container_statuses=(ContainerStatus(name="main", restart_count=2),)),
+        starting("new", "b", container_statuses=(convert({"state": {"waiting": {"reason": "X"}}}, ContainerStatus),)),
+    ],
+)
+def test_pods_that_are_down_for_another_reason_are_not_counted_on(down: Pod) -> None:
+    assert not played([pod("one", "a"), down], unavailable=[ours(0)]).ends
+
+
+def test_the_successor_of_a_pod_that_was_down_is_one_more() -> None:
+    found = played([pod("one", "a"), starting("bad", "a", age=600)], unavailable=[ours(0)])
+    assert [[gone.pod for gone in wave] for wave in found.waves] == [["bad"], ["one"]]
 
 
 def test_who_is_left_alone_and_which_flags_it_takes() -> None:

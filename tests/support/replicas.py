@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Collection, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
 from random import Random
 from typing import Any
 
@@ -19,6 +19,7 @@ from kruise.local.webhooks.inprocess import Handler, Site
 from kruise.machinery.client.errors import TransportError
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response
+from kruise.machinery.clock import Clock
 from kruise.manager.options import Options, Role
 from tests.support.faults import FaultyTransport, Rule
 
@@ -29,15 +30,25 @@ RENEW_DEADLINE = 10.0
 class Balancer:
     """The Service in front of the managers. Answers get lost on their way to the API server."""
 
-    def __init__(self, cluster: LocalCluster, random: Random, *, losing: Collection[str]) -> None:
-        """`losing`: the paths whose answers get lost."""
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        random: Random,
+        *,
+        losing: Collection[str],
+        heard: Callable[[str, bytes, bytes], None] = lambda path, asked, said: None,
+    ) -> None:
+        """`losing`: the paths whose answers get lost, or come late. `heard` is told of every answer as it was given."""
         self._random = random
         self._losing = losing
+        self._heard = heard
         self.sites: list[Site] = []
         self.frozen: dict[int, asyncio.Event] = {}
         """By the identity of its site: what a frozen manager waits for."""
         self.loses = 0.0
         self.lost = 0
+        self.delays = 0.0
+        """How many answers come late, some so late that nobody waits for them any more."""
         mount = cluster.webhooks.mount
 
         def mounted(prefix: str, site: Any) -> None:
@@ -57,6 +68,9 @@ class Balancer:
 
         async def answer(body: bytes) -> bytes:
             said = await self._thawed(site, found(body), timeout or WEBHOOK_TIMEOUT)
+            self._heard(path, body, said)
+            if path in self._losing and self._random.random() < self.delays:
+                await asyncio.sleep(self._random.uniform(0, WEBHOOK_TIMEOUT))
             if path in self._losing and self._random.random() < self.loses:
                 self.lost += 1
                 raise CallError("failed to call webhook: the answer got lost")
@@ -122,7 +136,13 @@ class Replica:
         features: Sequence[Feature],
         faults: Sequence[Rule],
         options: Options | None = None,
+        is_fenced: bool = True,
+        clock: Clock | None = None,
     ) -> None:
+        """Where it is not fenced, it goes on for some seconds with all that it was about to send, although another
+        leads: worse than ours, which ask the clock before they send. `clock`: its own, which may go wrong."""
+        self._is_fenced = is_fenced
+        self._clock = clock
         self._cluster = cluster
         self._balancer = balancer
         self._role = role
@@ -146,7 +166,12 @@ class Replica:
         self._faulty = FaultyTransport(inner, faults, seed=self._random.getrandbits(32), clock=self._cluster.clock)
         before = len(self._balancer.sites)
         manager = embedded_manager(
-            self._cluster, self._features, options, random=Random(self._random.random()), transport=self._faulty
+            self._cluster,
+            self._features,
+            options,
+            random=Random(self._random.random()),
+            transport=self._faulty,
+            clock=self._clock,
         )
         self._running = asyncio.create_task(manager.run(asyncio.Event()), name="manager")
         await manager.serving.wait()
@@ -166,14 +191,45 @@ class Replica:
                 return
             thawed = asyncio.Event()
             self._balancer.frozen[id(self._site)] = self._transport.thawed = thawed
+            loses_lease = self._role is Role.ALL and seconds >= RENEW_DEADLINE
+            if loses_lease and not self._is_fenced:
+                await self._with_successor(seconds, thawed)
+                return
             await asyncio.sleep(seconds)
-            self._balancer.frozen.pop(id(self._site), None)
-            self._transport.is_fenced = self._role is Role.ALL and seconds >= RENEW_DEADLINE
-            self._transport.thawed = None
-            thawed.set()
-            if self._transport.is_fenced:
+            self._thaw(thawed, is_fenced=loses_lease)
+            if loses_lease:
                 await self.kill()
                 await self.start()
+
+    def _thaw(self, thawed: asyncio.Event, *, is_fenced: bool) -> None:
+        assert self._transport is not None
+        self._balancer.frozen.pop(id(self._site), None)
+        self._transport.is_fenced = is_fenced
+        self._transport.thawed = None
+        thawed.set()
+
+    async def _with_successor(self, seconds: float, thawed: asyncio.Event) -> None:
+        """Another leader takes over, and this one does not notice for a while."""
+        successor = Replica(
+            self._cluster,
+            self._balancer,
+            Role.ALL,
+            self._random,
+            features=self._features,
+            faults=self._faults,
+            options=self._options,
+            is_fenced=False,
+            clock=self._clock,
+        )
+        successor._is_disturbed = self._is_disturbed
+        await asyncio.sleep(RENEW_DEADLINE)
+        await successor.start()
+        await asyncio.sleep(seconds - RENEW_DEADLINE)
+        self._thaw(thawed, is_fenced=False)
+        await asyncio.sleep(self._random.uniform(1, 5))
+        await self.kill()
+        self._site, self._running = successor._site, successor._running
+        self._transport, self._faulty = successor._transport, successor._faulty
 
     async def restart(self, pause: float) -> None:
         async with self._changing:

@@ -86,6 +86,40 @@ def test_a_missing_target_has_nothing() -> None:
     assert (found.is_target_missing, found.total, found.pods) == (True, 0, ())
 
 
+@pytest.mark.parametrize("number", [{"minAvailable": 2}, {"minAvailable": "80%"}, {"maxUnavailable": 0}])
+def test_what_a_deleted_workload_leaves_may_go(number: dict[str, Any]) -> None:
+    """PUB-125: whatever number must be available, and however the budget finds its pods."""
+    for spec in (target("Deployment").spec, budget().spec):
+        stores = Stores()
+        of_web = codec.convert({**number}, type(spec))
+        whose = {"target_ref": spec.target_ref, "selector": spec.selector}
+        over = codec.evolve(budget(), spec=codec.evolve(of_web, **whose))
+        stores.put(POD_UNAVAILABLE_BUDGETS, over)
+        gone = workload(REPLICA_SETS, "web-1")
+        for name in ("web-a", "web-b"):
+            stores.put(PODS, owned(name, gone, "ReplicaSet"))
+        found = members_of(over, stores, Selected())
+        plan = decide(Snapshot(budget=over, members=found, now=NOW, gates=dict(GATES)))
+        memo = plan.memo_as(Memo)
+        assert memo.status is not None
+        assert memo.status.desired_available == 0
+        (cause,) = (cause for held in plan.held for cause in held.causes)
+        assert cause.code == "target-missing"
+
+
+def test_pods_of_nobody_are_kept_as_a_number_says() -> None:
+    """PUB-123: they have lost no workload, they never had one."""
+    stores, over = Stores(), budget(spec={"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 2})
+    stores.put(POD_UNAVAILABLE_BUDGETS, over)
+    gone = workload(REPLICA_SETS, "web-1")
+    stores.put(PODS, owned("web-a", gone, "ReplicaSet"))
+    stores.put(PODS, pod("web-b"))
+    found = members_of(over, stores, Selected())
+    memo = decide(Snapshot(budget=over, members=found, now=NOW, gates=dict(GATES))).memo_as(Memo)
+    assert memo.status is not None
+    assert (memo.status.desired_available, memo.status.unavailable_allowed) == (2, 0)
+
+
 def test_a_daemon_set_counts_its_nodes() -> None:
     stores = Stores()
     agent = stores.put(DAEMON_SETS, workload(DAEMON_SETS, "web", replicas=None, desiredNumberScheduled=4))

@@ -242,6 +242,28 @@ def test_records_are_of_a_pod_and_not_of_a_name() -> None:
     assert isinstance(book(asked, pod(uid="another"), DELETE, gates=GATES, now=NOW), Refused)
 
 
+@pytest.mark.parametrize(("age", "renews"), [(2, False), (8, False), (10, True), (18, True)])
+def test_an_eviction_makes_its_record_last_as_long_as_anybody_waits_for_the_answer(age: int, renews: bool) -> None:
+    """PUB-61, PUB-62: the API server asks about it once. Nothing more is taken; other requests are asked about again."""
+    since = format_time(NOW - timedelta(seconds=age))
+    known = {"web-a": {"uid": "uid-of-web-a", "resourceVersion": "5"}}
+    asked = budget(allowed=0, disruptedPods={"web-a": since}, identities=known)
+    said = book(asked, pod(), EVICT, gates=GATES, now=NOW)
+    assert isinstance(said, Taken) is renews
+    if isinstance(said, Taken):
+        assert said.status.disrupted_pods == {"web-a": NOW}
+        assert said.status.unavailable_allowed == 0
+    assert book(asked, pod(), DELETE, gates=GATES, now=NOW) is Freedom.RECORDED
+
+
+def test_an_eviction_of_a_pod_that_is_updated_lasts_as_an_eviction() -> None:
+    known = {"web-a": {"uid": "uid-of-web-a", "resourceVersion": "5"}}
+    asked = budget(allowed=0, unavailablePods={"web-a": format_time(NOW)}, identities=known)
+    said = book(asked, pod(), EVICT, gates=GATES, now=NOW)
+    assert isinstance(said, Taken)
+    assert (said.status.unavailable_pods, said.status.disrupted_pods) == ({}, {"web-a": NOW})
+
+
 def test_an_old_copy_lets_nobody_through_whose_time_is_over() -> None:
     asked = budget(allowed=0, disruptedPods={"web-a": format_time(NOW - timedelta(seconds=30))})
     assert isinstance(book(asked, pod(), DELETE, gates=GATES, now=NOW), Refused)

@@ -2,7 +2,7 @@
 
 The drain is played as `kubectl drain` does it: the node takes no new pods, every pod is evicted at once, and those that
 a budget refuses are tried again every five seconds. A pod that goes is replaced elsewhere, where there is room; when
-the new one is ready, its budgets have one more to give.
+the new one is ready, its budgets have one more to give. So have they when a pod is ready that is starting just now.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kruise.api.meta import controller_of
 from kruise.api.native.nodes import Node
-from kruise.api.native.pod import Pod, is_active
+from kruise.api.native.pod import ContainerStatus, Pod, is_active, is_ready
 from kruise.foresight.removal.guards import FINISHED, Guard, Guards
 from kruise.machinery.codec import evolve
 from kruise.machinery.wording import listed
@@ -116,10 +116,19 @@ class _Playing:
         )
         self._waves: list[tuple[Gone, ...]] = []
         self._coming: list[tuple[float, int, tuple[Guard, ...]]] = []
+        self._count = 0
+        starting = [pod for pod in scene.pods if pod.spec.node_name != scene.node and _is_starting(pod, scene)]
+        for pod in starting:
+            self._comes(scene.times.start + scene.times.ready, scene.guards.over(pod))
+        self._starting = sorted(pod.metadata.name for pod in starting if scene.guards.over(pod))
         self._unplaced: dict[str, str] = {}
         """Why successors found no node, by budget."""
-        self._count = 0
         self._end = 0.0
+
+    def _comes(self, moment: float, guards: Iterable[Guard]) -> None:
+        """A pod is available then."""
+        self._count += 1
+        heapq.heappush(self._coming, (moment, self._count, tuple(guards)))
 
     def result(self) -> Drain:
         scene, moment = self._scene, 0.0
@@ -142,6 +151,8 @@ class _Playing:
             "kubectl that take it for one of Kubernetes' own do not find that, and want --force"
             for owner in self._strange
         ]
+        if self._starting:
+            notes.append(f"counts on pods that are starting now to become ready: {listed(self._starting)}")
         if self._waited:
             names = listed([pod.metadata.name for pod in self._waited])
             notes.append(f"on the way out already, and waited for: {names}")
@@ -168,9 +179,9 @@ class _Playing:
         self._end = max(self._end, moment + stop)
         to = self._successor(pod, guards)
         if to:
-            self._count += 1
-            ready = moment + times.schedule + times.start + times.ready
-            heapq.heappush(self._coming, (ready, self._count, guards))
+            # The successor of a pod that was down is one more than there were.
+            gains = guards if is_ready(pod) else self._scene.guards.over(pod)
+            self._comes(moment + times.schedule + times.start + times.ready, gains)
         return Gone(
             pod=metadata.name,
             namespace=metadata.namespace,
@@ -212,6 +223,26 @@ class _Playing:
             budgets=tuple(guard.name for guard in closed),
             remedy=remedy,
         )
+
+
+_FIRST_START = 60.0
+"""Seconds, beyond the usual, after which a pod that is not ready does not look as if it only needed time."""
+
+
+def _is_starting(pod: Pod, scene: Scene) -> bool:
+    """It needs nothing but time until it is ready, as far as can be told."""
+    if not is_active(pod) or is_ready(pod) or not pod.spec.node_name:
+        return False
+    made = pod.metadata.creation_timestamp
+    times = scene.times
+    if made is None or (scene.guards.now - made).total_seconds() > _FIRST_START + times.start + times.ready:
+        return False
+    return not any(status.restart_count or _is_failing(status) for status in pod.status.container_statuses)
+
+
+def _is_failing(status: ContainerStatus) -> bool:
+    waiting = status.state.waiting
+    return waiting is not None and waiting.reason not in ("", "ContainerCreating", "PodInitializing")
 
 
 def _too_many(guards: Iterable[Guard]) -> bool:

@@ -28,6 +28,7 @@ class Guard:
     """`podunavailablebudget/web`."""
     namespace: str
     allowed: int
+    """Below 0: so many pods have to become available before there is one to give."""
     needs: str
     """What it insists on, in words."""
 
@@ -60,7 +61,7 @@ class Guards:
         now: datetime,
     ) -> None:
         self._gates = {keys.DELETE_GATE: True, **gates}
-        self._now = now
+        self.now = now
         self._ours = {(one.metadata.namespace, one.metadata.name): (one, _ours(one)) for one in unavailable}
         self._natives = [(one, _native(one)) for one in disruption]
 
@@ -71,11 +72,18 @@ class Guards:
         known = self._ours.get((pod.metadata.namespace, name))
         if known is not None and self._gates.get(keys.DELETE_GATE, False):
             budget, guard = known
-            if freedom(budget, pod, operation, gates=self._gates, now=self._now) is None:
+            if freedom(budget, pod, operation, gates=self._gates, now=self.now) is None:
                 found.append(guard)
         if operation == EVICT:
             found += self._natives_over(pod)
         return found
+
+    def over(self, pod: Pod) -> list[Guard]:
+        """Those that have one more to give when the pod becomes available."""
+        known = self._ours.get((pod.metadata.namespace, keys.budget_named_by(pod.metadata.annotations)))
+        found = [known[1]] if known is not None else []
+        natives = (item for item in self._natives if item[0].metadata.namespace == pod.metadata.namespace)
+        return [*found, *(guard for native, guard in natives if _matches(native, pod.metadata.labels))]
 
     def breaches(self, lost: Iterable[Pod], others: Iterable[Pod] = ()) -> list[Breach]:
         """The budgets over the pods of a workload that are not kept when these, and others, go at once; by name."""
@@ -90,7 +98,7 @@ class Guards:
 
     def why_free(self, pod: Pod, operation: str) -> Freedom | None:
         known = self._ours.get((pod.metadata.namespace, keys.budget_named_by(pod.metadata.annotations)))
-        return freedom(known[0], pod, operation, gates=self._gates, now=self._now) if known is not None else None
+        return freedom(known[0], pod, operation, gates=self._gates, now=self.now) if known is not None else None
 
     def _natives_over(self, pod: Pod) -> list[Guard]:
         metadata = pod.metadata
@@ -145,13 +153,15 @@ def _matches(budget: PodDisruptionBudget, labels: Mapping[str, str]) -> bool:
 def _ours(budget: PodUnavailableBudget) -> Guard:
     status = budget.status
     needs = f"{status.current_available} of {status.total_replicas} pods available, {status.desired_available} must be"
-    return Guard(_named("podunavailablebudget", budget), budget.metadata.namespace, status.unavailable_allowed, needs)
+    allowed = status.unavailable_allowed or min(0, status.current_available - status.desired_available)
+    return Guard(_named("podunavailablebudget", budget), budget.metadata.namespace, allowed, needs)
 
 
 def _native(budget: PodDisruptionBudget) -> Guard:
     status = budget.status
     needs = f"{status.current_healthy} of {status.expected_pods} pods healthy, {status.desired_healthy} must be"
-    return Guard(_named("poddisruptionbudget", budget), budget.metadata.namespace, status.disruptions_allowed, needs)
+    allowed = status.disruptions_allowed or min(0, status.current_healthy - status.desired_healthy)
+    return Guard(_named("poddisruptionbudget", budget), budget.metadata.namespace, allowed, needs)
 
 
 def _named(kind: str, budget: PodUnavailableBudget | PodDisruptionBudget) -> str:

@@ -23,7 +23,7 @@ COPY_REFUSED = Meaning(
 )
 UNFIT = Meaning(
     code="unfit-resource",
-    says="its resource is no Secret or ConfigMap with a name",
+    says="its resource is no whole Secret or ConfigMap with a name",
     act=Act.SOMEBODY,
     field="spec.resource",
     patience=0,

@@ -17,7 +17,8 @@ Json = Mapping[str, Any]
 KINDS: Mapping[str, Resource[Any]] = {"ConfigMap": CONFIG_MAPS, "Secret": SECRETS}
 FIELDS = ("data", "binaryData", "immutable", "type")
 """All that a copy holds beside its metadata."""
-_SECRET_FIELDS = ("data", "stringData", "binaryData")
+_SHOWN = ("apiVersion", "kind", "metadata", "immutable", "type")
+"""All else could be what people keep in it, under a misspelt name, too."""
 _KNOWN = {
     "ConfigMap": frozenset({"apiVersion", "kind", "metadata", "data", "binaryData", "immutable"}),
     "Secret": frozenset({"apiVersion", "kind", "metadata", "data", "stringData", "immutable", "type"}),
@@ -37,14 +38,31 @@ def read(resource: Raw) -> dict[str, Any]:
 
 def kind_of(template: Json) -> Resource[Any] | None:
     """None: it is neither a Secret nor a ConfigMap (RD-14)."""
-    group, _, _ = str(template.get("apiVersion", "")).rpartition("/")
-    return KINDS.get(str(template.get("kind"))) if not group else None
+    version = template.get("apiVersion", "")
+    is_core = isinstance(version, str) and "/" not in version
+    return KINDS.get(str(template.get("kind"))) if is_core else None
 
 
 def name_of(template: Json) -> str:
     metadata = template.get("metadata")
     name = metadata.get("name") if isinstance(metadata, Mapping) else None
     return name if isinstance(name, str) else ""
+
+
+def problem_of(template: Json) -> str:
+    """What stands in the way of copies, where nobody has looked at the object before; empty: nothing."""
+    if kind_of(template) is None or not name_of(template):
+        return "spec.resource is no Secret or ConfigMap with a name"
+    metadata = template["metadata"]
+    maps = {name: template.get(name) for name in ("data", "stringData", "binaryData")}
+    maps |= {f"metadata.{name}": metadata.get(name) for name in ("labels", "annotations")}
+    for name, value in maps.items():
+        if value and not isinstance(value, Mapping):
+            return f"spec.resource.{name} is no map"
+    finalizers = metadata.get("finalizers") or []
+    if not isinstance(finalizers, list) or not all(isinstance(item, str) for item in finalizers):
+        return "spec.resource.metadata.finalizers is no list of names"
+    return ""
 
 
 def hash_of(resource: Raw) -> str:
@@ -95,14 +113,12 @@ def unknown_fields(template: Json) -> Iterator[str]:
 def concealed(resource: Raw) -> Raw:
     """The object without the values that people keep in it."""
     template = read(resource)
-    if not template:
-        return resource
     hidden: dict[str, Any] = {}
     for name, value in template.items():
-        if name in _SECRET_FIELDS and isinstance(value, Mapping):
-            hidden[name] = dict.fromkeys(value, HIDDEN)
-        elif name == "metadata" and isinstance(value, Mapping) and isinstance(value.get("annotations"), Mapping):
+        if name == "metadata" and isinstance(value, Mapping) and isinstance(value.get("annotations"), Mapping):
             hidden[name] = {**value, "annotations": dict.fromkeys(value["annotations"], HIDDEN)}
-        else:
+        elif name in _SHOWN:
             hidden[name] = value
+        else:
+            hidden[name] = dict.fromkeys(value, HIDDEN) if isinstance(value, Mapping) else HIDDEN
     return Raw(encode(hidden))

@@ -38,9 +38,9 @@ def decide(snapshot: Snapshot) -> Plan:
     if distribution.metadata.deletion_timestamp is not None:
         return Plan()  # its copies go with it, and must not come back meanwhile (RD-75)
     template = content.read(distribution.spec.resource)
-    kind, name = content.kind_of(template), content.name_of(template)
-    if kind is None or not name:
-        return _unfit(distribution)
+    kind, name, problem = content.kind_of(template), content.name_of(template), content.problem_of(template)
+    if kind is None or problem:
+        return _unfit(distribution, problem)
     return _Distributing(snapshot, kind, name, template).plan()
 
 
@@ -210,11 +210,9 @@ def _no_namespace(name: str, is_going: bool) -> Cause:
     return NO_NAMESPACE.cause(f"there is no namespace {name}", remedy=remedy)
 
 
-def _unfit(distribution: ResourceDistribution) -> Plan:
+def _unfit(distribution: ResourceDistribution, problem: str) -> Plan:
     """Only one from before there was admission can be so."""
-    cause = UNFIT.cause(
-        "spec.resource is no Secret or ConfigMap with a name", remedy="delete it, and create it anew with one"
-    )
+    cause = UNFIT.cause(problem, remedy="delete it, and create it anew with a whole Secret or ConfigMap")
     return Plan(held=(Held(target=Target.of(RESOURCE_DISTRIBUTIONS, distribution), causes=(cause,)),))
 
 

@@ -82,7 +82,7 @@ class Reader:
     def _copies(self, view: View, key: Key, distribution: ResourceDistribution, places: list[Place]) -> list[Copy]:
         template = content.read(distribution.spec.resource)
         kind, name = content.kind_of(template), content.name_of(template)
-        if kind is None or not name:
+        if kind is None or content.problem_of(template):
             return []
         store, wanted = view.store(kind), content.content_of(template)
         before = self._known.get(key)

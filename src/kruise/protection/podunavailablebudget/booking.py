@@ -15,6 +15,7 @@ from typing import Any
 
 from kruise.api.native.pod import Pod
 from kruise.api.policy.podunavailablebudget import (
+    EVICT,
     POD_UNAVAILABLE_BUDGETS,
     UPDATE,
     PodIdentity,
@@ -77,6 +78,8 @@ def book(
     """What an operation on a pod means for its budget. Nothing is changed."""
     status = budget.status
     free = freedom(budget, pod, operation, gates=gates, now=now)
+    if free is Freedom.RECORDED and operation == EVICT and _ends_soon(status, pod, now):
+        return Taken(_recorded(status, pod, operation, now))
     if free is Freedom.RECORDED and _is_of_older_version(status, pod, now):
         return Taken(_identified(status, pod))
     if free is not None:
@@ -136,6 +139,12 @@ def good_until(status: PodUnavailableBudgetStatus, pod: Pod) -> datetime:
     return _end(status, pod.metadata.name) - _SEEN_WITHIN
 
 
+def _ends_soon(status: PodUnavailableBudgetStatus, pod: Pod, now: datetime) -> bool:
+    """The API server asks about an eviction once, and may act on the answer as long as it waits for one: another
+    version of the pod does not make it ask again. So the record has to last for as long."""
+    return now >= good_until(status, pod) - _DONE_WITHIN
+
+
 def _is_of_older_version(status: PodUnavailableBudgetStatus, pod: Pod, now: datetime) -> bool:
     """Whoever drops a record has to know which version of the pod was let go last (see `decide`), unless that is long
     done by then."""
@@ -155,16 +164,18 @@ def _identified(status: PodUnavailableBudgetStatus, pod: Pod) -> PodUnavailableB
 
 
 def taken(status: PodUnavailableBudgetStatus, pod: Pod, operation: str, now: datetime) -> PodUnavailableBudgetStatus:
+    recorded = _recorded(status, pod, operation, now)
+    return evolve(recorded, unavailable_allowed=status.unavailable_allowed - 1)
+
+
+def _recorded(
+    status: PodUnavailableBudgetStatus, pod: Pod, operation: str, now: datetime
+) -> PodUnavailableBudgetStatus:
     name = pod.metadata.name
     disrupted = {key: value for key, value in status.disrupted_pods.items() if key != name}
     updated = {key: value for key, value in status.unavailable_pods.items() if key != name}
     (updated if operation == UPDATE else disrupted)[name] = now.replace(microsecond=0)
-    return evolve(
-        _identified(status, pod),
-        disrupted_pods=disrupted,
-        unavailable_pods=updated,
-        unavailable_allowed=status.unavailable_allowed - 1,
-    )
+    return evolve(_identified(status, pod), disrupted_pods=disrupted, unavailable_pods=updated)
 
 
 def ends(since: datetime, lasts: timedelta) -> datetime:

@@ -21,7 +21,7 @@ CLOSED_BUDGET = Meaning(
 )
 TARGET_MISSING = Meaning(
     code="target-missing",
-    says="the workload that the budget names is not there, so it guards nothing",
+    says="the workload behind the budget is not there, so it guards nothing",
     act=Act.SOMEBODY,
     field="spec.targetRef",
     patience=0,

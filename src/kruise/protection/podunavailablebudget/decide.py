@@ -63,7 +63,8 @@ def decide(snapshot: Snapshot) -> Plan:
     if snapshot.waits_for:
         return Plan(wakes=(Wake(after=1.0, reason=snapshot.waits_for),))
     try:
-        floor = floor_of(budget.spec, members.total)
+        # PUB-125: what nobody wants any more may go, whatever minAvailable says.
+        floor = 0 if members.is_target_missing or members.is_abandoned else floor_of(budget.spec, members.total)
     except IntOrPercentError as error:
         return Plan(phases=_marks(snapshot), memo=Memo(error=str(error)))
     kept = _Records(snapshot)
@@ -259,6 +260,11 @@ def _idle(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Cause | Non
     if not members.pods:
         what = "its selector matches no pods" if reference is None else f"{reference.kind} {reference.name} has no pods"
         return causes.NO_PODS.cause(what, remedy="compare its selector with the labels of the pods")
+    if members.is_abandoned:
+        return causes.TARGET_MISSING.cause(
+            "the workloads of its pods are gone, and nothing is refused about what they left",
+            remedy="nothing has to be done: it guards the pods of the next workload that it selects",
+        )
     if members.total == 0 and status.desired_available == 0:
         return causes.UNKNOWN_COUNT.cause(
             "no workload stands behind its pods, so nobody tells how many there should be, and nothing is refused",

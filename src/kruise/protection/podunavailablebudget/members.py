@@ -33,6 +33,8 @@ class Members(Struct):
     total: int = 0
     """How many pods there should be; below 0: nobody tells."""
     is_target_missing: bool = False
+    is_abandoned: bool = False
+    """There are pods, and the workloads of all of them are gone: nobody wants them any more."""
     uncounted: tuple[str, ...] = ()
     """Workloads that do not tell how many pods they should have."""
     is_asked: bool = False
@@ -114,11 +116,13 @@ def members_of(
     """`answers`: of the workloads that had to be asked; None: nobody could ask. Raises NotKnownYetError as long as it
     cannot be told."""
     namespace, reference = budget.metadata.namespace, budget.spec.target_ref
-    is_missing = False
+    is_missing = is_abandoned = False
     uncounted: tuple[str, ...] = ()
     if reference is None:
         found = selected.pods_of(budget, stores)
-        counted = workloads.counted_over(stores, (pod for pod in found if is_active(pod)), answers)
+        live = [pod for pod in found if is_active(pod)]
+        counted = workloads.counted_over(stores, live, answers)
+        is_abandoned = not counted and bool(live) and all(controller_of(pod) is not None for pod in live)
         total = sum(item.replicas for item in counted)
         uncounted = tuple(item.name for item in counted if item.replicas < 0)
     else:
@@ -143,6 +147,7 @@ def members_of(
         gone=tuple(sorted(pod.metadata.uid for pod in found if not is_active(pod) or store.is_terminating(pod))),
         total=own if own is not None and not is_missing else total,
         is_target_missing=is_missing,
+        is_abandoned=is_abandoned and own is None,
         uncounted=uncounted if own is None else (),
         is_asked=bool(answers),
         version=store.watermark,
