@@ -51,6 +51,7 @@ _IDENTITIES: dict[str, Any] = {
     "status.identities{}": {"type": "object"},
     "status.identities{}.uid": {"type": "string"},
     "status.identities{}.resourceVersion": {"type": "string"},
+    "status.podsVersion": {"type": "integer", "format": "int64"},
 }
 _LEFT_OUT = {
     "status.notSelectedPods": {"type": "integer", "format": "int32"},
