@@ -244,7 +244,7 @@ def test_records_are_of_a_pod_and_not_of_a_name() -> None:
 
 @pytest.mark.parametrize(("age", "renews"), [(2, False), (8, False), (10, True), (18, True)])
 def test_an_eviction_makes_its_record_last_as_long_as_anybody_waits_for_the_answer(age: int, renews: bool) -> None:
-    """PUB-61, PUB-62: the API server asks about it once. Nothing more is taken; other requests are asked about again."""
+    """PUB-61, PUB-62: the API server asks about it once. Nothing more is taken; others are asked about again."""
     since = format_time(NOW - timedelta(seconds=age))
     known = {"web-a": {"uid": "uid-of-web-a", "resourceVersion": "5"}}
     asked = budget(allowed=0, disruptedPods={"web-a": since}, identities=known)

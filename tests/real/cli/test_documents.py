@@ -14,7 +14,10 @@ WALKS = [path for path in (README, *sorted(DOCUMENTS.glob("*.md"))) if steps(pat
 WITHOUT_A_CLUSTER = {README: "kruise up --detach --port 0"}
 """Where the cluster was started by other means than a command of the document."""
 QUICK = {README, DOCUMENTS / "local-cluster.md"}
-LONG = {DOCUMENTS / f"{name}.md" for name in ("cloneset-tutorial", "statefulset-tutorial", "jobs-walkthrough")}
+LONG = {
+    DOCUMENTS / f"{name}.md"
+    for name in ("cloneset-tutorial", "statefulset-tutorial", "jobs-walkthrough", "protection-walkthrough")
+}
 
 pytestmark = pytest.mark.spread
 
