@@ -68,6 +68,34 @@ def test_a_node_costs_two_writes_and_the_job_a_handful() -> None:
     run_local(scenario, feature_gates=GATE, nodes=20)
 
 
+def test_a_job_that_takes_longer_than_its_tasks_are_kept_comes_to_its_end() -> None:
+    """IPJ-44, NI-20: each node pulls once, and the tasks go when the job is over."""
+
+    async def scenario(world: LocalWorld) -> None:
+        await nodes_are_there(world, 8)
+        counts = counting(world)
+        completion = {"type": "Always", "ttlSecondsAfterFinished": 0}
+        await make(world, parallelism=0, completionPolicy=completion)
+        for nodes in range(1, 9):
+            world.cluster.nodes.stop_daemon(f"node-{nodes}")
+        await world.client.patch(IMAGE_PULL_JOBS, "j", {"spec": {"parallelism": 1}}, "default")
+        for nodes in range(1, 9):
+            # A node takes five minutes, so that the tasks of the first ones are over long before the last one begins.
+            await asyncio.sleep(300)
+            world.cluster.nodes.start_daemon(f"node-{nodes}")
+
+        async def gone() -> None:
+            assert (await world.client.list(IMAGE_PULL_JOBS, "default")).items == ()
+            assert all(not one.spec.images for one in (await world.client.list(NODE_IMAGES)).items)
+
+        await world.until(gone, within=900, every=5)
+        assert counts["nodeimages/status"] <= 3 * 8
+        # One to begin and one to take the task away.
+        assert counts["nodeimages"] <= 2 * 8
+
+    run_local(scenario, feature_gates=GATE, nodes=8)
+
+
 def test_lists_on_the_same_nodes_do_not_undo_each_other() -> None:
     """Five jobs write to the same NodeImages at once: every task arrives, and few writes have to be made again."""
 

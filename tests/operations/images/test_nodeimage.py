@@ -91,6 +91,24 @@ def test_a_task_leaves_when_its_time_is_over() -> None:  # NI-20
     assert kept(images, evolve(done, version=3), now=after(100)) == images
 
 
+def test_a_task_stays_while_a_job_still_counts_it() -> None:
+    """NI-20, IPJ-44: a job on a thousand nodes takes longer than its tasks are kept; the first nodes would pull once
+    more before the last ones have, and it would never end."""
+    done = TagStatus(tag="1", phase=SUCCEEDED, completion_time=NOW)
+    images = {"nginx": entry(task(ttl=10, owner_references=(JOB,)))}
+    assert kept(images, done, now=after(10**6), open_jobs=frozenset({"uid-j"})) == images
+    assert kept(images, done, now=after(10**6), open_jobs=frozenset({"another"})) == {}
+
+
+@pytest.mark.parametrize("behind", [-1.0, -3600.0])
+def test_a_node_whose_clock_is_behind_keeps_its_tasks(behind: float) -> None:
+    """NI-20: a task does not end before it was made; else it would be taken away before its job has counted it."""
+    done = TagStatus(tag="1", phase=SUCCEEDED, completion_time=after(behind))
+    images = {"nginx": entry(task(ttl=10))}
+    assert kept(images, done, now=after(9.9)) == images
+    assert kept(images, done, now=after(10)) == {}
+
+
 def test_when_it_is_looked_at_again() -> None:  # NI-24
     done = TagStatus(tag="1", phase=SUCCEEDED, completion_time=NOW)
     found = node_image(images={"nginx": entry(task(ttl=10))}, statuses=told(done))

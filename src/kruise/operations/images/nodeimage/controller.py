@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kruise.api.apps.definitions.nodeimage import DEFINITION
-from kruise.api.apps.images import BATCH, IMAGE_PULL_JOBS, NODE_IMAGES, ImagePullJob, NodeImage
+from kruise.api.apps.images import BATCH, IMAGE_PULL_JOBS, NEVER, NODE_IMAGES, ImagePullJob, NodeImage
 from kruise.api.meta import Key, key_of
 from kruise.api.native.config import SECRETS, Secret
 from kruise.api.native.nodes import NODES, Node
@@ -43,10 +43,16 @@ def _node_keys(old: Node | None, new: Node | None, stores: Stores) -> Iterable[K
 
 
 def _job_keys(old: ImagePullJob | None, new: ImagePullJob | None, stores: Stores) -> Iterable[Key]:
-    """A job that is gone leaves its tasks to be removed, wherever it has any (NI-16, IPJ-61)."""
-    if new is not None or old is None:
+    """A job that is gone leaves its tasks to be removed, wherever it has any (NI-16, IPJ-61); one that has ended does
+    not need those any more whose time is over."""
+    if old is None or (new is not None and _is_open(old) == _is_open(new)):
         return ()
     return [key_of(one) for one in stores.store(NODE_IMAGES).by_index(BY_JOB, old.metadata.uid)]
+
+
+def _is_open(job: ImagePullJob) -> bool:
+    """Whether it still counts on its tasks. One that never ends pulls anew when the time of a task is over (IPJ-43)."""
+    return job.spec.completion_policy.type != NEVER and job.status.completion_time is None
 
 
 def _no_secret_keys(old: Secret | None, new: Secret | None, stores: Stores) -> tuple[()]:
@@ -66,23 +72,25 @@ class _Snapshots:
             return None
         if node_image is not None and view.store(NODE_IMAGES).is_terminating(node_image):
             return None
+        jobs = {job.metadata.uid: job for job in self._jobs(view, node_image)}
         return Snapshot(
             name=key.name,
             node_image=node_image,
             node=node,
-            jobs=frozenset(self._jobs(view, node_image)),
+            jobs=frozenset(jobs),
+            open_jobs=frozenset(uid for uid, job in jobs.items() if _is_open(job)),
             gone_secrets=frozenset(self._gone_secrets(view, node_image)),
             now=view.now,
             creation_delay=self._delay,
         )
 
-    def _jobs(self, view: View, node_image: NodeImage | None) -> Iterable[str]:
+    def _jobs(self, view: View, node_image: NodeImage | None) -> Iterable[ImagePullJob]:
         store = view.store(IMAGE_PULL_JOBS)
         for entry in node_image.spec.images.values() if node_image is not None else ():
             for owner in (one for task in entry.tags for one in task.owner_references if is_job(one)):
                 job = store.get(owner.namespace, owner.name)
                 if job is not None and job.metadata.uid == owner.uid:
-                    yield owner.uid
+                    yield job
 
     def _gone_secrets(self, view: View, node_image: NodeImage | None) -> Iterable[str]:
         """Those of copies are the business of jobs; nobody looks at the others where no job can run (NI-21)."""

@@ -54,6 +54,8 @@ class Snapshot(Struct):
     now: datetime
     creation_delay: float = 30.0
     """Seconds for which a node must have been ready before it gets a NodeImage."""
+    open_jobs: frozenset[str] = frozenset()
+    """Those of the jobs that will end and have not: they still count what nodes have pulled."""
 
 
 class Failure(Struct):
@@ -174,10 +176,14 @@ def _kept_task(
     ttl = policy.ttl_seconds_after_finished if policy is not None else None
     status = status_of(node_image, name, task.tag)
     if ttl is not None and status is not None and status.version == task.version and status.completion_time is not None:
-        left = (later(status.completion_time, ttl) - snapshot.now).total_seconds()
-        if left <= 0:
+        # The end is told by the clock of the node, which may be behind: no task ends before it was made.
+        left = (later(max(status.completion_time, task.created_at), ttl) - snapshot.now).total_seconds()
+        if left <= 0 and not any(one.uid in snapshot.open_jobs for one in owners):
             return None
-        wakes.append(_wake(left, f"task {name}:{task.tag} is kept for {ttl} seconds after its end"))
+        # A job on many nodes may take longer than that. Without the task it would have the node pull once more, and so
+        # never come to its end. When it ends, the node is looked at again.
+        if left > 0:
+            wakes.append(_wake(left, f"task {name}:{task.tag} is kept for {ttl} seconds after its end"))
     return task if owners == task.owner_references else evolve(task, owner_references=owners)
 
 
