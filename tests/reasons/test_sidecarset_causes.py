@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from kruise.api.apps.sidecarset import SIDECAR_SETS
+from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS
 from kruise.machinery.causes import Act
+from kruise.machinery.client.errors import ClientError
 from kruise.reasons.links import Answer
 from kruise.reasons.words import answer_lines
 from kruise.sidecars.sidecarset import keys
@@ -89,6 +91,20 @@ async def the_new_container_is_not_ready_yet(world: LocalWorld) -> None:  # SCS-
     await world.patch(PODS, "web-0", {"metadata": {"annotations": {"sim.kruise.io/never-ready": "true"}}})
     await set_image(world, "nginx:1.26")
     await world.sleep(30)
+
+
+@reaches("revision-missing")
+async def somebody_deletes_the_revision_that_is_injected(world: LocalWorld) -> None:  # SCS-24, SCS-39
+    await world.create(sidecar_set(updateStrategy={"paused": True}))
+    await until_counts(world, 0, 0, 0, 0)
+    first = (await status(world))["latestRevision"]
+    await set_image(world, "nginx:1.26")
+    await until_counts(world, 0, 0, 0, 0)
+    await world.patch(SIDECAR_SETS, "logs", {"spec": {"injectionStrategy": {"revision": {"revisionName": first}}}})
+    await world.client.delete(CONTROLLER_REVISIONS, first, "kruise-system")
+    await world.sleep(2)
+    with pytest.raises(ClientError, match=f"is to inject its revision {first}, which does not exist"):
+        await world.create(pod())
 
 
 async def asked(world: LocalWorld, monkeypatch: pytest.MonkeyPatch) -> Answer:

@@ -50,5 +50,12 @@ HOT_UPGRADE = Meaning(
     patience=60.0,
     is_own_step=True,
 )
+REVISION_MISSING = Meaning(
+    code="revision-missing",
+    says="new pods are to get a revision that does not exist, and cannot be made",
+    act=Act.SOMEBODY,
+    field="spec.injectionStrategy.revision",
+    patience=0,
+)
 
-CAUSES = (NOT_UPGRADABLE, NOT_SELECTED, NOT_UPDATE, SIDECAR_STARTING, SIDECAR_FAILED, HOT_UPGRADE)
+CAUSES = (NOT_UPGRADABLE, NOT_SELECTED, NOT_UPDATE, SIDECAR_STARTING, SIDECAR_FAILED, HOT_UPGRADE, REVISION_MISSING)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from kruise.api.apps.sidecarset import SIDECAR_SETS
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.pod import PODS
 from kruise.machinery import plan as plans
@@ -17,8 +18,10 @@ from kruise.machinery.plan import Action, Held, OnError, Plan, Target, single
 from kruise.protection.podunavailablebudget.permits import Permits
 from kruise.sidecars.sidecarset import keys
 from kruise.sidecars.sidecarset.building import InjectionError
+from kruise.sidecars.sidecarset.causes import REVISION_MISSING
 from kruise.sidecars.sidecarset.facts import SidecarFacts, injected_sets, noted
 from kruise.sidecars.sidecarset.failures import judged, stop_of
+from kruise.sidecars.sidecarset.matching import pinned, why_unpinned
 from kruise.sidecars.sidecarset.memo import Memo
 from kruise.sidecars.sidecarset.rolling import choose
 from kruise.sidecars.sidecarset.situation import Situation, Snapshot, situation_of
@@ -34,7 +37,7 @@ def decide(snapshot: Snapshot) -> Plan:
     situation = situation_of(snapshot)
     judgement = judged(situation)
     permits = Permits(snapshot.budgets, gates=snapshot.gates, now=snapshot.now)
-    held: list[Held] = []
+    held = list(_unpinned(situation))
     resets = list(_resets(situation, permits, held))
     # Once a pod was reset, the updates are decided anew: nothing is taken from budgets for them here.
     booking = permits.phase if resets else None
@@ -78,6 +81,21 @@ def decide(snapshot: Snapshot) -> Plan:
             stopped=stop.message if stop is not None and stop.is_new else "",
         ),
     )
+
+
+def _unpinned(situation: Situation) -> Iterator[Held]:
+    """Without a word only those would hear of it who make pods."""
+    sidecar_set = situation.sidecar_set
+    if sidecar_set.spec.injection_strategy.revision is None:
+        return
+    if pinned(sidecar_set, situation.snapshot.revisions) is not None:
+        return
+    remedy = (
+        "name another one in spec.injectionStrategy.revision, or remove that: kruise rollout history "
+        f"sidecarset/{sidecar_set.metadata.name}"
+    )
+    text = f"{why_unpinned(sidecar_set)}: no pod that it selects can be made"
+    yield Held(target=Target.of(SIDECAR_SETS, sidecar_set), causes=(REVISION_MISSING.cause(text, remedy=remedy),))
 
 
 def _update(situation: Situation, fact: SidecarFacts) -> Action:

@@ -18,16 +18,16 @@ from kruise.api.native.nodes import NAMESPACES, Namespace
 from kruise.machinery import codec
 from kruise.machinery.plan import Target
 from kruise.machinery.store import Store
-from kruise.sidecars.sidecarset import keys
 from kruise.sidecars.sidecarset.building import InjectionError, injected
 from kruise.sidecars.sidecarset.content import Content, Json, content_of, recorded_content
 from kruise.sidecars.sidecarset.matching import (
     REVISIONS_OF,
     applying,
-    belongs_to,
     needs_namespace,
+    pinned,
     selecting,
     selects_pod,
+    why_unpinned,
 )
 
 SORT_GATE = "EnableSortSidecarContainerByName"
@@ -138,33 +138,18 @@ def updated(old: Content, present: Content) -> Content:
 def revision_for(
     sidecar_set: SidecarSet, revisions: Store[ControllerRevision], own_namespace: str
 ) -> ControllerRevision | None:
-    """The revision that new pods are to get; None: there is no such one (SCS-80). `injectionStrategy.revision` is
-    there."""
-    wanted, name = sidecar_set.spec.injection_strategy.revision, sidecar_set.metadata.name
-    if wanted is None:
-        return None
-    if wanted.revision_name:
-        found = revisions.get(own_namespace, wanted.revision_name)
-        return found if found is not None and found.metadata.labels.get(keys.NAME_LABEL) == name else None
-    tagged = [
-        one
-        for one in revisions.by_index(REVISIONS_OF, name)
-        if one.metadata.namespace == own_namespace
-        and belongs_to(one, sidecar_set)
-        and one.metadata.labels.get(keys.CUSTOM_VERSION) == wanted.custom_version
-    ]
-    return max(tagged, key=lambda one: one.revision, default=None)
+    """The revision that new pods are to get; None: there is no such one."""
+    named = revisions.by_index(REVISIONS_OF, sidecar_set.metadata.name)
+    return pinned(sidecar_set, (one for one in named if one.metadata.namespace == own_namespace))
 
 
 def restored(sidecar_set: SidecarSet, revisions: Store[ControllerRevision], own_namespace: str) -> Content:
     """The content that new pods are to get. Raises InjectionError."""
-    found, wanted = revision_for(sidecar_set, revisions, own_namespace), sidecar_set.spec.injection_strategy.revision
-    name = sidecar_set.metadata.name
+    found, name = revision_for(sidecar_set, revisions, own_namespace), sidecar_set.metadata.name
     if found is None:
-        what = (wanted.revision_name or f"with customVersion {wanted.custom_version}") if wanted is not None else ""
         raise InjectionError(
-            f"SidecarSet {name} is to inject its revision {what}, which does not exist: name another one in "
-            f"spec.injectionStrategy.revision, or remove that (kruise rollout history sidecarset/{name} lists them)"
+            f"{why_unpinned(sidecar_set)}: name another one in spec.injectionStrategy.revision, or remove that (kruise "
+            f"rollout history sidecarset/{name} lists them)"
         )
     try:
         return recorded_content(name, found.metadata.name, found.data, found.metadata.annotations)

@@ -48,6 +48,29 @@ def belongs_to(revision: ControllerRevision, sidecar_set: SidecarSet) -> bool:
     return reference is None or reference.uid == sidecar_set.metadata.uid
 
 
+def pinned(sidecar_set: SidecarSet, named: Iterable[ControllerRevision]) -> ControllerRevision | None:
+    """The revision that new pods are to get, among those `named` by the SidecarSet; None: there is no such one, or
+    they get the present content (SCS-80)."""
+    wanted = sidecar_set.spec.injection_strategy.revision
+    if wanted is None:
+        return None
+    if wanted.revision_name:
+        return next((one for one in named if one.metadata.name == wanted.revision_name), None)
+    tagged = [
+        one
+        for one in named
+        if belongs_to(one, sidecar_set) and one.metadata.labels.get(keys.CUSTOM_VERSION) == wanted.custom_version
+    ]
+    return max(tagged, key=lambda one: one.revision, default=None)
+
+
+def why_unpinned(sidecar_set: SidecarSet) -> str:
+    """What is said where there is no such revision: no pod that it selects can be made."""
+    wanted, name = sidecar_set.spec.injection_strategy.revision, sidecar_set.metadata.name
+    what = (wanted.revision_name or f"with customVersion {wanted.custom_version}") if wanted is not None else ""
+    return f"SidecarSet {name} is to inject its revision {what}, which does not exist"
+
+
 def selecting(
     sets: Store[SidecarSet], labels: Mapping[str, str], namespace: str, namespace_labels: Mapping[str, str] | None
 ) -> tuple[SidecarSet, ...]:
