@@ -161,6 +161,9 @@ def _mean_the_same(new: Json, old: Json, policy: str) -> bool:
 
 
 def _volumes(items: list[Any]) -> list[Any]:
+    for position, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise TemplateTypeError(wrong_type(SPEC.child("volumes").at(position), item, "must be an object"))
     try:
         template = default_template({"spec": {"containers": [], "volumes": items}})
     except TemplateTypeError as error:

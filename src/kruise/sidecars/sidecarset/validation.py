@@ -151,7 +151,8 @@ def _sidecar(path: Path, container: Json) -> Errors:
         yield invalid(
             path.child("shareVolumePolicy"), kind, f"unsupported share volume policy: use {' or '.join(SHARE_POLICIES)}"
         )
-    for position, item in enumerate(container.get("transferEnv") or ()):
+    transferred = container.get("transferEnv")
+    for position, item in enumerate(transferred if isinstance(transferred, list) else ()):
         yield from _transfer(path.child("transferEnv").at(position), item)
     yield from _resources_policy(path, container, is_init=False)
 
