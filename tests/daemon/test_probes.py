@@ -182,6 +182,12 @@ def test_what_says_nothing(answers: dict[str, Any], probe: dict[str, Any]) -> No
     assert ask(probe, **answers)[0].state == ""
 
 
+def test_a_clock_that_was_put_back_since_the_container_started() -> None:
+    """PRB-3: it is not known how long the container has run, and so it is asked."""
+    found, _ = ask({**EXEC, "initialDelaySeconds": 6}, age=-3600, exec=ExecResult())
+    assert found.state == "Succeeded"
+
+
 def test_a_pod_without_an_address_is_not_asked() -> None:
     found, asked = ask(TCP, ip="", connect=None)
     assert (found.state, asked) == ("", [])

@@ -427,6 +427,15 @@ def test_a_task_may_be_tried_as_often_as_somebody_likes() -> None:
     assert [wake.after for wake in plan.wakes] == [29]
 
 
+@pytest.mark.parametrize("back", [10.0, 3600.0])
+def test_a_clock_that_is_put_back_holds_nothing_up(back: float) -> None:
+    """DMN-36, DMN-38: what would be due in an hour is due now."""
+    failed = seen(task(), attempts=tried(0, back, back, "no"), now=0)
+    assert [job.name for job in decide(failed).jobs] == ["0 nginx:1 1"]
+    running = decide(seen(task(), attempts=tried(0, back), now=0))
+    assert (phase_of(running), running.wakes) == ("Pulling", ())
+
+
 class Registry:
     """A runtime whose registry wants a password; and the secrets that the daemon can read."""
 

@@ -15,7 +15,7 @@ from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
 from kruise.daemon.probes import decide as prober
 from kruise.daemon.probes.calls import Ask, Found
-from kruise.machinery.codec import convert, encode
+from kruise.machinery.codec import convert, encode, evolve
 from kruise.machinery.plan import Plan
 from kruise.operations.probes.marker import decide as markers
 from kruise.operations.probes.node import decide as nodes
@@ -515,6 +515,14 @@ def test_another_address_is_another_worker() -> None:
     plan = prober.decide(look(entry(), workers=workers_of(first), states=[result(m__x="Succeeded")]))
     assert set(workers_of(plan)) == {KEY}
     assert list(plan.actions()) == []
+
+
+def test_a_clock_that_is_put_back_stops_no_probe() -> None:
+    """PRB-2: what would be due in an hour is due now, and then with each period."""
+    worker = prober.Worker(probe=convert({"exec": {"command": ["true"]}, "periodSeconds": 5}, Probe), due=NOW)
+    for seconds, is_due in ((-1, True), (0, True), (1, False), (5, False), (6, True), (3600, True)):
+        later = evolve(worker, due=NOW + timedelta(seconds=seconds))
+        assert prober.is_due(later, NOW) is is_due, seconds
 
 
 @given(data=st.data())

@@ -206,7 +206,7 @@ class _Look:
         since = self.task.attempts[0].began if self.task.attempts else self.now
         told = self.task.told
         is_new = told is None or told.phase != self.status.phase
-        return is_new and (self.now - since).total_seconds() < REPORT_AFTER
+        return is_new and _is_within(self.now - since, REPORT_AFTER)
 
     def begin(self) -> None:
         self._pulling(self.now)
@@ -245,8 +245,9 @@ class _Look:
         first, last = self.task.attempts[0], self.task.attempts[-1]
         self._pulling(first.began)
         if last.ended is None:
-            left = REPORT_AFTER - (self.now - first.began).total_seconds()
-            self.wakes = (Wake(after=left, reason="it is told that the node pulls"),) if left > 0 else ()
+            if _is_within(self.now - first.began, REPORT_AFTER):
+                left = REPORT_AFTER - (self.now - first.began).total_seconds()
+                self.wakes = (Wake(after=left, reason="it is told that the node pulls"),)
         elif not last.error:
             self._end(SUCCEEDED, last.ended, image_id=last.image_id)
         elif len(self.task.attempts) > self.task.retries:
@@ -257,11 +258,12 @@ class _Look:
     def _pause(self, began: datetime, failed: datetime) -> None:
         """Between two attempts (DMN-38)."""
         number = len(self.task.attempts)
-        due = failed + timedelta(seconds=min(2.0 ** min(number - 1, 8), LONGEST_PAUSE))
+        pause = min(2.0 ** min(number - 1, 8), LONGEST_PAUSE)
+        due = failed + timedelta(seconds=pause)
         ends = self.task.ends_by
         if ends is not None and self.now >= ends:
             self._end(FAILED, self.now, error=LATE)
-        elif self.now >= due:
+        elif not _is_within(self.now - failed, pause):
             self._attempt(number, began)
         else:
             wakes = [Wake(after=(due - self.now).total_seconds(), reason="it is tried again")]
@@ -291,6 +293,11 @@ class _Look:
             error=error,
             owners=task.spec.owner_references,
         )
+
+
+def _is_within(elapsed: timedelta, seconds: float) -> bool:
+    """Below zero, the clock was put back: nobody waits for it to catch up."""
+    return 0 <= elapsed.total_seconds() < seconds
 
 
 def _second(time: datetime) -> datetime:

@@ -38,7 +38,8 @@ async def perform(scene: Scene, call: Struct) -> Found:
         text = f"Container({call.container}) is Non-running"
         return evolve(seen, state=FAILED, message=text)
     age = scene.clock.now().timestamp() - seen.started_at
-    if age < max(1, call.probe.initial_delay_seconds):
+    # Below zero: the clock was put back since the container started.
+    if 0 <= age < max(1, call.probe.initial_delay_seconds):
         return seen
     state, message = await _ask(node, container, call)
     return evolve(seen, state=state, message=message[:LONGEST_MESSAGE])

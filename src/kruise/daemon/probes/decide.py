@@ -119,7 +119,7 @@ def decide(snapshot: Snapshot) -> Plan:
                 continue
             if name in running or ended is not None:
                 drops.append(name)
-            if worker.due <= now:
+            if is_due(worker, now):
                 jobs.append(_job(snapshot, name, entry, one))
                 worker = evolve(worker, due=now + period_of(one.probe))
             workers[name] = worker
@@ -177,6 +177,11 @@ def _new_worker(snapshot: Snapshot, name: str, one: ContainerProbe, before: Cont
     if before is None or before.state == UNKNOWN:
         return worker
     return evolve(worker, state=before.state, message=before.message)
+
+
+def is_due(worker: Worker, now: datetime) -> bool:
+    """Also when that is more than a period away: the clock was put back, and nobody waits for it to catch up."""
+    return worker.due <= now or worker.due - now > period_of(worker.probe)
 
 
 def _handler(probe: Probe) -> tuple[object, ...]:
