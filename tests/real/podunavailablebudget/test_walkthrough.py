@@ -1,5 +1,5 @@
-"""The walk through protection and distribution, with real kubectl on real nodes. Its gates are off by default, so it has
-a manager of its own."""
+"""The walk through protection and distribution, with real kubectl on real nodes. Its gates are off by default, so it
+has a manager of its own."""
 
 from __future__ import annotations
 
