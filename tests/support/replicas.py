@@ -36,11 +36,14 @@ class Balancer:
         random: Random,
         *,
         losing: Collection[str],
+        delaying: Callable[[bytes], bool] = lambda asked: True,
         heard: Callable[[str, bytes, bytes], None] = lambda path, asked, said: None,
     ) -> None:
-        """`losing`: the paths whose answers get lost, or come late. `heard` is told of every answer as it was given."""
+        """`losing`: the paths whose answers get lost, or come late: those that `delaying` picks. `heard` is told of
+        every answer as it was given."""
         self._random = random
         self._losing = losing
+        self._delaying = delaying
         self._heard = heard
         self.sites: list[Site] = []
         self.frozen: dict[int, asyncio.Event] = {}
@@ -69,7 +72,7 @@ class Balancer:
         async def answer(body: bytes) -> bytes:
             said = await self._thawed(site, found(body), timeout or WEBHOOK_TIMEOUT)
             self._heard(path, body, said)
-            if path in self._losing and self._random.random() < self.delays:
+            if path in self._losing and self._random.random() < self.delays and self._delaying(body):
                 await asyncio.sleep(self._random.uniform(0, WEBHOOK_TIMEOUT))
             if path in self._losing and self._random.random() < self.loses:
                 self.lost += 1

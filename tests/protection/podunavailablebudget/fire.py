@@ -2,6 +2,7 @@
 
     python -m tests.protection.podunavailablebudget.fire 1000         # a thousand seeded runs
     python -m tests.protection.podunavailablebudget.fire 1 --seed 42  # one of them again
+    python -m tests.protection.podunavailablebudget.fire 100 --late-evictions
 
 A run is a CloneSet or StatefulSet under a budget on the local cluster and virtual time. Fifty clients delete, evict,
 change images and mark pods, all at random, for up to a minute: longer than any unit is held. A rollout, in place or by
@@ -16,6 +17,10 @@ What is checked is read from watches of the pods and of the budget, and from wha
 (`checker`): at no moment fewer pods serve than the budget promises, no pod goes down for which no unit was taken,
 nothing is done to a pod that no manager has let through, and in the end the budget is whole again, with nothing left of
 what was let through.
+
+Answers about evictions get lost, but never come late. The API server asks about an eviction once, by the name of a
+pod: where it hears seconds later that the pod may go, the pod may have become ready meanwhile, or be another one. No
+validating webhook can do anything about that; `--late-evictions` shows it.
 """
 
 from __future__ import annotations
@@ -118,6 +123,10 @@ class _Audited:
         await self._inner.close()
 
 
+def _is_no_eviction(asked: bytes) -> bool:
+    return _operation(decode(asked, dict)["request"]) != "eviction"
+
+
 class _Skewed:
     """A clock that goes wrong by as much all the time."""
 
@@ -133,7 +142,8 @@ class _Skewed:
 
 
 class Fire:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, late_evictions: bool = False) -> None:
+        self._late_evictions = late_evictions
         self._random = Random(seed)
         self._seed = seed
         self._storm = self._random.choice(STORMS)
@@ -143,7 +153,13 @@ class Fire:
     async def run(self) -> Result:
         cluster = LocalCluster(ClusterOptions(nodes=3, seed=self._seed), clock=VirtualClock(asyncio.get_running_loop()))
         allowed = _Allowed()
-        balancer = Balancer(cluster, self._random, losing={"/validate-pod"}, heard=allowed.hear)
+        balancer = Balancer(
+            cluster,
+            self._random,
+            losing={"/validate-pod"},
+            delaying=lambda asked: self._late_evictions or _is_no_eviction(asked),
+            heard=allowed.hear,
+        )
         running = asyncio.create_task(cluster.run(), name="cluster")
         await cluster.ready.wait()
         await install(cluster, FEATURES_USED)
@@ -236,9 +252,9 @@ class Fire:
                 crowd.saw(event.type, event.object, loop.time())
 
 
-def play(seed: int) -> Result:
+def play(seed: int, *, late_evictions: bool = False) -> Result:
     async def main() -> Result:
-        return await Fire(seed).run()
+        return await Fire(seed, late_evictions=late_evictions).run()
 
     return run_virtual(main())
 
@@ -247,11 +263,12 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("runs", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--late-evictions", action="store_true")
     chosen = parser.parse_args(arguments)
     logging.disable(logging.CRITICAL)  # every refusal is a line in the protection log
     began, total, failed = time.monotonic(), Counter[str](), 0
     for seed in range(chosen.seed, chosen.seed + chosen.runs):
-        result = play(seed)
+        result = play(seed, late_evictions=chosen.late_evictions)
         total += result.answers
         faults = f"{result.kills} kills, {result.freezes} freezes"
         print(f"seed {seed}: {result.lowest} of {REPLICAS} at worst, {result.floor} promised; {faults}", flush=True)
