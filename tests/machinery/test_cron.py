@@ -113,3 +113,19 @@ def test_a_period_is_a_grid_from_where_it_is_anchored() -> None:  # ACJ-24
     assert every.is_more_than(100, after=anchor, until=anchor + timedelta(seconds=707), anchor=anchor)
     assert not every.is_more_than(100, after=anchor, until=anchor + timedelta(seconds=706), anchor=anchor)
     assert every.next(anchor - timedelta(days=1), anchor=anchor) == anchor + timedelta(seconds=7)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Pacific/Kiritimati"])
+@pytest.mark.parametrize("text", ["*/5 * * * *", "0 0 31 2 *", "@every 90s", "@every 2562047h"])
+def test_the_first_and_the_last_moment_of_all_are_no_trouble(text: str, zone: str) -> None:  # ACJ-69
+    """An object may have any time on it."""
+    schedule, now = parse(text, zone), at("2030-01-01T00:00:00")
+    first, last = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+    for anchor in (first, last, now):
+        for moment in (first, last, now):
+            found = schedule.next(moment, anchor=anchor)
+            assert found is None or moment == last or found > moment
+            found = schedule.last(now, after=moment, anchor=anchor)
+            assert found is None or moment < found <= now
+            schedule.is_more_than(100, after=moment, until=now, anchor=anchor)
+            list(schedule.upcoming(moment, 3, anchor=anchor))

@@ -39,6 +39,9 @@ _MAX_INT: Final = 2**63 - 1
 _DAY: Final = timedelta(days=1)
 _MINUTE: Final = timedelta(minutes=1)
 _NANOSECONDS: Final = 10**9
+_EARLIEST: Final = datetime(2, 1, 1, tzinfo=UTC)
+_LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC)
+"""Days and years are counted from there, and the longest period has centuries."""
 
 HORIZON_YEARS: Final = 5
 """Where a schedule matches nothing for so long, it has no next time."""
@@ -173,24 +176,24 @@ class Schedule:
 
     def next(self, after: datetime, *, anchor: datetime) -> datetime | None:
         """The first moment after that one; None where there is none within years."""
+        after, start = within_calendar(after), whole_second(within_calendar(anchor))
         if isinstance(self.rule, Calendar):
             return self.rule.next(after)
-        start = whole_second(anchor)
         return self.rule.moment(start, max(self.rule.grid(start, after), 0) + 1)
 
     def last(self, until: datetime, *, after: datetime, anchor: datetime) -> datetime | None:
         """The last moment up to `until`, that one included, and after `after`; None where there is none."""
+        until, after, start = within_calendar(until), within_calendar(after), whole_second(within_calendar(anchor))
         if isinstance(self.rule, Calendar):
             return self.rule.last(until, after=after)
-        start = whole_second(anchor)
         number = self.rule.grid(start, until)
         found = self.rule.moment(start, number)
         return found if number >= 1 and found > after else None
 
     def is_more_than(self, limit: int, *, after: datetime, until: datetime, anchor: datetime) -> bool:
         """Whether there are more than so many moments in between, the last one included."""
+        until, after, start = within_calendar(until), within_calendar(after), whole_second(within_calendar(anchor))
         if isinstance(self.rule, Every):
-            start = whole_second(anchor)
             return self.rule.grid(start, until) - max(self.rule.grid(start, after), 0) > limit
         moment: datetime | None = after
         for _ in range(limit + 1):
@@ -206,6 +209,11 @@ class Schedule:
             if moment is None:
                 return
             yield moment
+
+
+def within_calendar(moment: datetime) -> datetime:
+    """A moment from which one can count: a time on an object may be any, the first or last of all among them."""
+    return min(max(moment, _EARLIEST), _LATEST)
 
 
 def whole_second(moment: datetime) -> datetime:

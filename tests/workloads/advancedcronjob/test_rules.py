@@ -180,6 +180,18 @@ def test_a_clock_that_was_set_back_starts_nothing_twice() -> None:  # ACJ-69
     assert model.minutes == [30, 31, 32]
 
 
+@pytest.mark.parametrize("schedule", ["*/1 * * * *", "@every 1m"])
+@pytest.mark.parametrize(
+    ("year", "expected"), [("0001-01-01T00:00:00Z", "missed-too-many"), ("9999-12-31T23:59:59Z", "clock-behind")]
+)
+def test_a_last_run_that_cannot_have_been_is_no_trouble(schedule: str, year: str, expected: str) -> None:  # ACJ-69
+    """Whoever wrote it: the object says what it waits for, and the others go on."""
+    model = ModelledCron(document(schedule, timeZone="America/New_York"))
+    status = {"type": "Job", "lastScheduleTime": year}
+    model.change(ADVANCED_CRON_JOBS, "cron", lambda found: found.update(status=status))
+    assert code(model.reconcile()) == expected
+
+
 def test_a_clock_that_jumps_is_noticed_within_minutes() -> None:  # ACJ-54
     model = ModelledCron(document("0 0 1 1 *"))
     [wake] = model.reconcile().wakes

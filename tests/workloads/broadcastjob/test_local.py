@@ -66,6 +66,24 @@ def test_the_well_known_example(version: str) -> None:  # BJ-4, BJ-7, BJ-12 to B
     run_local(story, nodes=2)
 
 
+def test_a_job_as_the_plugin_of_the_original_makes_it() -> None:  # BJ-78
+    """One container of the name of the job; everything else is left to defaults."""
+
+    async def story(world: LocalWorld) -> None:
+        container = {"name": "once", "image": "busybox:1.36", "command": ["true"]}
+        await world.create(
+            {
+                "apiVersion": "apps.kruise.io/v1alpha1",
+                "kind": "BroadcastJob",
+                "metadata": {"name": "once"},
+                "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+            }
+        )
+        assert counts(await phase(world, "once", "completed")) == (2, 0, 2, 0)
+
+    run_local(story, nodes=2)
+
+
 def test_it_goes_a_minute_after_its_end() -> None:  # BJ-47, BJ-79, BJ-80
     async def story(world: LocalWorld) -> None:
         await world.create(job("download-image", completionPolicy={"type": "Always", "ttlSecondsAfterFinished": 60}))
@@ -156,6 +174,24 @@ def refuse_deletions(world: LocalWorld) -> FaultyTransport:
     transport = FaultyTransport(InProcessTransport(world.cluster.core), [rule], clock=world.clock)
     world.start_manager(transport)
     return transport
+
+
+def test_a_pod_that_somebody_took_from_it_is_made_anew_beside_that_one() -> None:  # BJ-27, BJ-52, BJ-66
+    """The name that the new one would have is taken: one refusal, then another name."""
+
+    async def story(world: LocalWorld) -> None:
+        await world.create(job("task", "sleep 1000"))
+        await world.sleep(5)
+        [before] = await world.pods("app=task")
+        await world.patch(PODS, before["metadata"]["name"], {"metadata": {"ownerReferences": None}})
+        await world.sleep(30)
+        old, new = sorted(await world.pods("app=task"), key=lambda pod: "ownerReferences" in pod["metadata"])
+        assert old["metadata"]["uid"] == before["metadata"]["uid"]
+        assert new["spec"]["nodeName"] == old["spec"]["nodeName"]
+        assert counts(await world.get(BROADCAST_JOBS, "task")) == (1, 1, 0, 0)
+        assert sum(event.get("count", 1) for event in await world.events("task", "FailedCreate")) == 1
+
+    run_local(story, nodes=1)
 
 
 def test_a_node_that_is_uncordoned_is_served() -> None:  # BJ-23, BJ-69

@@ -314,6 +314,26 @@ def test_never_goes_on_for_new_nodes() -> None:  # BJ-51, BJ-52
     assert created(model.reconcile()) == ["node-0"]
 
 
+def test_one_that_has_completed_goes_on_when_it_is_never_to_complete() -> None:  # BJ-19, BJ-51, BJ-52
+    """And is still completed, also when it may complete again."""
+    model = ModelledJob()
+    model.reconcile()
+    for node in model.served:
+        model.end(node)
+    model.passes(2)
+    model.edit_spec(lambda spec: spec.update(completionPolicy=NEVER))
+    model.add_node("node-9")
+    model.passes(2)
+    assert "node-9" in model.served
+    assert (model.status.phase, model.counts) == ("completed", (4, 1, 3, 0))
+    [source] = [one for one in model.loop.controllers[0].spec.sources if one.resource == NODES]
+    node = model.world.store(NODES).get("", "node-9")
+    assert [*source.keys(None, node, model.world)] == [model.key]
+    model.edit_spec(lambda spec: spec.update(completionPolicy={"type": "Always"}))
+    model.passes(2)
+    assert model.status.phase == "completed"
+
+
 def test_never_may_fail_and_is_only_counted_then() -> None:  # BJ-37, BJ-51
     model = ModelledJob(document(completionPolicy=NEVER), nodes=2)
     model.reconcile()

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kruise.api.apps.containerrecreaterequest import REQUESTS
+from kruise.api.native.pod import PODS
+from kruise.kinds import feature_of
+from kruise.machinery.client.errors import InvalidError
+from kruise.machinery.client.requests import PatchType
+from kruise.manager.installation.manifests import manifests
 from tests.operations.recreate.scenes import request
 from tests.scenarios.ephemeral import ENDLESS, EphemeralStage
 from tests.support.world import Json, LocalWorld, run_local
+from tests.workloads.ephemeraljob.model import job, plan_of, pod
 
 
 def test_a_container_is_recreated_beside_one_of_a_job() -> None:
@@ -33,3 +41,46 @@ def test_a_container_is_recreated_beside_one_of_a_job() -> None:
         assert (await stage.status())["running"] == 1
 
     run_local(story, nodes=1)
+
+
+def test_a_name_that_is_taken_meanwhile_is_left_to_who_has_it() -> None:
+    """EJ-42: the server refuses to change a container of somebody else; EJ-5: fields that do not exist are pruned."""
+
+    async def story(world: LocalWorld) -> None:
+        stage = EphemeralStage(world, gates=world.options.gates)
+        [target] = await stage.start(replicas=1)
+        name = target["metadata"]["name"]
+        made = await stage.begin("other", command=ENDLESS, ttlSecondsAfterCreated=5)
+        assert "ttlSecondsAfterCreated" not in made["spec"]
+        await stage.counts("other", running=1)
+        # Decided before the other one came.
+        late = next(action for action in plan_of(job(), pod(1)).actions() if action.subresource)
+        assert late.body["spec"]["ephemeralContainers"][0]["name"] == "dbg"
+        late.body["spec"]["ephemeralContainers"][0]["name"] = "other"
+        [before] = await stage.served("other")
+        with pytest.raises(InvalidError):
+            await world.patch(
+                PODS,
+                name,
+                {"spec": late.body["spec"]},
+                subresource="ephemeralcontainers",
+                patch_type=PatchType.STRATEGIC,
+            )
+        [after] = await stage.served("other")
+        assert after["spec"]["ephemeralContainers"] == before["spec"]["ephemeralContainers"]
+
+    run_local(story, nodes=1)
+
+
+def test_its_controller_may_do_what_it_needs() -> None:
+    """EJ-61."""
+    feature = feature_of("apps.kruise.io", "EphemeralJob")
+    assert feature is not None
+    may: dict[str, set[str]] = {}
+    for role in (found for found in manifests([feature]) if found["kind"] == "ClusterRole"):
+        for rule in role["rules"]:
+            for one in rule["resources"]:
+                may.setdefault(one, set()).update(rule["verbs"])
+    assert {"get", "list", "watch", "update", "patch", "delete"} <= may["ephemeraljobs"]
+    assert {"get", "update", "patch"} <= may["ephemeraljobs/status"] & may["pods/ephemeralcontainers"]
+    assert {"get", "list", "watch"} <= may["pods"]

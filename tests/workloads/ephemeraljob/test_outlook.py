@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kruise.api.native.pod import PODS, Pod
 from kruise.faces.outlook import Outlook, Seen
+from kruise.workloads.ephemeraljob.face import progress
 from kruise.workloads.ephemeraljob.outlook import tell
-from tests.workloads.ephemeraljob.model import BADLY, CONTAINER, NOW, RUNNING, UID, pod
+from tests.workloads.ephemeraljob.model import BADLY, CONTAINER, NOW, RUNNING, UID, WELL, job, pod, written
 
 
 def document(*, uid: str = "", status: Any = None, **spec: Any) -> dict[str, Any]:
@@ -75,3 +78,15 @@ def test_what_will_not_happen_is_told() -> None:
     assert "spec.replicas is 3" in outlook(document(replicas=3), pod(1)).notes[0]
     ended = document(uid=UID, status={"completionTime": "2026-01-02T03:04:05Z"})
     assert outlook(ended, pod(1)).rows == ()
+
+
+@pytest.mark.parametrize(
+    ("state", "condition", "expected"), [(WELL, "JobSucceeded", "Done"), (BADLY, "JobFailed", "Failed")]
+)
+def test_one_that_ends_while_it_is_paused_is_waited_for_no_more(state: Any, condition: str, expected: str) -> None:
+    """EJ-30: its phase stays Paused for good."""
+    subject = job(paused=True)
+    status = written(subject, pod(1, state))
+    assert status["phase"] == "Paused"
+    assert condition in {one["type"] for one in status["conditions"]}
+    assert progress({"metadata": {"name": "dbg"}, "spec": {}, "status": status}).phase == expected

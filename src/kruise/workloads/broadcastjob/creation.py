@@ -21,7 +21,7 @@ from kruise.workloads.shared.blueprint import PodBlueprint
 
 
 def create_pods(job: BroadcastJob, nodes: Iterable[str], *, taken: Collection[str], by_scheduler: bool) -> list[Action]:
-    """A pod for each of the nodes. `taken` are the names of the pods that there are."""
+    """A pod for each of the nodes. `taken` are names that pods have."""
     owner = Owner.of(BROADCAST_JOBS, job)
     blueprint = PodBlueprint.of(
         _template(job),

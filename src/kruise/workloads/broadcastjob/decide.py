@@ -13,6 +13,7 @@ from datetime import datetime
 from kruise.api.apps.broadcastjob import (
     BROADCAST_JOBS,
     COMPLETE_CONDITION,
+    COMPLETED,
     CONTINUE,
     FAIL_FAST,
     FAILED,
@@ -35,6 +36,7 @@ from kruise.workloads.broadcastjob.memo import End, Memo
 from kruise.workloads.broadcastjob.situation import (
     Situation,
     Snapshot,
+    has_ended,
     is_finished,
     is_over,
     is_over_limit,
@@ -224,7 +226,8 @@ def _going_on(situation: Situation, notes: list[EventNote], left: float | None) 
     if room < 0:
         notes.append(warning("TooManyActivePods", "Number of active pods exceed parallelism limit"))
     chosen = situation.rest[: max(room, 0)] if job.metadata.deletion_timestamp is None else ()
-    creations = create_pods(job, chosen, taken=names(snapshot.pods), by_scheduler=snapshot.by_scheduler)
+    taken = (*names(snapshot.pods), *snapshot.foreign)
+    creations = create_pods(job, chosen, taken=taken, by_scheduler=snapshot.by_scheduler)
     phases = (
         Phase(name=DELETE, chains=deletions, on_error=OnError.CONTINUE),
         Phase(
@@ -244,8 +247,13 @@ def _going_on(situation: Situation, notes: list[EventNote], left: float | None) 
         phases=tuple(phase for phase in phases if phase.chains),
         held=tuple(_waiting(situation, len(chosen))) if end is None else (),
         wakes=wakes,
-        memo=_memo(situation, RUNNING, notes, end=end),
+        memo=_memo(situation, _phase_of(job), notes, end=end),
     )
+
+
+def _phase_of(job: BroadcastJob) -> str:
+    """One that had completed before it was told never to complete goes on, and stays completed."""
+    return COMPLETED if has_ended(job) else RUNNING
 
 
 def _waiting(situation: Situation, chosen: int) -> Iterator[Held]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from kruise.api.apps.broadcastjob import (
     COMPLETE_CONDITION,
+    FAILED,
     FAILED_CONDITION,
     NAME_LABEL,
     NEVER,
@@ -30,6 +31,8 @@ class Snapshot(Struct, kw_only=True):
     pods: tuple[Pod, ...] = ()
     """Those that it controls, in whatever state."""
     nodes: tuple[Node, ...] = ()
+    foreign: tuple[str, ...] = ()
+    """Names that it would give to pods, and that pods of others have."""
     by_scheduler: bool = True
     """New pods name their node by affinity, and the scheduler places them (flag assign-bcj-pods-by-scheduler)."""
     now: datetime
@@ -138,6 +141,11 @@ def own_pods(snapshot: Snapshot) -> list[Pod]:
 def is_finished(job: BroadcastJob) -> bool:
     """It has ended for good, and its status stays as it is (BJ-46)."""
     return job.spec.completion_policy.type != NEVER and has_ended(job)
+
+
+def wants_no_nodes(job: BroadcastJob) -> bool:
+    """Nor does one that has failed, if it never completes (BJ-51)."""
+    return is_finished(job) or job.status.phase == FAILED
 
 
 def has_ended(job: BroadcastJob) -> bool:

@@ -27,9 +27,10 @@ def progress(document: Json) -> Progress:
         is_paused=bool(value_at(document, ("spec", "paused"), False)),
     )
     counts = f"{succeeded} of {plural(wanted, 'pod')} succeeded, {running} running, {waiting} waiting, {failed} failed"
-    if phase == "Succeeded":
+    ended = bool(value_at(document, ("status", "completionTime"), ""))
+    if phase == "Succeeded" or (ended and standing(document, "JobSucceeded") is not None):
         return seen.done(f'ephemeral job "{name}" succeeded in {plural(succeeded, "pod")}')
-    if phase == "Failed":
+    if phase == "Failed" or ended:
         told = standing(document, "JobFailed") or "all pods failed"
         return seen.failed(f'ephemeral job "{name}" failed: {told} ({counts})')
     if phase == "Error":
