@@ -50,6 +50,11 @@ def faces() -> tuple[Face, ...]:
     return REGISTRY.faces
 
 
+def packages() -> tuple[tuple[Face, str], ...]:
+    """Of every kind but Kubernetes' own: its face, and the package that is about it."""
+    return REGISTRY.packages
+
+
 def face_of(group: str, kind: str) -> Face | None:
     return REGISTRY.face_of(group, kind)
 

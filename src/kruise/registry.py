@@ -106,6 +106,12 @@ class Registry:
         """Of every kind: ours, Kubernetes' own, those of installed packages."""
         return (*self.built_in, *(face for _, face in self._installed))
 
+    @functools.cached_property
+    def packages(self) -> tuple[tuple[Face, str], ...]:
+        """Of every kind but Kubernetes' own: its face, and the package that is about it."""
+        own = ((self._face(entry), entry.package) for entry in self._own.values())
+        return (*own, *((face, entry.package) for entry, face in self._installed))
+
     def face_of(self, group: str, kind: str) -> Face | None:
         found = (group, kind)
         if found in self._own:

@@ -18,6 +18,7 @@ _COMMANDS = {
     "describe": ("kruise.cli.describe", "describe", "Show the state of a workload's rollout, pod by pod."),
     "down": ("kruise.cli.up", "down", "End the local cluster."),
     "expose": ("kruise.cli.expose", "expose", "Make a Service for the pods of a workload."),
+    "gitops": ("kruise.cli.gitops", "gitops", "Print what GitOps tools must know of our kinds."),
     "images": ("kruise.cli.images", "images", "Show which node has which image, and what is being pulled."),
     "inject": ("kruise.cli.inject", "inject", "Show which sidecars a pod would get, and why not others."),
     "install": ("kruise.cli.install", "install", "Install PyKruise into a cluster, or print what would be installed."),

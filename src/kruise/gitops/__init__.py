@@ -1,0 +1,1 @@
+"""What GitOps tools must know of our kinds."""
