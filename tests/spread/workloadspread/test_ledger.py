@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from kruise.api.apps.workloadspread import SubsetStatus, WorkloadSpread
 from kruise.api.meta import Condition
+from kruise.api.native.pod import Pod
 from kruise.machinery.codec import evolve
+from kruise.spread.workloadspread.classifying import Group, classified
+from kruise.spread.workloadspread.counting import count
 from kruise.spread.workloadspread.ledger import Asked, Place, booked, noted
 from kruise.spread.workloadspread.versions import version_of, versioned_kinds
-from tests.spread.workloadspread.objects import NOW, spread_of, with_list
+from tests.spread.workloadspread.objects import NOW, pod_of, spread_of, with_list
 from tests.spread.workloadspread.stories import subset
 
 IGNORED = "versionIgnored"
@@ -99,6 +102,52 @@ def test_a_pod_that_is_deleted_keeps_its_place_while_it_lives() -> None:  # WS-3
     left = element(place.spread, "a")
     assert (left.replicas, list(left.creating_pods), left.deleting_pods) == (1, ["new"], {})
     assert ask(place.spread, "newer", gone={"old"}).subset == "b"
+
+
+def test_who_follows_under_the_same_name_is_not_taken_for_the_one_before() -> None:  # WS-22.3, WS-47
+    """The count may be late: it still sees the former pod, which does not bear the uid of the new one's entry."""
+    full = with_list(spread_of(subset("a", size=1), subset("b")), SubsetStatus(name="a", replicas=1))
+    going = noted(full, Asked(key="p", version=IGNORED, now=NOW), "a")
+    place = ask(going, "p", uid="second")
+    assert (place.subset, place.uid) == ("a", "second")
+    entered = element(place.spread, "a")
+    assert (entered.replicas, list(entered.creating_pods), entered.deleting_pods) == (0, ["p/second"], {})
+    again = ask(place.spread, "p", uid="third")  # the answer was lost
+    assert (again.subset, again.uid, again.spread is place.spread) == ("a", "second", True)
+    counted = counted_with(place.spread, pod_of("p", "a"))
+    assert (counted.replicas, list(counted.creating_pods), counted.missing_replicas) == (1, ["p/second"], 0)
+    counted = counted_with(place.spread, pod_of("p", "a", uid="second"))
+    assert (counted.replicas, list(counted.creating_pods), counted.missing_replicas) == (1, [], 0)
+
+
+def test_a_pod_that_goes_before_it_was_counted_is_noted_too() -> None:  # WS-33, WS-47
+    """Else its creation, heard of late, would be taken for that of the next of its name."""
+    first = ask(spread_of(subset("a", size=1), subset("b")), "p", uid="first")
+    assert (list(element(first.spread, "a").creating_pods), first.uid) == (["p"], "")
+    going = noted(first.spread, Asked(key="p", version=IGNORED, now=NOW), "a")
+    unseen = counted_with(going)
+    assert (list(unseen.creating_pods), list(unseen.deleting_pods), unseen.missing_replicas) == (["p"], ["p"], 0)
+    assert ask(going, "other").doubtful == ("p",)
+    assert ask(going, "other", gone={"p"}).subset == "a"
+    second = ask(going, "p", uid="second")
+    entered = element(second.spread, "a")
+    assert (entered.replicas, list(entered.creating_pods), entered.deleting_pods) == (0, ["p/second"], {})
+    third = ask(noted(second.spread, Asked(key="p", version=IGNORED, now=NOW), "a"), "p", uid="third")
+    assert list(element(third.spread, "a").creating_pods) == ["p/third"]
+    assert ask(third.spread, "other").subset == "b"
+
+
+def counted_with(spread: WorkloadSpread, *pods: Pod) -> SubsetStatus:
+    """The first subset of the ledger as a pass counts it that sees these pods."""
+    groups = classified(spread, pods, replicas=None, nodes={}, versioned=frozenset()) or {IGNORED: Group()}
+    found = count(spread, groups, replicas=None, now=NOW, is_terminating=lambda pod: False)
+    return found.status.versioned_subset_statuses[IGNORED][0]
+
+
+def test_a_subset_without_nodes_takes_no_pod_for_its_name() -> None:  # WS-22.4, WS-52
+    bad = Condition(type="Schedulable", status="False", reason="PodUnschedulable")
+    stuck = SubsetStatus(name="a", replicas=1, deleting_pods={"p": NOW}, conditions=(bad,))
+    assert ask(with_list(spread_of(subset("a", size=1), subset("b")), stuck), "p", uid="second").subset == "b"
 
 
 def test_a_surplus_pod_that_goes_makes_no_room() -> None:

@@ -319,6 +319,7 @@ def test_a_failed_pod_of_a_stateful_set_is_followed_into_its_subset() -> None:  
     failed = pod_of("web-1", "a", phase="Failed", owner=("apps/v1", "StatefulSet"))
     assert isinstance(cluster.delete(failed), Allow)
     given = changed(cluster.admit(body(owner, name="web-1")))["metadata"]["annotations"][MATCHED]
-    assert json.loads(given)["subset"] == "a"
+    mark = json.loads(given)
+    assert mark["subset"] == "a"
     first = cluster.spread.status.versioned_subset_statuses["versionIgnored"][0]
-    assert (first.replicas, list(first.creating_pods), first.deleting_pods) == (1, ["web-1"], {})
+    assert (first.replicas, list(first.creating_pods), first.deleting_pods) == (1, [f"web-1/{mark['uid']}"], {})

@@ -20,6 +20,7 @@ from kruise.api.native.pod import Pod, finds_no_node, is_active
 from kruise.machinery.codec import evolve
 from kruise.machinery.plan import EventNote, EventType, Wake
 from kruise.spread.workloadspread.classifying import Group
+from kruise.spread.workloadspread.ledger import entry_key, name_in
 from kruise.spread.workloadspread.matched import mark_of
 from kruise.spread.workloadspread.numbers import limit_of
 
@@ -111,8 +112,8 @@ class _Counting:
             name = pod.metadata.name
             if not self.is_counted(pod):
                 continue
-            mark = mark_of(pod)
-            creating.pop(mark.uid if mark is not None and mark.uid else name, None)
+            for key in _keys_of(pod):
+                creating.pop(key, None)
             replicas += 1
             if name in old.deleting_pods:
                 time = old.deleting_pods[name]
@@ -126,7 +127,13 @@ class _Counting:
         for key, time in list(creating.items()):
             if not self._waits(time, CREATION_PATIENCE, f"pod {key} is expected to be created by then"):
                 del creating[key]
-                self._warn("CreatePodFailed", f"Pod {self._named(key)} was expected to be created but it wasn't")
+                text = f"Pod {self._named(name_in(key))} was expected to be created but it wasn't"
+                self._warn("CreatePodFailed", text)
+        # Of a pod that was never seen, its creation is still to be heard of: its deletion must not be forgotten before.
+        unseen = {name_in(key) for key in creating}
+        for name, time in old.deleting_pods.items():
+            if name in unseen and self._waits(time, DELETION_PATIENCE, f"pod {name} is expected to be seen by then"):
+                deleting[name] = time
         missing = UNLIMITED if limit is None else max(0, limit - replicas - len(creating))
         return SubsetStatus(
             name=subset.name,
@@ -203,10 +210,16 @@ class _Counting:
         return finds_no_node(pod)
 
 
+def _keys_of(pod: Pod) -> tuple[str, ...]:
+    """What may stand for it among those that are being created."""
+    mark, name = mark_of(pod), pod.metadata.name
+    return (mark.uid, entry_key(name, mark.uid)) if mark is not None and mark.uid else (name,)
+
+
 def _forget(creating: dict[str, datetime], pod: Pod) -> None:
     """A pod that is on its way out was created. The entry of its name may be for the one that follows it."""
-    mark = mark_of(pod)
-    key = mark.uid if mark is not None and mark.uid else pod.metadata.name
-    time, created = creating.get(key), pod.metadata.creation_timestamp
-    if time is not None and (key != pod.metadata.name or created is None or created >= time - _ONE_SECOND):
-        del creating[key]
+    name, created = pod.metadata.name, pod.metadata.creation_timestamp
+    for key in _keys_of(pod):
+        time = creating.get(key)
+        if time is not None and (key != name or created is None or created >= time - _ONE_SECOND):
+            del creating[key]

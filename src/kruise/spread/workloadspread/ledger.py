@@ -7,6 +7,9 @@ the resourceVersion, so that of two writers one has to look again.
 A place is free where the limit is above the pods that were counted and those that are being created. A pod that is
 being deleted keeps its place while it lives: only when it is seen to go is its place given to another. So a deletion
 that is refused costs nothing (the original gave the place away for 15 seconds).
+
+A pod that is created under the name of one that was deleted is entered with the uid of its request beside its name, and
+bears that uid: whoever counts late and still sees the former one must not take it for this one.
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ class Place:
     """Empty: there is none."""
     is_booked: bool = False
     """There is an entry in the ledger."""
+    uid: str = ""
+    """That the pod is to bear beside its name, so that it is not taken for the one before."""
     doubtful: tuple[str, ...] = ()
     """Pods that may be gone. There is no place unless one of them is: look, and ask again."""
 
@@ -47,6 +52,8 @@ class Asked:
     """The name of the pod, or what stands for it."""
     version: str
     now: datetime
+    uid: str = ""
+    """Of the request."""
     replicas: int | None = None
     """Of the workload, for percentages."""
     gone: Collection[str] = ()
@@ -73,10 +80,42 @@ def is_schedulable(element: SubsetStatus | None) -> bool:
     return not any(item.type == SCHEDULABLE and item.status == "False" for item in conditions)
 
 
+def entry_key(name: str, uid: str) -> str:
+    """Of a pod that follows another under its name."""
+    return f"{name}/{uid}"
+
+
+def name_in(key: str) -> str:
+    """The name of the pod in a key, or what stands for it."""
+    return key.partition("/")[0]
+
+
+def _entry(element: SubsetStatus, name: str) -> str | None:
+    """The key of a pod that is being created."""
+    if name in element.creating_pods:
+        return name
+    start = entry_key(name, "")
+    return next((key for key in element.creating_pods if key.startswith(start)), None)
+
+
+def _without(element: SubsetStatus, gone: Collection[str]) -> SubsetStatus:
+    """Those who are gone but not yet counted out make room. Some were never counted: they go out of those to come."""
+    left = [name for name in element.deleting_pods if name in gone]
+    if not left:
+        return element
+    entries = {key for name in left if (key := _entry(element, name)) is not None}
+    return evolve(
+        element,
+        replicas=max(0, element.replicas - (len(left) - len(entries))),
+        creating_pods={key: time for key, time in element.creating_pods.items() if key not in entries},
+        deleting_pods={name: time for name, time in element.deleting_pods.items() if name not in left},
+    )
+
+
 def free_places(element: SubsetStatus, limit: int, gone: Collection[str] = ()) -> int:
-    """Of a limited subset. Those who are gone but not yet counted out make room."""
-    left = sum(name in gone for name in element.deleting_pods)
-    return max(0, limit - max(0, element.replicas - left) - len(element.creating_pods))
+    """Of a limited subset."""
+    staying = _without(element, gone)
+    return max(0, limit - staying.replicas - len(staying.creating_pods))
 
 
 def booked(spread: WorkloadSpread, asked: Asked) -> Place:
@@ -84,19 +123,22 @@ def booked(spread: WorkloadSpread, asked: Asked) -> Place:
     spec = spread.spec
     elements = elements_of(spread, asked.version, asked.replicas)
     is_stateful = spec.target_ref.kind == STATEFUL_SET
+    follows = any(asked.key in element.deleting_pods for element in elements)
     for element in elements:
-        if asked.key in element.creating_pods:
-            return Place(spread=spread, subset=element.name, is_booked=True)
-    for position, element in enumerate(elements):
+        key = _entry(element, asked.key)
+        if key is not None and not follows:
+            return Place(spread=spread, subset=element.name, is_booked=True, uid=key.partition("/")[2])
+    order = _order(spread, elements, asked.key, is_stateful=is_stateful)
+    for position in order if follows and not is_stateful else ():
         limit = limit_of(spec.subsets[position], asked.replicas)
-        if asked.key in element.deleting_pods and not is_stateful and limit is not None:
+        if asked.key in elements[position].deleting_pods and limit is not None:
             # It takes the place of the pod whose name it has, and is one that comes, no more one that goes.
             return _entered(spread, elements, position, asked, limit, {*asked.gone, asked.key})
     # Who asks under the name of a pod that was deleted follows it: that one is gone, or the name would be taken.
-    gone = {*asked.gone, asked.key} if is_stateful else asked.gone
+    gone = {*asked.gone, asked.key} if follows else asked.gone
     looks = max(0, MOST_LOOKS - len(asked.gone) - len(asked.alive))
     doubtful: list[str] = []
-    for position in _order(spread, elements, asked.key, is_stateful=is_stateful):
+    for position in order:
         element, limit = elements[position], limit_of(spec.subsets[position], asked.replicas)
         if limit is None:
             if doubtful:
@@ -121,25 +163,30 @@ def _entered(
     limit: int,
     gone: Collection[str],
 ) -> Place:
-    element = elements[position]
-    left = [name for name in element.deleting_pods if name in gone]
-    changed = evolve(
-        element,
-        replicas=max(0, element.replicas - len(left)),
-        creating_pods={**element.creating_pods, asked.key: asked.now.replace(microsecond=0)},
-        deleting_pods={name: time for name, time in element.deleting_pods.items() if name not in left},
+    follows = asked.key in gone and bool(asked.uid)
+    key = entry_key(asked.key, asked.uid) if follows else asked.key
+    after = [_without(element, {asked.key}) if asked.key in gone else element for element in elements]
+    changed = _without(after[position], gone)
+    creating = {**changed.creating_pods, key: asked.now.replace(microsecond=0)}
+    changed = evolve(changed, creating_pods=creating)
+    after[position] = evolve(changed, missing_replicas=free_places(changed, limit))
+    return Place(
+        spread=_with_list(spread, asked.version, after),
+        subset=changed.name,
+        is_booked=True,
+        uid=asked.uid if follows else "",
     )
-    changed = evolve(changed, missing_replicas=free_places(changed, limit))
-    after = [*elements[:position], changed, *elements[position + 1 :]]
-    return Place(spread=_with_list(spread, asked.version, after), subset=changed.name, is_booked=True)
 
 
 def noted(spread: WorkloadSpread, asked: Asked, subset: str) -> WorkloadSpread:
-    """The deletion of a pod was admitted (WS-33). The same object: there is nothing to note."""
+    """The deletion of a pod was admitted (WS-33). The same object: there is nothing to note.
+
+    One that is being created as far as anybody has counted is noted, too: who follows it under its name is another.
+    """
     if asked.version not in spread.status.versioned_subset_statuses:
         return spread  # nobody has counted the pod yet
     elements = elements_of(spread, asked.version, asked.replicas)
-    if any(asked.key in element.creating_pods or asked.key in element.deleting_pods for element in elements):
+    if any(asked.key in element.deleting_pods for element in elements):
         return spread
     for position, element in enumerate(elements):
         if element.name != subset:

@@ -104,7 +104,7 @@ class PodSpreading:
         if place is not None and not place.doubtful:
             if not place.subset:
                 return None  # no room anywhere
-            uid = "" if pod.name or not place.is_booked else context.request.uid
+            uid = place.uid if pod.name or not place.is_booked else context.request.uid
             return _placed(pod, place.spread, place.subset, uid)
         replicas = _replicas(spread, context, self.own_namespace)
         if not isinstance(replicas, int | None):
@@ -124,6 +124,7 @@ class PodSpreading:
         version = version_of(pod.labels, (pod.owner.kind, spread.spec.target_ref.kind), self.versioned)
         asked = Asked(
             key=pod.name or context.request.uid,
+            uid=context.request.uid,
             version=version,
             now=view.now,
             replicas=replicas,
