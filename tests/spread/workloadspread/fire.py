@@ -240,7 +240,7 @@ class Fire:
             return f"pods are not there: {sorted(lost)}"
         if self._counted.most[""]:
             return f"{self._counted.most['']} pods were let in without a subset"
-        # Places that nobody has are there to be had: whoever comes next gets them, in order, once every manager has heard
+        # Places that nobody has are there to be had: whoever comes next gets them, in order. All managers must have heard
         # of the last count.
         await asyncio.sleep(2)
         there = self._counted.counts
