@@ -240,8 +240,8 @@ class Fire:
             return f"pods are not there: {sorted(lost)}"
         if self._counted.most[""]:
             return f"{self._counted.most['']} pods were let in without a subset"
-        # Places that nobody has are there to be had: whoever comes next gets them, in order. All managers must have heard
-        # of the last count.
+        # Places that nobody has are there to be had: whoever comes next gets them, in order. Before, all managers must
+        # have heard of the last count.
         await asyncio.sleep(2)
         there = self._counted.counts
         free = {name: limit - there[name] for name, limit in self._limits.items()}

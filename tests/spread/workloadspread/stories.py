@@ -375,6 +375,48 @@ async def evicted(world: World) -> None:
     await settled(world, {"a": 2, "b": 2}, counts={"a": (2, 0), "b": (2, -1)})
 
 
+async def two_about_the_same_pods(world: World) -> None:
+    """One of a Deployment and one of its ReplicaSet: pods stay where they are, nobody writes without end (WS-43)."""
+    await zones(world, "a", "b")
+    await create(world, spread(subset("a", "a", 1), subset("b", "b"), target=DEPLOYMENT), workload(3, DEPLOYMENT))
+    await settled(world, {"a": 1, "b": 2}, counts={"a": (1, 0), "b": (2, -1)})
+    [replica_set] = await world.list(REPLICA_SETS, "app=web")
+    other = spread(subset("x", "a", 2), subset("y"), target=("apps/v1", "ReplicaSet"), name="other")
+    other["spec"]["targetRef"]["name"] = replica_set["metadata"]["name"]
+    await create(world, other)
+
+    async def versions() -> list[str]:
+        found = [*await world.pods("app=web"), *await world.list(WORKLOAD_SPREADS)]
+        return [item["metadata"]["resourceVersion"] for item in found]
+
+    await world.sleep(2)
+    before = await versions()
+    await world.sleep(3)
+    assert await versions() == before
+    assert await placed(world) == {"a": 1, "b": 2}
+    assert await seen(world, "other") == {"x": (0, 2), "y": (0, -1)}
+    await world.delete(WORKLOAD_SPREADS, "ws")
+
+
+async def left_behind_and_taken_over(world: World) -> None:
+    """A workload is deleted without its pods, and made again: it takes them over, and they count (WS-34, WS-38)."""
+    target = ("apps/v1", "ReplicaSet")
+    await zones(world, "a", "b")
+    await create(world, spread(subset("a", "a", 2), subset("b", "b"), target=target), workload(3, target))
+    await settled(world, {"a": 2, "b": 1}, counts={"a": (2, 0), "b": (1, -1)})
+    await world.client.delete(REPLICA_SETS, "web", world.namespace, propagation="Orphan")
+
+    async def gone() -> None:
+        assert not await world.list(REPLICA_SETS)
+        assert await seen(world) == {"a": (0, 2), "b": (0, -1)}
+
+    await world.until(gone)
+    await create(world, workload(3, target))
+    await settled(world, {"a": 2, "b": 1}, counts={"a": (2, 0), "b": (1, -1)})
+    await scale(world, 5, target)
+    await settled(world, {"a": 2, "b": 3}, counts={"a": (2, 0), "b": (3, -1)})
+
+
 Story = Callable[[World], Awaitable[None]]
 STORIES: dict[str, Story] = {
     story.__name__: story
@@ -389,6 +431,8 @@ STORIES: dict[str, Story] = {
         statefulset,
         job,
         evicted,
+        two_about_the_same_pods,
+        left_behind_and_taken_over,
         under_fire,
     )
 }

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
 from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, SubsetStatus, WorkloadSpread
 from kruise.api.meta import Key
 from kruise.api.native.apps import DEPLOYMENTS, REPLICA_SETS, Workload
@@ -65,6 +66,41 @@ def test_readiness_counts_where_there_is_surplus() -> None:  # WS-45
     surplus = evolve(SPREAD, status=evolve(SPREAD.status, subset_statuses=(SubsetStatus(name="a", replicas=2),)))
     assert keys(PODS, pod_of("p", "a", ready=False), pod_of("p", "a"), surplus) == ["ws"]
     assert keys(PODS, pod_of("p", "b", ready=False), pod_of("p", "b"), surplus) == []
+
+
+def test_pods_that_another_workload_takes_over_are_looked_at() -> None:  # WS-34, WS-43
+    former = pod_of("p", "a")
+    orphan = evolve(former, metadata=evolve(former.metadata, owner_references=()))
+    assert keys(PODS, former, orphan) == ["ws"]
+    assert keys(PODS, orphan, former) == ["ws"]
+    unmarked = pod_of("q")
+    assert keys(PODS, evolve(unmarked, metadata=evolve(unmarked.metadata, owner_references=())), unmarked) == ["ws"]
+
+
+def test_the_pods_of_another_spread_stay_there() -> None:  # WS-43
+    """Both are about the same workload, which can be where two were created at the same moment (WS-10)."""
+    other = evolve(SPREAD, metadata=evolve(SPREAD.metadata, name="other", uid="other-uid", resource_version="8"))
+    clones = codec.convert(
+        {"metadata": {"name": "web", "namespace": "default", "uid": "web-uid", "resourceVersion": "9"}}, CloneSet
+    )
+    pods = tuple(
+        evolve(pod, metadata=evolve(pod.metadata, resource_version=str(10 + number)))
+        for number, pod in enumerate([pod_of("p", "a"), pod_of("q", "b")])
+    )
+    objects = {WORKLOAD_SPREADS: (SPREAD, other), PODS: pods, CLONE_SETS: (clones,)}
+    snapshot = SPEC.snapshot(view_of(SPEC, objects, now=NOW, gates={}), Key("default", "other"))
+    assert snapshot is not None
+    assert (snapshot.pods, snapshot.rivals) == ((), {"p": "ws", "q": "ws"})
+    plan = SPEC.decide(snapshot)
+    assert {action.target.resource for action in plan.actions()} == {WORKLOAD_SPREADS}
+    [held] = plan.held
+    assert held.causes[0].code == "two-spreads"
+    assert "2 pods of CloneSet web in subsets of WorkloadSpread ws" in held.causes[0].message
+    going = {**objects, WORKLOAD_SPREADS: (other,)}
+    snapshot = SPEC.snapshot(view_of(SPEC, going, now=NOW, gates={}), Key("default", "other"))
+    assert snapshot is not None
+    assert len(snapshot.pods) == 2
+    assert keys(WORKLOAD_SPREADS, other, None) == ["other", "ws"]
 
 
 def test_the_word_of_the_scheduler_counts_where_pods_are_rescheduled() -> None:  # WS-50

@@ -40,4 +40,12 @@ UNMARKED = Meaning(
     patience=MINUTE,
 )
 
-CAUSES = (LEFT_OUT, SUBSET_NODES, RESCHEDULE, NO_TARGET, UNMARKED)
+RIVAL = Meaning(
+    code="two-spreads",
+    says="another WorkloadSpread has pods that this one is about",
+    act=Act.SOMEBODY,
+    field="spec.targetRef",
+    patience=0,
+)
+
+CAUSES = (LEFT_OUT, SUBSET_NODES, RESCHEDULE, NO_TARGET, UNMARKED, RIVAL)

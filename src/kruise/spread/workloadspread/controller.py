@@ -80,6 +80,8 @@ class _Reader:
             return None
         seen, pods = _target(view, spread)
         pods = _filtered(spread, pods)
+        rivals = {pod.metadata.name: rival for pod in pods if (rival := _rival(spread, pod, view))}
+        pods = tuple(pod for pod in pods if pod.metadata.name not in rivals) if rivals else pods
         store, nodes = view.store(PODS), view.store(NODES)
         found = {}
         for pod in pods:
@@ -98,6 +100,7 @@ class _Reader:
                 if pod.metadata.deletion_timestamp is None and store.is_terminating(pod)
             ),
             nodes=found,
+            rivals=rivals,
             versioned=tuple(sorted(self._versioned)),
             now=view.now,
         )
@@ -107,7 +110,7 @@ class _Reader:
         that came before anybody here had heard of their WorkloadSpread: they are taken over once they have a node."""
         marks = [mark_of(pod) if pod is not None else None for pod in (old, new)]
         if marks == [None, None]:
-            if old is not None and new is not None and new.spec.node_name and not old.spec.node_name:
+            if old is not None and new is not None and new.spec.node_name and not _is_as_before(old, new):
                 yield from (
                     key_of(spread)
                     for spread in _spreads_about(new, stores)
@@ -122,6 +125,8 @@ class _Reader:
     def _matters(self, old: Pod, new: Pod, stores: Stores) -> bool:
         if is_active(old) != is_active(new) or self._version(old) != self._version(new):
             return True
+        if _owner_uid(old) != _owner_uid(new):
+            return True  # a workload that was made anew takes over what the former has left
         if bool(old.spec.node_name) != bool(new.spec.node_name) or _unscheduled(old) != _unscheduled(new):
             return _reschedules(new, stores)
         return is_ready(old) != is_ready(new) and _has_surplus(new, stores)
@@ -129,6 +134,16 @@ class _Reader:
     def _version(self, pod: Pod) -> str:
         owner = controller_of(pod)
         return version_of(pod.metadata.labels, (owner.kind,) if owner is not None else (), self._versioned)
+
+
+def _is_as_before(old: Pod, new: Pod) -> bool:
+    """For those who take pods over: it has its node as it had, and is the same workload's."""
+    return bool(old.spec.node_name) == bool(new.spec.node_name) and _owner_uid(old) == _owner_uid(new)
+
+
+def _owner_uid(pod: Object) -> str:
+    owner = controller_of(pod)
+    return owner.uid if owner is not None else ""
 
 
 def _unscheduled(pod: Pod) -> tuple[str, str]:
@@ -141,7 +156,28 @@ def _spread_of(pod: Pod, stores: Stores) -> WorkloadSpread | None:
     return stores.store(WORKLOAD_SPREADS).get(pod.metadata.namespace, mark.name) if mark is not None else None
 
 
-def _spreads_about(pod: Pod, stores: Stores) -> Iterator[WorkloadSpread]:
+def _spread_keys(old: WorkloadSpread | None, new: WorkloadSpread | None, stores: Stores) -> Iterable[Key]:
+    """Itself; and where it goes, the others of its workload: its pods are theirs then."""
+    yield from own_key(old, new, stores)
+    if new is None and old is not None:
+        yield from map(key_of, stores.store(WORKLOAD_SPREADS).by_index(TARGET, index_value(target_of(old))))
+
+
+def _rival(spread: WorkloadSpread, pod: Pod, view: View) -> str:
+    """Another WorkloadSpread that is about the pod, too, and whose mark it bears: one of its ReplicaSet, say, beside
+    one of its Deployment. Were it taken over, the other one would take it back, for ever."""
+    mark = mark_of(pod)
+    if mark is None or mark.name == spread.metadata.name or not mark.subset:
+        return ""
+    other = view.store(WORKLOAD_SPREADS).get(pod.metadata.namespace, mark.name)
+    if other is None or other.metadata.deletion_timestamp is not None or not _filtered(other, (pod,)):
+        return ""
+    # Of kinds that nobody here watches, it cannot be told whose pods are whose.
+    is_about = not target_of(other).is_supported or other in _spreads_about(pod, view)
+    return mark.name if is_about else ""
+
+
+def _spreads_about(pod: Pod, stores: Stores | View) -> Iterator[WorkloadSpread]:
     """Of the pod's workload, whether it bears their mark or not."""
     owner = controller_of(pod)
     if owner is None:
@@ -288,6 +324,8 @@ def _is_other(old: Any, new: Any) -> bool:
         return True
     if old.metadata.annotations.get(_REVISION) != new.metadata.annotations.get(_REVISION):
         return True
+    if _owner_uid(old) != _owner_uid(new):
+        return True  # a ReplicaSet, with its pods
     before, after = (_revisions(item) for item in (old, new))
     return before != after and after[0] != after[1]
 
@@ -302,7 +340,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
         return ()
     reader = _Reader(versioned_kinds(settings.flag(VERSIONED)))
     sources: tuple[Source[Any], ...] = (
-        Source(WATCHED_SPREADS, own_key),
+        Source(WATCHED_SPREADS, _spread_keys),
         Source(Watched(PODS, indexes={**OWNER_INDEX, _MARKED: _by_mark}), reader.pod_keys),
         Source(DEPLOYMENTS, _workload_keys(DEPLOYMENTS)),
         Source(WATCHED_REPLICA_SETS, _workload_keys(REPLICA_SETS)),

@@ -6,6 +6,7 @@ marked before the pods that are stuck in it are deleted, so that those who follo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from kruise.machinery import plan as plans
 from kruise.machinery.causes import Cause
 from kruise.machinery.codec import Struct, evolve
 from kruise.machinery.plan import Chain, EventNote, Held, OnError, Phase, Plan, Target, Wake
+from kruise.machinery.wording import plural
 from kruise.spread.workloadspread import causes
 from kruise.spread.workloadspread.classifying import Group, classified
 from kruise.spread.workloadspread.costs import costs
@@ -176,6 +178,12 @@ def _held(snapshot: Snapshot, counted: Count) -> Iterator[Held]:
         text = f"there is no {reference.kind} {reference.name} ({reference.api_version}) in this namespace"
         remedy = "create it: its first pods are spread already; or delete this WorkloadSpread"
         yield Held(target=own, causes=(causes.NO_TARGET.cause(text, remedy=remedy),))
+    for rival, pods in sorted(Counter(snapshot.rivals.values()).items()):
+        text = (
+            f"{plural(pods, 'pod')} of {reference.kind} {reference.name} are spread by WorkloadSpread {rival} already"
+        )
+        remedy = f"delete WorkloadSpread {rival}, or this one: a pod is in a subset of one of them"
+        yield Held(target=own, causes=(causes.RIVAL.cause(text, remedy=remedy),))
     for element in counted.status.subset_statuses:
         if not is_schedulable(element):
             yield Held(target=own, causes=(_marked(snapshot, element.name),))

@@ -32,5 +32,7 @@ class Snapshot(Struct, kw_only=True):
     """Names of pods whose deletion was answered, though they do not say so yet."""
     nodes: dict[str, Node] = field(default_factory=dict)
     """Those of pods that are in no subset yet."""
+    rivals: dict[str, str] = field(default_factory=dict)
+    """Other WorkloadSpreads by names of pods that are both theirs and ours, and bear their mark. They stay there."""
     versioned: tuple[str, ...] = ()
     now: datetime
