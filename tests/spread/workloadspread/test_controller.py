@@ -87,7 +87,7 @@ def test_the_pods_of_another_spread_stay_there() -> None:  # WS-43
         evolve(pod, metadata=evolve(pod.metadata, resource_version=str(10 + number)))
         for number, pod in enumerate([pod_of("p", "a"), pod_of("q", "b")])
     )
-    objects = {WORKLOAD_SPREADS: (SPREAD, other), PODS: pods, CLONE_SETS: (clones,)}
+    objects: dict[Resource[Any], Any] = {WORKLOAD_SPREADS: (SPREAD, other), PODS: pods, CLONE_SETS: (clones,)}
     snapshot = SPEC.snapshot(view_of(SPEC, objects, now=NOW, gates={}), Key("default", "other"))
     assert snapshot is not None
     assert (snapshot.pods, snapshot.rivals) == ((), {"p": "ws", "q": "ws"})
@@ -95,7 +95,7 @@ def test_the_pods_of_another_spread_stay_there() -> None:  # WS-43
     assert {action.target.resource for action in plan.actions()} == {WORKLOAD_SPREADS}
     [held] = plan.held
     assert held.causes[0].code == "two-spreads"
-    assert "2 pods of CloneSet web in subsets of WorkloadSpread ws" in held.causes[0].message
+    assert "2 pods of CloneSet web are spread by WorkloadSpread ws already" in held.causes[0].message
     going = {**objects, WORKLOAD_SPREADS: (other,)}
     snapshot = SPEC.snapshot(view_of(SPEC, going, now=NOW, gates={}), Key("default", "other"))
     assert snapshot is not None
