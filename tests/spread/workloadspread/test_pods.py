@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -56,6 +57,8 @@ class Cluster:
         for position, replica_set in enumerate(replica_sets):
             self._add(REPLICA_SETS, replica_set, position)
         self.live: dict[Any, Any] = {}
+        self.others: list[Callable[[], None]] = []
+        """What others do before a booking is made."""
         self.reads: list[Any] = []
         self.writes = 0
         self.view = HandlerView(now=NOW, seed=1, stores=lambda resource: self.stores[resource])
@@ -101,6 +104,8 @@ class Cluster:
                 view = dataclasses.replace(view, reads={**view.reads, **found})
             elif isinstance(said, NeedsBooking):
                 store = self.stores[WORKLOAD_SPREADS]
+                if self.others:
+                    self.others.pop(0)()
                 known: Any = store.get(said.target.namespace, said.target.name)
                 booking = said.book(known, NOW)
                 if booking.object is not known:
@@ -323,3 +328,43 @@ def test_a_failed_pod_of_a_stateful_set_is_followed_into_its_subset() -> None:  
     assert mark["subset"] == "a"
     first = cluster.spread.status.versioned_subset_statuses["versionIgnored"][0]
     assert (first.replicas, list(first.creating_pods), first.deleting_pods) == (1, [f"web-1/{mark['uid']}"], {})
+
+
+def test_of_two_who_delete_a_pod_the_slower_one_gives_no_place_away() -> None:  # WS-33
+    """The faster one has noted it, the pod has gone, and its place is another's by now."""
+    counted = (SubsetStatus(name="a", replicas=2),)
+    cluster = Cluster(with_list(spread_of(subset("a", size=2), subset("b")), *counted))
+    pod = pod_of("p", "a")
+
+    def faster() -> None:
+        assert isinstance(cluster.delete(pod), Allow)
+        cluster.live[Target.of(PODS, pod)] = None
+        changed(cluster.admit(body(CLONE_SET, name="q")))
+
+    cluster.others = [faster]
+    assert isinstance(cluster.delete(pod), Allow)
+    first = cluster.spread.status.versioned_subset_statuses["versionIgnored"][0]
+    assert (first.replicas, list(first.creating_pods), first.deleting_pods) == (1, ["q"], {})
+
+
+def test_a_pod_that_is_there_is_noted_however_many_write() -> None:  # WS-33
+    cluster = Cluster(with_list(spread_of(subset("a", size=3), subset("b")), SubsetStatus(name="a", replicas=1)))
+    pod = pod_of("p", "a")
+    cluster.live[Target.of(PODS, pod)] = pod
+    cluster.others = [lambda: changed(cluster.admit(body(CLONE_SET, name="q"))) and None]
+    assert isinstance(cluster.delete(pod), Allow)
+    first = cluster.spread.status.versioned_subset_statuses["versionIgnored"][0]
+    assert (list(first.creating_pods), list(first.deleting_pods)) == (["q"], ["p"])
+    assert cluster.reads == [Target.of(PODS, pod)]
+
+
+def test_an_entry_is_believed_only_in_the_newest_ledger() -> None:  # WS-22.3, WS-27
+    """In an older copy it may be that of a pod that has come and gone since."""
+    cluster = Cluster(spread_of(subset("a", size=2), subset("b")))
+    request = request_of(body(CLONE_SET, name="p"), kind="Pod", resource="pods", namespace="default")
+    needs = cluster.chain.decide(request, cluster.view)
+    assert isinstance(needs, NeedsBooking)
+    entered = needs.book(cluster.spread, NOW)
+    assert entered.is_sure  # the write shows it
+    again = needs.book(entered.object, NOW)
+    assert (again.object is entered.object, again.is_sure) == (True, False)

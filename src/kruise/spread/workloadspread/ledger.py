@@ -185,9 +185,9 @@ def noted(spread: WorkloadSpread, asked: Asked, subset: str) -> WorkloadSpread:
     """
     if asked.version not in spread.status.versioned_subset_statuses:
         return spread  # nobody has counted the pod yet
-    elements = elements_of(spread, asked.version, asked.replicas)
-    if any(asked.key in element.deleting_pods for element in elements):
+    if is_noted(spread, asked):
         return spread
+    elements = elements_of(spread, asked.version, asked.replicas)
     for position, element in enumerate(elements):
         if element.name != subset:
             continue
@@ -197,6 +197,11 @@ def noted(spread: WorkloadSpread, asked: Asked, subset: str) -> WorkloadSpread:
         after = [*elements[:position], evolve(element, deleting_pods=deleting), *elements[position + 1 :]]
         return _with_list(spread, asked.version, after)
     return spread
+
+
+def is_noted(spread: WorkloadSpread, asked: Asked) -> bool:
+    elements = spread.status.versioned_subset_statuses.get(asked.version, ())
+    return any(asked.key in element.deleting_pods for element in elements)
 
 
 def _with_list(spread: WorkloadSpread, version: str, elements: Sequence[SubsetStatus]) -> WorkloadSpread:

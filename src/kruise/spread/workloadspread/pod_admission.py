@@ -18,7 +18,7 @@ from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpread
 from kruise.api.meta import OwnerReference, controller_of
 from kruise.api.native.apps import DEPLOYMENTS, JOBS, REPLICA_SETS
 from kruise.api.native.config import CONFIG_MAPS
-from kruise.api.native.pod import PODS, is_active
+from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
 from kruise.machinery import codec
 from kruise.machinery.plan import Target
@@ -27,7 +27,7 @@ from kruise.machinery.spec import OWNER_INDEX
 from kruise.machinery.watched import Kinds, Watched
 from kruise.spread.workloadspread import whitelist
 from kruise.spread.workloadspread.injection import UnfitPatchError, injected, plain
-from kruise.spread.workloadspread.ledger import Asked, Place, booked, noted
+from kruise.spread.workloadspread.ledger import Asked, Place, booked, is_noted, noted
 from kruise.spread.workloadspread.matched import Matched, mark_of
 from kruise.spread.workloadspread.numbers import PathError, has_percentages, is_single_unlimited, sum_at
 from kruise.spread.workloadspread.statuses import status_write
@@ -150,11 +150,21 @@ class PodSpreading:
         if subset is None or subset.max_replicas is None:
             return None
         target = Target.of(WORKLOAD_SPREADS, spread)
-        if view.booked(target) is not None:
+        said, until = view.booked(target), spread.metadata.resource_version
+        if isinstance(said, _Look):
+            own = Target.of(PODS, pod)
+            if not view.was_read(own):
+                return NeedsReads(targets=(own,), may_fail=True)
+            seen = view.live(own)
+            if seen is None or (isinstance(seen, Pod) and seen.metadata.uid != pod.metadata.uid):
+                return None  # somebody else has deleted it meanwhile, and its place is given away
+            until = ""
+        elif said is not None:
             return None
         version = version_of(pod.metadata.labels, (owner.kind, spread.spec.target_ref.kind), self.versioned)
         asked = Asked(key=pod.metadata.name, version=version, now=view.now)
-        return NeedsBooking(target=target, book=_Note(spread.metadata.uid, asked, mark.subset), write=_write_note)
+        note = _Note(spread.metadata.uid, asked, mark.subset, until)
+        return NeedsBooking(target=target, book=note, write=_write_note)
 
 
 def _new_pod(document: Json, context: StepContext) -> _NewPod | None:
@@ -310,7 +320,14 @@ class _Book:
             # It went while the pod was on its way: the pod is let in as it is (WS-23).
             return Booking(spread, Place(spread=spread or WorkloadSpread()))
         place = booked(spread, dataclasses.replace(self.asked, now=now))
-        return Booking(place.spread, place)
+        # An entry that is there already may have been that of a pod that came and went since.
+        return Booking(place.spread, place, is_sure=place.spread is not spread or not place.is_booked)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Look:
+    """The ledger has gone on since the pod was last known to be there: two may be deleting it at once, and where the
+    other one was faster, its place is no longer to be given away."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -318,10 +335,16 @@ class _Note:
     uid: str
     asked: Asked
     subset: str
+    until: str
+    """The newest version of the ledger that may be written to without a look at the pod; empty: any."""
 
     def __call__(self, spread: WorkloadSpread | None, now: datetime) -> Booking:
         if spread is None or spread.metadata.uid != self.uid or spread.metadata.deletion_timestamp is not None:
             return Booking(spread, True)
+        if self.until and int(spread.metadata.resource_version) > int(self.until):
+            if is_noted(spread, self.asked):
+                return Booking(spread, True)
+            return Booking(spread, _Look())
         return Booking(noted(spread, dataclasses.replace(self.asked, now=now), self.subset), True)
 
 
