@@ -351,7 +351,11 @@ def test_a_pod_that_is_there_is_noted_however_many_write() -> None:  # WS-33
     cluster = Cluster(with_list(spread_of(subset("a", size=3), subset("b")), SubsetStatus(name="a", replicas=1)))
     pod = pod_of("p", "a")
     cluster.live[Target.of(PODS, pod)] = pod
-    cluster.others = [lambda: changed(cluster.admit(body(CLONE_SET, name="q"))) and None]
+
+    def other() -> None:
+        changed(cluster.admit(body(CLONE_SET, name="q")))
+
+    cluster.others = [other]
     assert isinstance(cluster.delete(pod), Allow)
     first = cluster.spread.status.versioned_subset_statuses["versionIgnored"][0]
     assert (list(first.creating_pods), list(first.deleting_pods)) == (["q"], ["p"])
