@@ -20,7 +20,8 @@ from kruise.machinery.client.requests import PatchType
 from tests.protection.podunavailablebudget.checker import MARK, History
 from tests.scenarios.podlog import is_serving
 
-REPLICAS = 9
+SIZES = (9, 9, 9, 9, 9, 9, 9, 40)
+"""Pods. Of many, so many may go at once that not all are looked at together."""
 CLIENTS = 50
 KINDS = (CLONE_SETS, STATEFUL_SETS, CLONE_SETS)
 _SHORTEST = 15.0
@@ -35,7 +36,8 @@ class Crowd:
         self._namespace = namespace
         self._storm = storm
         self._calm = calm
-        self._limit = random.randint(1, 4)
+        self.replicas = random.choice(SIZES)
+        self._limit = random.randint(1, 4) if self.replicas < 10 else random.randint(22, 30)
         self._resource: Any = random.choice(KINDS)
         self.answers: Counter[str] = Counter()
         self.history = History(0)
@@ -44,7 +46,7 @@ class Crowd:
 
     @property
     def floor(self) -> int:
-        return REPLICAS - self._limit
+        return self.replicas - self._limit
 
     async def gather(self) -> int:
         """Make the application, and wait until all is well; gives the version at which it is."""
@@ -79,9 +81,9 @@ class Crowd:
 
     def _workload(self) -> dict[str, Any]:
         policy = self._random.choice(("InPlaceIfPossible", "ReCreate"))
-        rolling: dict[str, Any] = {"podUpdatePolicy": policy, "maxUnavailable": REPLICAS}
+        rolling: dict[str, Any] = {"podUpdatePolicy": policy, "maxUnavailable": self.replicas}
         spec: dict[str, Any] = {
-            "replicas": REPLICAS,
+            "replicas": self.replicas,
             "selector": {"matchLabels": {"app": "web"}},
             "template": {
                 "metadata": {"labels": {"app": "web"}},
@@ -102,7 +104,7 @@ class Crowd:
             which = {"targetRef": reference}
         much: dict[str, Any] = {"maxUnavailable": self._limit}
         if self._random.random() < 0.3:
-            much = {"minAvailable": REPLICAS - self._limit}
+            much = {"minAvailable": self.replicas - self._limit}
         return {
             "apiVersion": POD_UNAVAILABLE_BUDGETS.api_version,
             "kind": POD_UNAVAILABLE_BUDGETS.kind,
@@ -177,7 +179,7 @@ class Crowd:
             status = found.status
             numbers = (status.unavailable_allowed, status.current_available, status.total_replicas)
             records = {**status.disrupted_pods, **status.unavailable_pods, **status.identities}
-            if numbers == (self._limit, REPLICAS, REPLICAS) and not records:
+            if numbers == (self._limit, self.replicas, self.replicas) and not records:
                 return
             assert loop.time() < ends, f"{numbers} {sorted(records)}"
             await asyncio.sleep(0.5)

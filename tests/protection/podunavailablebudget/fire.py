@@ -53,7 +53,7 @@ from kruise.machinery.codec import decode
 from kruise.manager import gates
 from kruise.manager.options import Options, Role
 from tests.protection.podunavailablebudget.checker import breaches
-from tests.protection.podunavailablebudget.crowd import REPLICAS, Crowd
+from tests.protection.podunavailablebudget.crowd import Crowd
 from tests.support.faults import CutWatch, Delay, DropAfter, LateEvents, Rule
 from tests.support.replicas import Balancer, Replica
 
@@ -79,6 +79,7 @@ class Result:
     seed: int
     floor: int
     lowest: int
+    replicas: int
     answers: Counter[str]
     kills: int
     freezes: int
@@ -226,6 +227,7 @@ class Fire:
             seed=self._seed,
             floor=crowd.floor,
             lowest=crowd.history.lowest(),
+            replicas=crowd.replicas,
             answers=crowd.answers,
             kills=self._kills,
             freezes=self._freezes,
@@ -271,7 +273,9 @@ def main(arguments: list[str]) -> int:
         result = play(seed, late_evictions=chosen.late_evictions)
         total += result.answers
         faults = f"{result.kills} kills, {result.freezes} freezes"
-        print(f"seed {seed}: {result.lowest} of {REPLICAS} at worst, {result.floor} promised; {faults}", flush=True)
+        print(
+            f"seed {seed}: {result.lowest} of {result.replicas} at worst, {result.floor} promised; {faults}", flush=True
+        )
         if result.wrong:
             failed += 1
             print(f"seed {seed}: WRONG: {result.wrong}", flush=True)

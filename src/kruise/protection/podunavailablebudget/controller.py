@@ -24,6 +24,7 @@ from kruise.protection.podunavailablebudget import decide as deciding
 from kruise.protection.podunavailablebudget import keys, validation
 from kruise.protection.podunavailablebudget.admission import guard, mark
 from kruise.protection.podunavailablebudget.availability import is_available
+from kruise.protection.podunavailablebudget.booking import records_over
 from kruise.protection.podunavailablebudget.conclude import conclude
 from kruise.protection.podunavailablebudget.counts import Looked, asking
 from kruise.protection.podunavailablebudget.decide import Snapshot
@@ -92,8 +93,9 @@ class _Watching:
         try:
             looked: Looked | None = view.outside
             members = members_of(budget, view, self.selected, looked.answers if looked is not None else None)
-            if looked is not None and looked.pods:
-                members = evolve(members, behind=behind(members, looked.pods))
+            over = records_over(budget.status, view.now)
+            if looked is not None and over:
+                members = evolve(members, behind=behind(members, looked.pods, over))
             if looked is not None and looked.is_late:
                 waits_for = "the pods that were seen are older than those that the numbers are of"
         except NotKnownYetError as error:

@@ -154,14 +154,12 @@ def members_of(
     )
 
 
-def behind(members: Members, pods: Mapping[str, int | None]) -> tuple[str, ...]:
-    """Those of which the store does not know yet what the API server does. `pods`: their versions there; None: gone."""
+def behind(members: Members, pods: Mapping[str, int | None], over: Iterable[str]) -> tuple[str, ...]:
+    """Those of which the store does not know yet what the API server does, or of which nobody has asked it. `pods`:
+    their versions there; None: gone. `over`: the pods whose records are over."""
     there = {pod.metadata.name for pod in members.pods}
-    return tuple(
-        name
-        for name, version in sorted(pods.items())
-        if (name in there if version is None else version > members.version)
-    )
+    late = (name for name, version in pods.items() if (name in there if version is None else version > members.version))
+    return tuple(sorted({*late, *(name for name in over if name not in pods)}))
 
 
 def _total(budget: PodUnavailableBudget, asked: workloads.Asked | None, answers: workloads.Answers | None) -> int:
