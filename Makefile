@@ -11,12 +11,14 @@ ifneq ($(K),)
     $(error there is no kind "$(K)" in tests: name a folder of it, such as K=cloneset)
   endif
 endif
+# `make image ARCH="amd64 arm64"`; without it: this machine's.
+ARCH ?=
 # They wait most of the time, so there are more workers than cores. More than 5 would need more inotify instances than
 # Linux gives a user: 128, of which a control plane has 10 and three nodes have 38.
 REAL := $(RUN) -m pytest tests/real$(if $(K),/$(K)) -n 5 \
   -o addopts="--strict-markers --strict-config -ra --import-mode=importlib --durations=10"
 
-.PHONY: help up down test test-long test-real test-nodes test-real-all check format bench cluster-build nodes-build cluster-up nodes-up cluster-down lock clean
+.PHONY: image help up down test test-long test-real test-nodes test-real-all check format bench cluster-build nodes-build cluster-up nodes-up cluster-down lock clean
 
 help:  ## Show the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -67,6 +69,9 @@ format: $(STAMP)  ## Format the code
 bench: $(STAMP) cluster-build  ## Benchmarks, as ratios within one run
 	$(RUN) -m bench
 
+image: $(STAMP)  ## Make the container image, without a container engine; ARCH="amd64 arm64"
+	$(RUN) -m hack.image $(foreach arch,$(ARCH),--arch $(arch))
+
 cluster-build: $(STAMP)  ## Build the real Kubernetes (once; cached outside the checkout)
 	$(RUN) -m tests.support.realcluster build
 
@@ -86,6 +91,8 @@ lock: $(STAMP)  ## Renew the locked dependencies, with a week of cool-down
 	$(RUN) -m pip install --quiet uv
 	$(VENV)/bin/uv pip compile pyproject.toml --extra fast --group dev --universal --generate-hashes --upgrade \
 	  --no-emit-index-url --no-header --no-annotate -p 3.11 --exclude-newer "1 week" -o requirements/dev.txt
+	$(VENV)/bin/uv pip compile pyproject.toml --extra fast --constraint requirements/dev.txt --universal --generate-hashes \
+	  --no-emit-index-url --no-header --no-annotate -p 3.11 -o requirements/runtime.txt
 
 clean:  ## Remove the environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
