@@ -98,6 +98,9 @@ class _InProcessAdmission:
     async def run(self) -> None:
         await self._notes.run()  # nothing expires in process
 
+    async def leave(self) -> None:
+        """Calls and their answers are one step here: nobody is on the way."""
+
     async def stop(self) -> None:
         self._cluster.webhooks.unmount(self._address)
         self._cluster.core.services.unmount(self._reports_address, self._report)

@@ -316,3 +316,21 @@ async def test_shutdown_finishes_what_is_being_answered_and_takes_nothing_new(tm
             await stopping
     assert code == 200
     assert response_of(body)["allowed"] is True
+
+
+async def test_whoever_leaves_answers_on_new_connections_and_lets_nobody_keep_one(tmp_path: Path) -> None:
+    async with serving(tmp_path, MUTATE) as local, local.session() as session:
+
+        async def ask() -> tuple[bool, bool]:
+            async with session.post(f"{local.url}/mutate", data=review_body(config_map()), headers=JSON) as answer:
+                return patch_of(response_of(await answer.read())) != [], answer.headers.get("Connection") == "close"
+
+        assert await ask() == (True, False)
+        local.server.leave()
+        # The connection that is there is answered a last time, and each later call makes a new one.
+        assert [await ask() for _ in range(3)] == [(True, True)] * 3
+        async with session.get(f"{local.url}/healthz") as answer:
+            assert (answer.status, answer.headers.get("Connection")) == (200, "close")
+
+
+JSON = {"Content-Type": "application/json"}

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import aiohttp
 import pytest
@@ -23,9 +24,10 @@ from kruise.local.inprocess import InProcessTransport
 from kruise.local.kinds import native_registry
 from kruise.machinery.client.client import Client
 from kruise.machinery.clock import VIRTUAL_EPOCH, RealClock, VirtualClock, run_virtual
+from kruise.machinery.election import LeadershipLostError
 from kruise.machinery.plan import Conclusion, Plan
 from kruise.manager.options import Options, Role
-from kruise.manager.process import Manager
+from kruise.manager.process import AdmissionParts, HistoryLostError, Manager, https_webhooks
 from tests.support.ports import free_port
 from tests.toy.api import TROUPES
 from tests.toy.controller import FEATURE, SPEC
@@ -50,9 +52,23 @@ class World:
         }
         return Options(**{**settings, **changes})  # type: ignore[arg-type]
 
-    def manager(self, seed: int = 1, features: Sequence[Feature] = (FEATURE,), **changes: object) -> Running:
+    def manager(
+        self,
+        seed: int = 1,
+        features: Sequence[Feature] = (FEATURE,),
+        admission: Callable[[AdmissionParts], Any] = https_webhooks,
+        **changes: object,
+    ) -> Running:
+        made: list[Any] = []
+
+        def make(parts: AdmissionParts) -> Any:
+            made.append(admission(parts))
+            return made[-1]
+
         transport = InProcessTransport(self.core)
-        return Running(Manager(self.options(**changes), features, transport, clock=self.clock, random=Random(seed)))
+        options = self.options(**changes)
+        manager = Manager(options, features, transport, clock=self.clock, random=Random(seed), admission=make)
+        return Running(manager, made[0] if made else None)
 
     async def troupe(self, name: str, **spec: object) -> None:
         body = {"apiVersion": TROUPES.api_version, "kind": "Troupe", "metadata": {"name": name}, "spec": spec}
@@ -64,7 +80,9 @@ class World:
 
 
 class Running:
-    def __init__(self, manager: Manager) -> None:
+    def __init__(self, manager: Manager, admission: Any = None) -> None:
+        self.manager = manager
+        self.admission = admission
         self._stop = asyncio.Event()
         self.task = asyncio.create_task(manager.run(self._stop))
 
@@ -135,6 +153,85 @@ def test_a_second_replica_takes_over_when_the_first_ends(virtually: Callable[...
         await second.stop()
         lease = await world.client.get(LEASES, "kruise-manager", "kruise-system")
         assert lease.spec.holder_identity == ""
+
+    virtually(scenario)
+
+
+class Answering:
+    """The admission side of a manager, as it is told to begin and to end."""
+
+    def __init__(self, parts: AdmissionParts) -> None:
+        self._clock = parts.clock
+        self._delay = parts.options.shutdown_delay
+        self.said: list[tuple[str, float]] = []
+
+    async def start(self) -> None:
+        self._say("start")
+
+    async def run(self) -> None:
+        await asyncio.get_running_loop().create_future()
+
+    async def leave(self) -> None:
+        self._say("leave")
+        await asyncio.sleep(self._delay)
+
+    async def stop(self) -> None:
+        self._say("stop")
+
+    async def ready(self) -> str:
+        return ""
+
+    def leadership_changed(self) -> None:
+        """Nobody registers here."""
+
+    def _say(self, what: str) -> None:
+        self.said.append((what, round(self._clock.monotonic(), 3)))
+
+
+def test_another_leads_at_once_while_webhooks_are_still_answered(virtually: Callable[..., None]) -> None:
+    async def scenario(world: World) -> None:
+        first = world.manager(1, role=Role.ALL, admission=Answering, shutdown_delay=15.0)
+        await asyncio.sleep(1)
+        second = world.manager(2)
+        await asyncio.sleep(4)
+        began = world.clock.monotonic()
+        ending = asyncio.create_task(first.stop())
+        await world.troupe("band", replicas=1, image="a:1")
+        await asyncio.sleep(5)
+        assert await world.images() == {"band-0": "a:1"}
+        assert await first.manager._ready() == "this process ends"
+        [_, leave, *stopped] = first.admission.said
+        assert (leave, stopped) == (("leave", began), [])
+        await ending
+        assert first.admission.said[2:] == [("stop", began + 15.0)]
+        await second.stop()
+
+    virtually(scenario)
+
+
+def test_whoever_lost_the_lease_answers_webhooks_for_a_while(virtually: Callable[..., None]) -> None:
+    async def scenario(world: World) -> None:
+        first = world.manager(1, role=Role.ALL, admission=Answering, shutdown_delay=15.0)
+        await asyncio.sleep(1)
+        await world.client.patch(LEASES, "kruise-manager", {"spec": {"holderIdentity": "another"}}, "kruise-system")
+        with pytest.raises(LeadershipLostError):
+            await first.task
+        [_, leave, stop] = first.admission.said
+        assert (leave[0], stop) == ("leave", ("stop", leave[1] + 15.0))
+
+    virtually(scenario)
+
+
+def test_whose_knowledge_is_of_no_use_answers_nobody_any_more(virtually: Callable[..., None]) -> None:
+    async def scenario(world: World) -> None:
+        async def lose() -> None:
+            raise HistoryLostError("the API server's history went back")
+
+        other = world.manager(2, role=Role.ALL, admission=Answering, shutdown_delay=15.0)
+        other.manager._watch_history = lose  # type: ignore[method-assign]
+        with pytest.raises(HistoryLostError):
+            await other.task
+        assert [what for what, _ in other.admission.said] == ["start", "stop"]
 
     virtually(scenario)
 

@@ -119,7 +119,7 @@ def ensure_binaries(names: Iterable[str] = CONTROL_PLANE_BINARIES) -> dict[str, 
     names = tuple(names)
     if any(not is_current(name) for name in names):
         go = find_go()
-        with _lock(cache_directory()):
+        with locked(cache_directory()):
             # Another builder may have finished while we waited for the lock.
             missing = [name for name in names if not is_current(name)]
             for number, name in enumerate(missing, start=1):
@@ -167,7 +167,7 @@ def _build(go: Path, name: str, title: str) -> None:
 
 
 @contextmanager
-def _lock(directory: Path) -> Iterator[None]:
+def locked(directory: Path) -> Iterator[None]:
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as file:
         try:

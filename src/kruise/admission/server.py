@@ -55,6 +55,7 @@ class AdmissionServer:
         self._observe = observe
         self.certificate = certificate or ServingCertificate()
         self._runner: web.ServerRunner | None = None
+        self._is_leaving = False
 
     async def start(self, host: str = "0.0.0.0", port: int = 9876, *, shutdown_timeout: float = 10.0) -> None:
         server = web.Server(
@@ -76,6 +77,10 @@ class AdmissionServer:
         port: int = self._runner.addresses[0][1]
         return port
 
+    def leave(self) -> None:
+        """Go on answering, new connections too, but let no caller keep one: the next call then finds somebody else."""
+        self._is_leaving = True
+
     async def stop(self) -> None:
         """Take no new connections, finish what is being answered (within the shutdown timeout), then close."""
         if self._runner is not None:
@@ -83,6 +88,12 @@ class AdmissionServer:
             await runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        response = await self._respond(request)
+        if self._is_leaving:
+            response.force_close()
+        return response
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
         path, _, query = request.raw_path.partition("?")
         if path == "/healthz":
             return web.Response()

@@ -51,6 +51,8 @@ WORKER_NAMES = (
     "workloadspread",
 )
 DEFAULT_WORKERS = 3
+DEFAULT_SHUTDOWN_DELAY = 15.0
+"""Longer than it takes until readiness was asked often enough, and all nodes have heard of the answer."""
 
 FLAGS_FOR_TRYING_OUT: Mapping[str, Any] = {"nodeimage-creation-delay": 0.0}
 """Flags of features that a local cluster has set: there nothing has to settle first."""
@@ -89,6 +91,11 @@ FLAGS: Mapping[str, Flag] = {
     "rate-limiter-qps": Flag(number, 0.0, "cap on retries per second over all keys; 0: none"),
     "rate-limiter-bucket-size": Flag(whole, 100, "burst above that cap"),
     "expectation-timeout": Flag(duration, 300.0, "time-out of expectations", _NO_EXPECTATIONS),
+    "shutdown-delay": Flag(
+        duration,
+        DEFAULT_SHUTDOWN_DELAY,
+        "how long webhooks are answered while this process ends; with WEBHOOK_HOST 0 unless it is given",
+    ),
     "protection-log-path": Flag(text, "/log", "directory of protection.log"),
     "disable-no-deepcopy": Flag(boolean, False, "cache tuning", "cached objects are immutable"),
     "logging-format": Flag(one_of("text", "json", ""), "text", "text or json"),
@@ -152,6 +159,7 @@ class Options:
     retry_max_delay: float = 1000.0
     retry_qps: float = 0.0
     retry_burst: int = 100
+    shutdown_delay: float = 0.0
     protection_log_path: str = "/log"
     log_json: bool = False
     verbosity: int = 0
@@ -208,6 +216,7 @@ def parse(
             "flags --leader-election-*: lease-duration must be above renew-deadline, "
             "and renew-deadline above 1.2 times retry-period"
         )
+    is_given = "shutdown-delay" in parsed.given
     own_namespace = environment.get("POD_NAMESPACE") or "kruise-system"
     sync_period, notice = _sync_period(value["sync-period"])
     return Options(
@@ -234,6 +243,8 @@ def parse(
         retry_max_delay=value["rate-limiter-max-delay"],
         retry_qps=value["rate-limiter-qps"],
         retry_burst=value["rate-limiter-bucket-size"],
+        # Whoever calls an address of this process alone finds nobody else.
+        shutdown_delay=0.0 if environment.get("WEBHOOK_HOST") and not is_given else value["shutdown-delay"],
         protection_log_path=value["protection-log-path"],
         log_json=value["logging-format"] == "json",
         verbosity=value["v"],

@@ -4,8 +4,8 @@ Start: endpoints and the HTTPS server listen first (lists of older stored versio
 and registrations are brought into step, then watches fill the stores; controllers begin when this replica leads.
 Nothing here gives up because something is missing: it waits, and readiness says for what.
 
-Stop: no new work, writes in flight end, events are flushed, the lease is given back, the webhook server finishes what
-it answers, connections close.
+Stop: no new work, writes in flight end, events are flushed, the lease is given back; webhooks are answered until
+callers have found another replica, then the server finishes what it answers, connections close.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.transport import Transport
 from kruise.machinery.clock import Clock
 from kruise.machinery.controller import RECONCILE, Controller, Outside
-from kruise.machinery.election import FencedTransport, LeaderElector
+from kruise.machinery.election import FencedTransport, LeaderElector, LeadershipLostError
 from kruise.machinery.events import EventRecorder
 from kruise.machinery.journal import Journal
 from kruise.machinery.limiter import TokenBucket, WriteLimiter
@@ -68,6 +68,9 @@ class AdmissionSide(Protocol):
     async def start(self) -> None: ...
 
     async def run(self) -> None: ...
+
+    async def leave(self) -> None:
+        """Answer for as long as somebody may still ask."""
 
     async def stop(self) -> None: ...
 
@@ -139,6 +142,7 @@ class Manager:
         self._certificate = ServingCertificate()
         self._recorders: list[EventRecorder] = []
         self._controllers: list[Controller[Any]] = []
+        self._is_ending = False
         self.serving = asyncio.Event()
         """Webhooks answer: what is written from now on passes admission."""
         self._elector = self._make_elector() if options.elect else None
@@ -209,6 +213,7 @@ class Manager:
         background: list[asyncio.Task[None]] = []
         work: list[asyncio.Task[None]] = []
         ending = asyncio.create_task(_until(stop), name="stop")
+        leaves = False
         try:
             await self._serve()
             background.append(_task(self._cache.run(), "watches"))
@@ -218,11 +223,13 @@ class Manager:
             if self._options.role is not Role.WEBHOOK:
                 work.append(_task(self._work(), "controllers"))
             done, _ = await asyncio.wait({ending, *background, *work}, return_when=asyncio.FIRST_COMPLETED)
+            leaves = all(_ended_in_order(task) for task in done)
             for task in done:
                 task.result()
         finally:
             log.info("shutting down")
-            await _end([ending, *work])
+            self._is_ending = True
+            await self._end_work([ending, *work], leaves=leaves)
             if self._webhooks is not None:
                 await self._webhooks.stop()
             await _end(background)
@@ -230,10 +237,23 @@ class Manager:
             await self._transport.close()
             log.info("ended")
 
+    async def _end_work(self, work: Sequence[asyncio.Task[None]], *, leaves: bool) -> None:
+        """Another replica can lead at once, however long webhooks are answered here."""
+        if self._webhooks is None or not leaves:
+            await _end(work)
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(_end(work), name="end")
+            tasks.create_task(self._webhooks.leave(), name="leave")
+
+    async def _ready(self) -> str:
+        assert self._webhooks is not None
+        return "this process ends" if self._is_ending else await self._webhooks.ready()
+
     async def _serve(self) -> None:
         options = self._options
         if options.health_address:
-            checks = [("webhook-ready", self._webhooks.ready)] if self._webhooks is not None else []
+            checks = [("webhook-ready", self._ready)] if self._webhooks is not None else []
             await self._endpoints.serve(health_app(checks, self._details), options.health_address)
         if options.metrics_address:
             await self._endpoints.serve(metrics_app(self._registry), options.metrics_address)
@@ -394,6 +414,11 @@ def _task(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
 
 async def _until(stop: asyncio.Event) -> None:
     await stop.wait()
+
+
+def _ended_in_order(task: asyncio.Task[None]) -> bool:
+    """What this process knows is still true: it was asked to end, or another replica leads now."""
+    return not task.cancelled() and isinstance(task.exception(), LeadershipLostError | None)
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -129,6 +129,13 @@ class Webhooks:
             tasks.create_task(self._sync.run(), name="webhook-sync")
             tasks.create_task(self._notes.run(), name="webhook-notes")
 
+    async def leave(self) -> None:
+        """Answer until nobody asks any more. API servers find a manager by its Service, and whoever balances that hears
+        of an end a little later than the manager itself."""
+        if self._options.shutdown_delay > 0:
+            self.server.leave()
+            await asyncio.sleep(self._options.shutdown_delay)
+
     async def stop(self) -> None:
         await self.server.stop()
 

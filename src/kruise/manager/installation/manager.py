@@ -66,8 +66,9 @@ def _pod(version: str) -> dict[str, Any]:
                 "whenUnsatisfiable": "ScheduleAnyway",
             }
         ],
-        # Long enough for webhooks to be answered until nobody asks any more, and for writes in flight.
-        "terminationGracePeriodSeconds": 30,
+        # Long enough for webhooks to be answered until nobody asks any more (--shutdown-delay), and for what is then
+        # still being answered.
+        "terminationGracePeriodSeconds": 45,
         "securityContext": unprivileged_pod(NOBODY, NOBODY),
         "containers": [_container(version)],
         "volumes": [
@@ -106,7 +107,7 @@ def _container(version: str) -> dict[str, Any]:
             {"name": "health", "containerPort": Value("manager.healthProbe.port"), "protocol": "TCP"},
             {"name": "journal", "containerPort": Value("manager.journal.port"), "protocol": "TCP"},
         ],
-        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 5},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "health"}, "periodSeconds": 4},
         "livenessProbe": {
             "httpGet": {"path": "/healthz", "port": "health"},
             "initialDelaySeconds": 60,
