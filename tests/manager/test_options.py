@@ -34,11 +34,18 @@ def test_command_lines_of_the_original_are_accepted(arguments: list[str]) -> Non
 
 def test_defaults() -> None:
     chosen = parse([], {})
-    assert chosen == options.Options(workers=chosen.workers, gates=chosen.gates)
+    assert chosen == options.Options(workers=chosen.workers, gates=chosen.gates, shutdown_delay=15.0)
     assert (chosen.lease_duration, chosen.renew_deadline, chosen.retry_period) == (15, 10, 2)
     assert (chosen.webhook.port, chosen.webhook.secret_name) == (9876, "kruise-webhook-certs")
     assert chosen.workers_of("cloneset") == chosen.workers_of("pod-readiness") == 3
     assert chosen.qps == 0  # a cap only where one is given
+
+
+def test_who_has_an_address_of_its_own_need_not_stay_for_others() -> None:
+    outside = {"WEBHOOK_HOST": "127.0.0.1"}
+    assert parse([], outside).shutdown_delay == 0.0
+    assert parse(["--shutdown-delay=3s"], outside).shutdown_delay == 3.0
+    assert parse(["--shutdown-delay=0s"], {}).shutdown_delay == 0.0
 
 
 def test_values_are_read() -> None:

@@ -78,7 +78,7 @@ class InCluster:
     def helm(self, *arguments: str) -> str:
         # Its own notes of releases and repositories stay with this test.
         with tempfile.TemporaryDirectory() as home:
-            places = {name: home for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
+            places = dict.fromkeys(("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"), home)
             return _run([helmbuild.find(), *arguments, f"--kubeconfig={self.nodes.kubeconfig}"], places)
 
     def _kruise(self, verb: str, *arguments: str) -> str:
