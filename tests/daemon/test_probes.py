@@ -182,6 +182,22 @@ def test_what_says_nothing(answers: dict[str, Any], probe: dict[str, Any]) -> No
     assert ask(probe, **answers)[0].state == ""
 
 
+def test_a_command_that_the_container_does_not_have() -> None:
+    """PRB-5, PRB-3.5: no result, since it says nothing about the container; but why there never is one."""
+    text = (
+        'failed to exec in container: failed to start exec "ab": OCI runtime exec failed: exec failed: unable to start '
+        'container process: exec: "no": executable file not found in $PATH: unknown'
+    )
+    found, _ = ask(EXEC, exec=CallError("Unknown", text))
+    assert found.state == ""
+    assert found.message.startswith("the command cannot be run in the container: exec failed: ")
+    assert '"no": executable file not found' in found.message
+    gone, _ = ask(
+        EXEC, exec=CallError("Unknown", "failed to exec in container: container is in CONTAINER_EXITED state")
+    )
+    assert (gone.state, gone.message) == ("", "")
+
+
 def test_a_clock_that_was_put_back_since_the_container_started() -> None:
     """PRB-3: it is not known how long the container has run, and so it is asked."""
     found, _ = ask({**EXEC, "initialDelaySeconds": 6}, age=-3600, exec=ExecResult())

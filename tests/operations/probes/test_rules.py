@@ -517,6 +517,18 @@ def test_another_address_is_another_worker() -> None:
     assert list(plan.actions()) == []
 
 
+def test_why_there_is_no_result_is_told() -> None:
+    """PRB-3: as long as nothing is known; a result that stands is kept, and so are its words."""
+    spec = convert({"exec": {"command": ["no"]}}, Probe)
+    why = prober.Ended(began=NOW, found=Found(container_id="c", is_running=True, message="cannot be run"))
+    worker = prober.after(prober.Worker(probe=spec, due=NOW), why)
+    assert (worker.state, worker.message, worker.is_known) == ("Unknown", "cannot be run", True)
+    known = prober.Worker(probe=spec, due=NOW, container_id="c", state="Succeeded", message="fine", is_known=True)
+    assert prober.after(known, why) == known
+    said = evolve(why, found=Found(container_id="c", is_running=True, state="Failed", message="no"))
+    assert prober.after(worker, said).message == "no"
+
+
 def test_a_clock_that_is_put_back_stops_no_probe() -> None:
     """PRB-2: what would be due in an hour is due now, and then with each period."""
     worker = prober.Worker(probe=convert({"exec": {"command": ["true"]}, "periodSeconds": 5}, Probe), due=NOW)

@@ -18,6 +18,8 @@ SLACK = 1.0
 """Seconds that a runtime has to tell that a command took too long. Fewer than the margin after which the whole probe is
 given up: a command that hangs has failed."""
 NANO = 1_000_000_000
+CANNOT_RUN = "OCI runtime exec failed"
+"""How runtimes begin to say that a container cannot run a command."""
 
 
 async def perform(scene: Scene, call: Struct) -> Found:
@@ -84,7 +86,11 @@ async def _run(node: Node, container: ContainerStatus, command: tuple[str, ...],
     except TimeoutError:
         return FAILED, late
     except CallError as error:
-        return (FAILED, late) if error.code == "DeadlineExceeded" else ("", "")
+        if error.code == "DeadlineExceeded":
+            return FAILED, late
+        _, is_certain, reason = error.text.partition(CANNOT_RUN)
+        # There is no such program, most likely. It is no word about the container, but nobody would ever hear why.
+        return "", f"the command cannot be run in the container{reason}" if is_certain else ""
     if result.exit_code == 0:
         return SUCCEEDED, _text(result.stdout)
     return FAILED, _text(result.stderr)

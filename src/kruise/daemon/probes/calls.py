@@ -27,5 +27,6 @@ class Found(Struct):
     is_running: bool = False
     state: str = ""
     message: str = ""
+    """Without a state: why the container can never be asked so, if that is known."""
     ending: Ending = Ending()
     """How the container is to be stopped."""

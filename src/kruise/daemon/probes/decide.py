@@ -211,7 +211,7 @@ def after(worker: Worker, ended: Ended) -> Worker:
     if found.container_id != worker.container_id:
         worker = _with_container(worker, found)
     if not found.state:
-        return worker
+        return evolve(worker, message=found.message) if found.message and worker.state == UNKNOWN else worker
     run = worker.run + 1 if worker.last == found.state else 1
     worker = evolve(worker, last=found.state, run=run)
     if found.is_running and run < _threshold(worker.probe, found.state):
