@@ -105,6 +105,7 @@ def test_probes_of_every_kind(daemons: Daemons) -> None:
             probe("fine", command("echo level $LEVEL"), container="side"),
             probe("bad", command("echo broken >&2; exit 3")),
             probe("late", command("sleep 30"), timeoutSeconds=1, periodSeconds=5),
+            probe("absent", {"exec": {"command": ["no-such-program"]}}),
             probe("page", page("/")),
             probe("missing", page("/nothing")),
             probe("shut-page", page("/", 81)),
@@ -118,6 +119,13 @@ def test_probes_of_every_kind(daemons: Daemons) -> None:
         await stage.all_are("False", "broken\n", kind=kind_of("bad"))
         await stage.all_are("False", kind=kind_of("late"))
         assert all("took longer than 1s" in text for _, text in await stage.conditions(kind_of("late")))
+        await stage.all_are("False", kind=kind_of("absent"))
+
+        async def told() -> None:
+            texts = [text for _, text in await stage.conditions(kind_of("absent"))]
+            assert all(text.startswith("the command cannot be run in the container: ") for text in texts), texts
+
+        await stage.until(told)
         await stage.all_are("True", "<html><body><h1>nginx 1.25</h1></body></html>\n", kind=kind_of("page"))
         await stage.all_are("False", "HTTP probe failed with statuscode: 404", kind=kind_of("missing"))
         await stage.all_are("False", kind=kind_of("shut-page"))
