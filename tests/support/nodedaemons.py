@@ -65,6 +65,16 @@ class Daemons:
         for node in tuple(self._running):
             self.stop(node)
 
+    async def kruise(self, world: World, *arguments: str) -> tuple[int, str]:
+        """What a command of ours says of the namespace of a story, and its exit code."""
+        command = [sys.executable, "-m", "kruise.cli.main", *arguments, f"--namespace={world.namespace}"]
+        environment = {**os.environ, "KUBECONFIG": str(self.cluster.kubeconfig)}
+        process = await asyncio.create_subprocess_exec(
+            *command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment
+        )
+        said, _ = await process.communicate()
+        return process.returncode or 0, said.decode()
+
     def play(self, story: Story, name: str) -> None:
         """A story in a namespace of its own."""
         namespace = f"{name}-{uuid.uuid4().hex[:6]}"

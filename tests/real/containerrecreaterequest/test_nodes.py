@@ -200,3 +200,27 @@ def test_while_the_pod_is_updated_in_place(play: Play) -> None:
         await scene.pod_is(lambda found: condition(found, "Ready")["status"] == "True", name=name, within=30)
 
     play(story)
+
+
+def test_nobody_answers_on_the_node(play: Play, daemons: Daemons) -> None:
+    """CRR-27, DMN-100: `why` says which node has no daemon, and after a minute the request ends with that word."""
+
+    async def story(scene: Scene) -> None:
+        found = await scene.ready(pod(container("app")))
+        node = found["spec"]["nodeName"]
+        await asyncio.to_thread(daemons.stop, node)
+        try:
+            await scene.world.create(request("app"))
+            _, said = await daemons.kruise(scene.world, "why", "crr/r")
+            assert f"the daemon of node {node} has not taken it up" in said
+            done = await scene.completed(within=WITHIN)
+            assert done["status"]["message"] == "daemon has not responded for a long time"
+        finally:
+            await asyncio.to_thread(daemons.start, node)
+        code, said = await daemons.kruise(scene.world, "restart", "p", "-c", "app", "--timeout=60s")
+        assert code == 0, said
+        assert "app: stopped" in said
+        assert "app: recreated" in said
+        assert restarts(await scene.pod()) == {"app": 1}
+
+    play(story)

@@ -131,7 +131,9 @@ def test_a_private_registry(daemons: Daemons, own_nodes: RealNodes) -> None:
         assert sorted(done.status.failed_nodes) == list(own_nodes.nodes)
         tag = await until_phase(stage, own_nodes.nodes[0], name, "1", "Failed")
         assert tag.message.startswith(f'Failed to pull image reference "{name}:1": rpc error: code = ')
-        assert "authorization failed" in tag.message or "401 Unauthorized" in tag.message
+        words = next(word for word in ("authorization failed", "401 Unauthorized") if word in tag.message)
+        code, said = await daemons.kruise(world, "why", "imagepulljob/stranger")
+        assert (code, words in said) == (3, True), said
 
         for made in (secret("wrong", login(host, "u", "no")), secret("right", login(host, "user", "right"))):
             await stage.client.create(SECRETS, made, stage.namespace)
@@ -142,6 +144,8 @@ def test_a_private_registry(daemons: Daemons, own_nodes: RealNodes) -> None:
         both: Any = {"pullSecrets": ["wrong", "right"], "pullPolicy": policy, "parallelism": 3}
         await stage.job("both", f"{name}:1", **both)
         assert (await stage.until_completed("both")).status.succeeded == 3
+        code, said = await daemons.kruise(world, "images", f"{name}:1", "--check")
+        assert (code, said.count(" present")) == (0, 3), said
 
         # The nodes have it now; `Always` asks the registry all the same.
         again: Any = {"pullSecrets": ["wrong"], "parallelism": 3, "imagePullPolicy": "Always"}

@@ -245,6 +245,24 @@ def test_probes_go_on_when_daemon_or_runtime_die(daemons: Daemons, own_nodes: Re
     daemons.play(story, "torn-probes")
 
 
+def test_nobody_answers_on_the_node(daemons: Daemons, own_nodes: RealNodes) -> None:
+    """DMN-100: `why` names the nodes without a daemon; when it is back, the probe is made."""
+
+    async def story(world: World) -> None:
+        stage = stage_of(world)
+        [pod] = await start(stage, replicas=1)
+        node = pod["spec"]["nodeName"]
+        await asyncio.to_thread(daemons.stop, node)
+        await stage.mark(probes=[probe("p", command("echo back"))])
+        await stage.told()
+        _, said = await daemons.kruise(world, "why", "podprobemarker/m")
+        assert f"the daemon of node {node} has reported nothing of probe p" in said
+        await asyncio.to_thread(daemons.start, node)
+        await stage.all_are("True", "back\n", kind=kind_of("p"))
+
+    daemons.play(story, "silent")
+
+
 def test_another_pod_of_the_name_begins_anew(daemons: Daemons) -> None:
     """NPP-3, section 11 no. 3 and 17: results are of a pod's uid. A restarted container begins anew, too (PRB-3.2)."""
 
