@@ -143,6 +143,20 @@ async def running(world: World, part: Part[Any] = PART) -> AsyncIterator[Daemon]
         await asyncio.wait({task})
 
 
+def listening(world: World) -> set[tuple[str, str]]:
+    """What is asked of the API, and under which name."""
+    heard: set[tuple[str, str]] = set()
+    transport: Any = world.transport
+    send = transport.send
+
+    async def told(request: Any) -> Any:
+        heard.add((request.resource.plural if request.resource is not None else "", request.user_agent))
+        return await send(request)
+
+    transport.send = told
+    return heard
+
+
 async def stop_it(world: World) -> str:
     """Have the container of the pod stopped; its id."""
     identity = split_id(status(await world.until_ready())["containerID"])[1]
@@ -151,10 +165,11 @@ async def stop_it(world: World) -> str:
 
 
 def test_a_job_runs_in_the_background_once() -> None:
-    """DMN-9: told with component and node."""
+    """DMN-9: told with component and node, under the name of the part."""
 
     async def scenario(world: World) -> None:
         async with running(world) as daemon:
+            heard = listening(world)
             await world.create()
             await stop_it(world)
             found = await world.until(lambda found: status(found)["restartCount"] == 1)
@@ -163,6 +178,7 @@ def test_a_job_runs_in_the_background_once() -> None:
             await daemon.flush_events()
             [event] = [item for item in await world.events() if item["reason"] == "Stopping"]
             assert event["source"] == {"component": "kruise-daemon-toy", "host": found["spec"]["nodeName"]}
+            assert ("events", "kruise-daemon/kruise-daemon-toy") in heard
             assert event["involvedObject"]["fieldPath"] == "spec.containers{app}"
             plans = [entry["plan"] for entry in daemon.journal.entries("toy")]
             assert [plan["jobs"] for plan in plans if "jobs" in plan] == [["stop"]]

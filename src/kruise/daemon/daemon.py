@@ -23,6 +23,8 @@ from kruise.machinery.journal import Journal
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.queue import Backoff
 
+DAEMON = "kruise-daemon"
+"""As user agent of what all parts share; each of them adds its own name (DMN-9)."""
 FLUSH_SECONDS = 2.0
 END_SECONDS = 5.0
 
@@ -110,6 +112,7 @@ class _RunningPart:
         self.part = part
         self._cache = cache
         self._nodes = nodes
+        client = client.called(f"{DAEMON}/{part.component}")
         scene = Scene(place=place, nodes=nodes, stores=cache, client=client, clock=clock)
         self.recorder = EventRecorder(client, component=part.component, clock=clock)
         self.jobs = Jobs(part, scene, clock=clock, wake=self._wake)

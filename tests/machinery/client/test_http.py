@@ -97,6 +97,20 @@ class TestPlain:
         assert asked.headers["User-Agent"] == "me/1"
         assert "Authorization" not in asked.headers
 
+    async def test_a_part_of_a_process_may_have_a_name_of_its_own(self) -> None:
+        """DMN-9: requests and watches of a client that is called otherwise; the connection stays that of all."""
+        async with stub_api(answers(POD)) as api:
+            made = KIND(ClusterConfig(server=api.url), user_agent="me/1")
+            whole = Client(made, field_manager="me")
+            part = whole.called("me/part")
+            for client in (whole, part, whole):
+                await client.get(PODS, "a", "n")
+            await part.close()
+            await whole.get(PODS, "a", "n")
+            await whole.close()
+        assert [asked.headers["User-Agent"] for asked in api.asked] == ["me/1", "me/part", "me/1", "me/1"]
+        assert part.field_manager == "me"
+
     async def test_what_was_held_up_does_not_leave_after_its_time(self) -> None:
         """A process that was frozen may find its connection ready before it looks at any timer."""
 

@@ -38,6 +38,23 @@ _SAME_KIND = frozenset({"", "status", "ephemeralcontainers", "resize"})
 _LIST_RESTARTS = 3
 
 
+class _Named:
+    """A transport whose requests bear a name. It is closed by whoever made it."""
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        self._transport = transport
+        self._name = name
+
+    async def send(self, request: Request) -> Response:
+        return await self._transport.send(dataclasses.replace(request, user_agent=self._name))
+
+    def stream(self, request: Request) -> contextlib.AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        return self._transport.stream(dataclasses.replace(request, user_agent=self._name))
+
+    async def close(self) -> None:
+        """Others use the transport, too."""
+
+
 class Client:
     """One per cluster and identity; any number of calls at once."""
 
@@ -55,6 +72,16 @@ class Client:
         self._clock = clock or RealClock()
         self._retry = retry or RetryPolicy()
         self._rng = random.Random(seed)
+
+    def called(self, name: str) -> Client:
+        """The same client under another name, which its requests bear as user agent."""
+        return Client(
+            _Named(self.transport, name),
+            clock=self._clock,
+            field_manager=self.field_manager,
+            retry=self._retry,
+            seed=self._rng.getrandbits(32),
+        )
 
     async def get(
         self,

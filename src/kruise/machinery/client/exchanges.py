@@ -110,8 +110,10 @@ class Exchanges(abc.ABC):
     def _encoding(self, request: Request) -> str:
         return "gzip" if request.verb is Verb.LIST and not self.config.disable_compression else "identity"
 
-    def _headers(self, accept: str, content_type: str, encoding: str, impersonate: str, identity: Identity) -> Headers:
-        headers = [("Accept", accept), ("Accept-Encoding", encoding), ("User-Agent", self._user_agent)]
+    def _headers(
+        self, accept: str, content_type: str, encoding: str, impersonate: str, user_agent: str, identity: Identity
+    ) -> Headers:
+        headers = [("Accept", accept), ("Accept-Encoding", encoding), ("User-Agent", user_agent or self._user_agent)]
         if content_type:
             headers.append(("Content-Type", content_type))
         if identity.authorization:

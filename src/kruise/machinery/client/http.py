@@ -39,7 +39,7 @@ class HttpTransport(Exchanges):
         self._server_hostname = config.tls_server_name or None
         self._session: aiohttp.ClientSession | None = None
         self._sockets = Sockets()
-        self._known_headers: dict[tuple[str, str, str, str], CIMultiDict[str]] = {}
+        self._known_headers: dict[tuple[str, str, str, str, str], CIMultiDict[str]] = {}
         self._headers_of: Identity | None = None
 
     @contextlib.asynccontextmanager
@@ -157,7 +157,7 @@ class HttpTransport(Exchanges):
         if self._headers_of is not identity:
             self._known_headers, self._headers_of = {}, identity
         content_type = "" if request.body is None else request.content_type
-        key = (request.accept, content_type, self._encoding(request), request.impersonate)
+        key = (request.accept, content_type, self._encoding(request), request.impersonate, request.user_agent)
         headers = self._known_headers.get(key)
         if headers is None:
             headers = self._known_headers[key] = CIMultiDict(self._headers(*key, identity))

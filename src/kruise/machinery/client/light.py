@@ -75,6 +75,7 @@ class LightTransport(Exchanges):
             "" if request.body is None else request.content_type,
             self._encoding(request),
             request.impersonate,
+            request.user_agent,
             identity,
         )
         headers += request.headers

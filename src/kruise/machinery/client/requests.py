@@ -77,7 +77,7 @@ class Request:
     headers: tuple[tuple[str, str], ...] = dataclasses.field(default=(), repr=False)
     """More of them, for what stands behind the API server. They may be secret."""
     user_agent: str = ""
-    """Seen from a server: what the client calls itself. Transports to a server send their own."""
+    """What the client calls itself; empty: as the transport does."""
 
     @property
     def method(self) -> str:

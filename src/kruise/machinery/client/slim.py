@@ -127,7 +127,10 @@ class SlimTransport(Exchanges):
             text = "its time was over before it could be sent"
             raise RequestTimeoutError(f"{self._where(request)}: {text}", sent=False)
         content_type = "" if request.body is None else request.content_type
-        headers = self._headers(request.accept, content_type, self._encoding(request), request.impersonate, identity)
+        encoding = self._encoding(request)
+        headers = self._headers(
+            request.accept, content_type, encoding, request.impersonate, request.user_agent, identity
+        )
         host = self._server.netloc.rpartition("@")[2]
         target = self._server.path + self._target(request)
         try:
