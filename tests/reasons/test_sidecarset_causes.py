@@ -93,6 +93,15 @@ async def the_new_container_is_not_ready_yet(world: LocalWorld) -> None:  # SCS-
     await world.sleep(30)
 
 
+@reaches("image-spelling")
+async def a_digest_without_its_registry(world: LocalWorld) -> None:  # SCS-84, edge case 20
+    await world.create(sidecar_set())
+    await world.create(pod("web-0"))
+    await until_counts(world, 1, 1, 1, 1)
+    await set_image(world, f"nginx@sha256:{'a' * 64}")
+    await world.sleep(30)
+
+
 @reaches("revision-missing")
 async def somebody_deletes_the_revision_that_is_injected(world: LocalWorld) -> None:  # SCS-24, SCS-39
     await world.create(sidecar_set(updateStrategy={"paused": True}))

@@ -169,6 +169,25 @@ def test_what_does_nothing_is_warned_of(labels: Json, strategy: Json, told: str)
     assert [text.endswith(told) for text in answer.warnings] == ([True] if told else [])
 
 
+@pytest.mark.parametrize(
+    ("image", "is_told"),
+    [
+        ("nginx@sha256:" + "a" * 64, True),
+        ("library/nginx:1@sha256:" + "a" * 64, True),
+        ("docker.io/library/nginx@sha256:" + "a" * 64, False),
+        ("localhost/nginx@sha256:" + "a" * 64, False),
+        ("registry:5000/nginx@sha256:" + "a" * 64, False),
+        ("nginx:1.25", False),
+    ],
+)
+def test_a_digest_without_its_registry_is_warned_of(image: str, is_told: bool) -> None:
+    """SCS-84, edge case 20."""
+    body = sidecar_set(containers=[{**SIDE, "image": image}])
+    answer = ADMISSION.default(request(body, version="v1beta1", kind="SidecarSet"), HandlerView(now=NOW, seed=1))
+    assert isinstance(answer, Change)
+    assert ["spec.containers[0].image: nodes spell out" in text for text in answer.warnings] == [True] * is_told
+
+
 CREATED = [case for case in load("defaults") if case.get("op") != "update"]
 CHANGED = [case for case in load("defaults") if case.get("op") == "update"]
 

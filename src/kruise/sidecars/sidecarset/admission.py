@@ -124,6 +124,12 @@ def warnings_of(
     yield from _misspelt(candidate)
     for kind in ("containers", "initContainers"):
         for position, container in enumerate(candidate.spec.get(kind) or ()):
+            if kind == "containers" and isinstance(container, dict) and _lacks_registry(container.get("image")):
+                yield (
+                    f"spec.containers[{position}].image: nodes spell out where an image comes from, and one that is "
+                    "named by its digest is compared to the letter: without docker.io/ (and library/) in front, pods "
+                    "never count as ready"
+                )
             strategies = container.get("upgradeStrategy") if isinstance(container, dict) else None
             if not isinstance(strategies, dict) or strategies.get("upgradeType") != HOT_UPGRADE:
                 continue
@@ -132,6 +138,13 @@ def warnings_of(
                     f"spec.{kind}[{position}].upgradeStrategy: {HOT_UPGRADE} needs hotUpgradeEmptyImage: without it "
                     "no pod can be created, since one of the two containers has no image"
                 )
+
+
+def _lacks_registry(image: object) -> bool:
+    if not isinstance(image, str) or "@" not in image:
+        return False
+    host, slash, _ = image.partition("/")
+    return not slash or not ("." in host or ":" in host or host == "localhost")
 
 
 def _of_amounts(strategy: SidecarSetUpdateStrategy) -> Iterator[str]:

@@ -50,6 +50,14 @@ HOT_UPGRADE = Meaning(
     patience=60.0,
     is_own_step=True,
 )
+IMAGE_SPELLING = Meaning(
+    code="image-spelling",
+    says="its node calls the image of a sidecar by another name, so it never counts as the one asked for",
+    act=Act.SOMEBODY,
+    field="spec.containers",
+    patience=0,
+    is_own_step=True,
+)
 REVISION_MISSING = Meaning(
     code="revision-missing",
     says="new pods are to get a revision that does not exist, and cannot be made",
@@ -58,4 +66,13 @@ REVISION_MISSING = Meaning(
     patience=0,
 )
 
-CAUSES = (NOT_UPGRADABLE, NOT_SELECTED, NOT_UPDATE, SIDECAR_STARTING, SIDECAR_FAILED, HOT_UPGRADE, REVISION_MISSING)
+CAUSES = (
+    NOT_UPGRADABLE,
+    NOT_SELECTED,
+    NOT_UPDATE,
+    SIDECAR_STARTING,
+    SIDECAR_FAILED,
+    HOT_UPGRADE,
+    IMAGE_SPELLING,
+    REVISION_MISSING,
+)

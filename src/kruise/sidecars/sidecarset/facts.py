@@ -103,6 +103,8 @@ class SidecarFacts:
     twins: tuple[Twins, ...] = ()
     failure: str = ""
     """Why a sidecar of an updated pod does not start, in a few words."""
+    spelling: str = ""
+    """How its node calls an image whose digest is right, and whose name is not the one that the pod asks for."""
 
     @property
     def name(self) -> str:
@@ -168,6 +170,7 @@ def facts_of(pod: Pod, content: Content, *, is_selected: bool) -> SidecarFacts:
         ),
         twins=twins,
         failure=_failure(pod, names, state) if not ready or not consistent else "",
+        spelling=_spelling(pod, names) if not consistent else "",
     )
 
 
@@ -225,6 +228,18 @@ def _repository_and_digest(image: str) -> tuple[str, str]:
     name, _, digest = image.partition("@")
     place = name.rfind(":")
     return (name[:place] if place > name.rfind("/") else name), digest
+
+
+def _spelling(pod: Pod, names: Collection[str]) -> str:
+    """An image that is named by its digest and runs, but is called otherwise, such as `docker.io/library/x` for `x`,
+    never counts as the one that was asked for (SCS-84)."""
+    images = {item.name: item.image for item in pod.spec.containers if item.name in names and "@" in item.image}
+    for status in pod.status.container_statuses:
+        given = _repository_and_digest(images.get(status.name, ""))
+        ran = _repository_and_digest(status.image_id.rpartition("://")[2])
+        if given[1] and given[1] == ran[1] and given[0] != ran[0]:
+            return f"{ran[0]}@{ran[1]}"
+    return ""
 
 
 def _has_arrived(pod: Pod, status: ContainerStatus | None, image: str, before: str) -> bool:

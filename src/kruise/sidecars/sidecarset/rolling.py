@@ -150,6 +150,11 @@ def arriving(fact: SidecarFacts, owner: str) -> Cause | None:
             remedy=f"give the sidecar an image that works: kruise set image sidecarset/{owner} CONTAINER=IMAGE, or go "
             f"back: kruise rollout undo sidecarset/{owner}",
         )
+    if fact.spelling:
+        return causes.IMAGE_SPELLING.cause(
+            f"its node calls the image of a sidecar {fact.spelling}, and SidecarSet {owner} another way",
+            remedy=f"spell it out, with the registry: kruise set image sidecarset/{owner} CONTAINER={fact.spelling}",
+        )
     if not fact.is_consistent:
         return causes.SIDECAR_STARTING.cause(f"a sidecar of SidecarSet {owner} restarts with its new image")
     if fact.awaits_reset:
