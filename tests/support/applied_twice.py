@@ -111,7 +111,9 @@ def _manifests() -> Iterator[tuple[str, Json]]:
 
 
 def _is_notation(manifest: Json) -> bool:
-    """An overview of fields, or a part of a SidecarSet, that nobody can apply (SCS-W6)."""
+    """An overview of fields, or a part of an object, that nobody can apply (SCS-W6)."""
+    if "kind" not in manifest:
+        return True  # what `kubectl patch --patch-file` takes
     spec = manifest.get("spec") or {}
     return manifest["kind"] == "SidecarSet" and ("disabled | enabled" in str(spec) or "containers" not in spec)
 
