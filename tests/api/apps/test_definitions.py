@@ -53,13 +53,14 @@ _IDENTITIES: dict[str, Any] = {
     "status.identities{}.resourceVersion": {"type": "string"},
     "status.podsVersion": {"type": "integer", "format": "int64"},
 }
+_BOOKED: dict[str, Any] = {**_IDENTITIES, "status.podsVersion": {"type": "integer", "format": "int64"}}
 _LEFT_OUT = {
     "status.notSelectedPods": {"type": "integer", "format": "int32"},
     "status.notUpgradablePods": {"type": "integer", "format": "int32"},
 }
 OURS: dict[tuple[str, str], dict[str, Any]] = {
-    ("podunavailablebudgets.policy.kruise.io", "v1alpha1"): _IDENTITIES,
-    ("podunavailablebudgets.policy.kruise.io", "v1beta1"): _IDENTITIES,
+    ("podunavailablebudgets.policy.kruise.io", "v1alpha1"): _BOOKED,
+    ("podunavailablebudgets.policy.kruise.io", "v1beta1"): _BOOKED,
     ("clonesets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET,
     ("clonesets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET,
     # The status in v1alpha1 is whole: what it lacked, every write through v1alpha1 would take away.

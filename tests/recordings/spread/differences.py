@@ -21,10 +21,6 @@ CHOSEN: Mapping[str, tuple[Chosen, ...]] = {
     ),
     "workloadspread-deployment-evict": (
         Chosen(
-            r"image nginx:1\.21: \[status\.WorkloadSpread/ws\.versions\] ",
-            "The list of a version goes with its last pod (WS-48).",
-        ),
-        Chosen(
             r"scale to 2: \[(pods|status)\.",
             "A percentage is one of the new size before the first pod goes: the subset that is above it gives one up.",
         ),

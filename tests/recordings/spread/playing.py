@@ -212,7 +212,9 @@ def _spread_status(status: Json) -> Picture:
         for name, element in _by_name(status.get("subsetStatuses")).items()
         for kind, one in _conditions(element).items()
     }
-    versions = [counts(one) for one in (status.get("versionedSubsetStatuses") or {}).values()]
+    # A version whose pods are all on their way out is listed until the last one is gone: a matter of moments.
+    listed = [counts(one) for one in (status.get("versionedSubsetStatuses") or {}).values()]
+    versions = [one for one in listed if any(replicas for replicas, _ in one.values())]
     return {
         "observedGeneration": status.get("observedGeneration", 0),
         "subsets": counts(status.get("subsetStatuses")),
