@@ -107,6 +107,21 @@ def test_what_a_deleted_workload_leaves_may_go(number: dict[str, Any]) -> None:
         assert cause.code == "target-missing"
 
 
+def test_a_workload_without_replicas_is_kept_by_a_number_and_that_is_said() -> None:
+    """PUB-30, PUB-35, PUB-126: minAvailable may ask for more than there should be."""
+    about = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    stores, over = Stores(), budget(spec={"targetRef": about, "minAvailable": 2})
+    stores.put(DEPLOYMENTS, workload(DEPLOYMENTS, "web", replicas=0))
+    found = members_of(over, stores, Selected())
+    plan = decide(Snapshot(budget=over, members=found, now=NOW, gates=dict(GATES)))
+    status = plan.memo_as(Memo).status
+    assert status is not None
+    assert (status.desired_available, status.unavailable_allowed) == (2, 0)
+    (cause,) = (cause for held in plan.held for cause in held.causes)
+    assert cause.code == "budget-never-free"
+    assert "should have no pods" in cause.message
+
+
 def test_pods_of_nobody_are_kept_as_a_number_says() -> None:
     """PUB-123: they have lost no workload, they never had one."""
     stores, over = Stores(), budget(spec={"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 2})

@@ -257,6 +257,12 @@ def _idle(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Cause | Non
         )
     if members.uncounted and status.desired_available == 0:
         return _uncounted(members, "so nothing is refused")
+    if reference is not None and members.total == 0 and status.desired_available > 0:
+        return causes.NEVER_FREE.cause(
+            f"{reference.kind} {reference.name} should have no pods, and minAvailable wants"
+            f" {plural(status.desired_available, 'available pod')}: those that it still has are kept",
+            remedy="lower minAvailable, or delete the budget",
+        )
     if not members.pods:
         what = "its selector matches no pods" if reference is None else f"{reference.kind} {reference.name} has no pods"
         return causes.NO_PODS.cause(what, remedy="compare its selector with the labels of the pods")
