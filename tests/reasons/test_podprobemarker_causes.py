@@ -69,6 +69,23 @@ async def no_daemon_answers(stage: ProbeStage) -> None:
     await stage.world.sleep(90)
 
 
+@reaches("probe-cannot-run")
+async def a_command_that_the_image_does_not_have(stage: ProbeStage) -> None:
+    """As a real runtime says it; simulated containers can run anything."""
+    [pod] = await stage.start(replicas=1)
+    assert isinstance(stage.world, LocalWorld)
+    node, metadata = pod["spec"]["nodeName"], pod["metadata"]
+    stage.world.cluster.nodes.stop_daemon(node)
+    await stage.mark()
+    await stage.told()
+    text = "the command cannot be run in the container: exec failed: no such program"
+    state = {"name": "m#p", "state": "Unknown", "message": text}
+    told = {name: metadata[name] for name in ("name", "namespace", "uid")} | {"probeStates": [state]}
+    body = {"status": {"podProbeStatuses": [told]}}
+    await stage.world.patch(NODE_POD_PROBES, node, body, subresource="status")
+    await stage.world.sleep(5)
+
+
 @pytest.mark.parametrize("code", list(SCENES))
 def test_cause(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(world: LocalWorld) -> None:

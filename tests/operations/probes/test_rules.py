@@ -313,6 +313,10 @@ def test_who_waits_for_a_result_and_why() -> None:
     assert waits(of_marker(marker(), pod(), probes=(node_probe(entry()),))) == ["no-probe-result"]
     done = node_probe(entry(), states=[result(m__x="Failed")])
     assert waits(of_marker(marker(), pod(), probes=(done,))) == []
+    unknown = result(m__x="Unknown")
+    assert waits(of_marker(marker(), pod(), probes=(node_probe(entry(), states=[unknown]),))) == []
+    unknown["probeStates"][0]["message"] = "cannot be run"
+    assert waits(of_marker(marker(), pod(), probes=(node_probe(entry(), states=[unknown]),))) == ["probe-cannot-run"]
     odd = marker("m", probe(containerName="nobody"))
     entries = entry()
     entries["probes"][0]["containerName"] = "nobody"

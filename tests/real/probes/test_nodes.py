@@ -126,6 +126,8 @@ def test_probes_of_every_kind(daemons: Daemons) -> None:
             assert all(text.startswith("the command cannot be run in the container: ") for text in texts), texts
 
         await stage.until(told)
+        code, said = await daemons.kruise(world, "why", "podprobemarker/m")
+        assert (code, "probe absent of container main: the command cannot be run" in said) == (3, True), said
         await stage.all_are("True", "<html><body><h1>nginx 1.25</h1></body></html>\n", kind=kind_of("page"))
         await stage.all_are("False", "HTTP probe failed with statuscode: 404", kind=kind_of("missing"))
         await stage.all_are("False", kind=kind_of("shut-page"))

@@ -38,6 +38,13 @@ NO_RESULT = Meaning(
     act=Act.SOMEBODY,
     patience=MINUTE,
 )
+CANNOT_RUN = Meaning(
+    code="probe-cannot-run",
+    says="a probe cannot be made in its container at all, so it never has a result",
+    act=Act.SOMEBODY,
+    field="spec.probes[].probe",
+    patience=0,
+)
 
 CAUSES = (
     NOTHING_TO_PROBE,
@@ -47,4 +54,5 @@ CAUSES = (
     NODE_NOT_TOLD,
     NO_NODE_PROBE,
     NO_RESULT,
+    CANNOT_RUN,
 )

@@ -14,7 +14,7 @@ from kruise.api.native.pod import PODS, Pod
 from kruise.feature import Feature, PodMutation, Settings
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View, no_keys, own_key
 from kruise.operations.probes.marker.admission import webhooks
-from kruise.operations.probes.marker.decide import Snapshot, conclude, decide
+from kruise.operations.probes.marker.decide import Snapshot, conclude, decide, why_unknown
 from kruise.operations.probes.marker.liveness import move_liveness_probes
 from kruise.operations.probes.marker.serverless import write_probes
 from kruise.operations.probes.watched import (
@@ -61,8 +61,13 @@ def probes_keys(old: NodePodProbe | None, new: NodePodProbe | None, stores: Stor
     return dict.fromkeys(key for one in (old, new) if one is not None for key in _markers_in(one))
 
 
-def _reported(probes: NodePodProbe) -> set[tuple[str, str]]:
-    return {(found.uid, state.name) for found in probes.status.pod_probe_statuses for state in found.probe_states}
+def _reported(probes: NodePodProbe) -> set[tuple[str, str, str]]:
+    """Which results there are, and why there are none."""
+    return {
+        (found.uid, state.name, why_unknown(state))
+        for found in probes.status.pod_probe_statuses
+        for state in found.probe_states
+    }
 
 
 def _markers_in(probes: NodePodProbe) -> Iterator[Key]:

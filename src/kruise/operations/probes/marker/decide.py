@@ -11,6 +11,8 @@ from kruise.api.apps.probes import (
     FINALIZER,
     POD_PROBE_MARKERS,
     SUCCEEDED,
+    UNKNOWN,
+    ContainerProbeState,
     NodePodProbe,
     PodContainerProbe,
     PodProbe,
@@ -137,7 +139,7 @@ def _entries(snapshot: Snapshot) -> Mapping[str, PodProbe]:
 
 def _waiting(snapshot: Snapshot, entries: Mapping[str, PodProbe]) -> Iterator[Held]:
     states = {
-        (found.uid, state.name)
+        (found.uid, state.name): state
         for probes in snapshot.probes
         for found in probes.status.pod_probe_statuses
         for state in found.probe_states
@@ -155,7 +157,7 @@ def _cause(
     pod: Pod,
     nodes: set[str],
     entry: PodProbe | None,
-    states: set[tuple[str, str]],
+    states: Mapping[tuple[str, str], ContainerProbeState],
 ) -> Cause | None:
     node = pod.spec.node_name
     if not is_probed(pod):
@@ -174,7 +176,18 @@ def _cause(
         names = ", ".join(split_name(name)[1] for name in silent)
         words = f"the daemon of node {node} has reported nothing of probe {names}"
         return causes.NO_RESULT.cause(words, details={"node": node}, remedy=daemon_remedy(node))
+    for one in wanted:
+        state = states[pod.metadata.uid, one.name]
+        if why_unknown(state):
+            words = f"probe {split_name(one.name)[1]} of container {one.container_name}: {state.message}"
+            remedy = "name a command that the image has, or ask the container by httpGet or tcpSocket"
+            return causes.CANNOT_RUN.cause(words, remedy=remedy)
     return None
+
+
+def why_unknown(state: ContainerProbeState) -> str:
+    """Why there is no result; empty: there is one, or it is about to come."""
+    return state.message if state.state == UNKNOWN else ""
 
 
 def _misfit(marker: PodProbeMarker, pod: Pod) -> Cause | None:
