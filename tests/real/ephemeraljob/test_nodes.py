@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
+import subprocess
 from collections.abc import Awaitable, Callable
 
 import pytest
 
 from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
 from tests.scenarios.ephemeral import EphemeralStage, ephemeral_names
+from tests.support.commandline import Kruise
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.realnodes import RealNodes
+from tests.support.walkthroughs import search_path
 from tests.support.world import Json, World
 
 pytestmark = [pytest.mark.nodes, pytest.mark.spread]
@@ -93,6 +98,43 @@ def test_failures_a_deadline_and_what_cannot_start(play: Play) -> None:
         await stage.gone("late", within=20)
 
     play(story)
+
+
+def test_shells_in_pods_from_the_command_line(play: Play, kruise_on_nodes: KruiseCluster, nodes_namespace: str) -> None:
+    """EJ-16, EJ-20, EJ-41: `kruise debug` says where to attach, whoever does has a shell; what stands in the way."""
+    kruise, where = Kruise(kruise_on_nodes.kubeconfig), ("-n", nodes_namespace, "--image", "busybox:1.36")
+    told = kruise.refused("debug", "app=web", *where)
+    assert told.startswith(f"no running pod in namespace {nodes_namespace} has the labels app=web: nothing was made")
+
+    async def two_pods(stage: EphemeralStage) -> None:
+        await web(stage.world, 2)
+
+    play(two_pods)
+    lines = kruise.ok("debug", "app=web", "--name", "shell", "--target", "main", "--attach-hint", *where)
+    hints = [line.partition("; attach: ")[2] for line in lines if "attach: " in line]
+    assert len(hints) == 2
+    for hint in hints:
+        # The processes of container main are seen, as --target says.
+        printed = _typed(kruise_on_nodes, hint, "echo answer-$((40 + 2)); ps; exit")
+        assert "answer-42" in printed
+        assert "trap 'exit 0' TERM" in printed
+    ended = kruise("debug", "app=web", "--name", "task", *where, "--", "sh", "-c", "exit 3")
+    assert (ended.code, ended.out.count("failed with exit code 3")) == (1, 2)
+    told = kruise.refused("debug", "app=web", "--name", "again", "--container", "task", *where)
+    assert told.startswith("each pod has a container called task already: nothing was made")
+    late = kruise("debug", "app=web", "--name", "none", "--image", "missing.invalid/no:1", *where[:2])
+    assert late.code == 1
+    assert "container none cannot start: " in late.out
+
+
+def _typed(cluster: KruiseCluster, command: str, text: str) -> str:
+    """What a command prints for what is typed into it."""
+    environment = {**os.environ, "PATH": search_path(), "KUBECONFIG": str(cluster.kubeconfig)}
+    done = subprocess.run(
+        shlex.split(command), env=environment, input=f"{text}\n", capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def _is_busy(pod: Json) -> bool:
