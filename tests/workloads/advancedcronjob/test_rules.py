@@ -24,7 +24,7 @@ from kruise.machinery.times import format_time
 from kruise.manager.options import Options
 from kruise.model.world import Json
 from kruise.workloads.advancedcronjob.controller import controllers
-from kruise.workloads.advancedcronjob.decide import decide
+from kruise.workloads.advancedcronjob.decide import Memo, decide
 from kruise.workloads.advancedcronjob.timing import zone_name
 from tests.support.examples import story_settings
 from tests.support.killed import Killed
@@ -216,6 +216,20 @@ def test_the_zone() -> None:  # ACJ-27, ACJ-94
     model = ModelledCron(document("1 20 * * *", timeZone="Asia/Shanghai"))
     model.through(2)
     assert model.minutes == [1]
+
+
+def test_a_zone_that_is_not_known_is_ignored_but_not_in_silence() -> None:  # ACJ-27
+    """Admission refuses it where it is not known; the manager may know less."""
+    model = ModelledCron(document(timeZone="Moon/Tranquility"))
+    plan = model.to(0.5)
+    [held] = plan.held
+    assert held.causes[0].code == "scheduled"
+    assert held.causes[0].message.endswith("(Moon/Tranquility is no time zone that is known here)")
+    [note] = plan.memo_as(Memo).events
+    assert note.reason == "UnknownTimeZone"
+    model.to(1)
+    assert model.minutes == [1]
+    assert not ModelledCron(document(timeZone="Asia/Shanghai")).to(0.5).memo_as(Memo).events
 
 
 # Several at a time

@@ -21,7 +21,7 @@ from kruise.machinery.times import format_time
 from kruise.machinery.wording import listed
 from kruise.workloads.advancedcronjob import causes
 from kruise.workloads.advancedcronjob.children import Child, ChildKind, State, kind_of
-from kruise.workloads.advancedcronjob.timing import anchor_of, schedule_of, timing_of, zone_name
+from kruise.workloads.advancedcronjob.timing import anchor_of, schedule_of, timing_of, unknown_zone, zone_name
 from kruise.workloads.shared.events import warning
 
 HISTORY, REPLACED, RUN = "history", "replace", "run"
@@ -84,8 +84,11 @@ def decide(snapshot: Snapshot) -> Plan:
         schedule = schedule_of(job, snapshot.local_zone)
     except cron.ScheduleError as error:
         return _unreadable(plan, memo, job, str(error))
+    if lost := unknown_zone(job):
+        told = f"time zone {lost!r} is not known here, and is ignored: the schedule is read in {snapshot.local_zone}"
+        memo = evolve(memo, events=(warning("UnknownTimeZone", told),))
     timing = timing_of(job, schedule, last=memo.last, floor=snapshot.floor, now=snapshot.now)
-    plan = dataclasses.replace(plan, wakes=runs.wakes_for(timing.next, snapshot.now))
+    plan = dataclasses.replace(plan, memo=memo, wakes=runs.wakes_for(timing.next, snapshot.now))
     if snapshot.closed_gate:
         return dataclasses.replace(plan, held=_held(job, _gate_off(kind, snapshot.closed_gate)))
     if timing.missed is None:
@@ -223,7 +226,9 @@ def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, timing: Due) -> Plan:
             "clock skew"
         )
         note = warning("TooManyMissedTimes", text)
-        return dataclasses.replace(plan, held=_held(job, cause), memo=evolve(memo, floor=now, events=(note,)))
+        return dataclasses.replace(
+            plan, held=_held(job, cause), memo=evolve(memo, floor=now, events=(*memo.events, note))
+        )
     if timing.next is None:
         remedy = "correct spec.schedule: it names days that no month has"
         cause = causes.NEVER_DUE.cause(f"schedule {job.spec.schedule!r} matches no day for years", remedy=remedy)
@@ -235,7 +240,8 @@ def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, timing: Due) -> Plan:
         told = f"its last run was for {begin}" if memo.last is not None else f"it was created at {begin}"
         cause = causes.CLOCK_BEHIND.cause(f"{told}, which is in the future; runs go on after that")
     else:
-        cause = causes.SCHEDULED.cause(_next(timing, zone), details={"next": format_time(timing.next)})
+        ignored = f" ({unknown_zone(job)} is no time zone that is known here)" if unknown_zone(job) else ""
+        cause = causes.SCHEDULED.cause(f"{_next(timing, zone)}{ignored}", details={"next": format_time(timing.next)})
     return dataclasses.replace(plan, held=_held(job, cause))
 
 

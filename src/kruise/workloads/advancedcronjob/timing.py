@@ -17,6 +17,13 @@ def zone_name(spec_zone: str | None, schedule: str, local: str) -> str:
     return local
 
 
+def unknown_zone(job: AdvancedCronJob) -> str:
+    """The zone that is asked for and that nobody knows, if so. Admission refuses it; an object that was made where more
+    zones are known may have it."""
+    zone = job.spec.time_zone
+    return zone if zone and not cron.has_zone(job.spec.schedule) and cron.zone_of(zone) is None else ""
+
+
 def schedule_of(job: AdvancedCronJob, local_zone: str) -> cron.Schedule:
     """Raises ScheduleError."""
     return cron.parse(job.spec.schedule, zone_name(job.spec.time_zone, job.spec.schedule, local_zone))
