@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from kruise.machinery.codec import Struct
+
+LONGEST_WAIT: Final = 600.0
+"""Seconds. A clock that is set meanwhile is noticed by then; a look costs next to nothing."""
 
 
 class Delay(Struct):
@@ -22,7 +26,10 @@ def next_delay(before: Delay | None, now: datetime, *, first: float, most: float
 
 
 def seconds_left(delay: Delay | None, now: datetime) -> float:
-    return max(0.0, delay.seconds - (now - delay.since).total_seconds()) if delay is not None else 0.0
+    """Nobody waits for a moment that has yet to come a second time: a clock that was set back ends the delay."""
+    if delay is None or now < delay.since:
+        return 0.0
+    return max(0.0, delay.seconds - (now - delay.since).total_seconds())
 
 
 def is_over(delay: Delay, now: datetime, *, most: float) -> bool:

@@ -10,14 +10,13 @@ from typing import Any, Final, TypeVar
 from kruise.api.resource import Resource
 from kruise.machinery import plan as plans
 from kruise.machinery.cron import Schedule
+from kruise.machinery.delays import LONGEST_WAIT
 from kruise.machinery.ownership import Owner
 from kruise.machinery.plan import Action, Target, Wake
 
 T = TypeVar("T")
 MOST_MISSED: Final = 100
 """More missed runs than these mean that something is wrong."""
-LONGEST_WAIT: Final = 600.0
-"""Seconds. A clock that is set meanwhile is noticed by then; a look costs next to nothing."""
 _BEGINNING: Final = datetime.min.replace(tzinfo=UTC)
 
 

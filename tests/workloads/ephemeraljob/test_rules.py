@@ -96,6 +96,10 @@ def test_the_controller_counts_how_long_nobody_reports() -> None:
         looked = spec.snapshot(view, Key("demo", "dbg"))
         assert looked is not None
         assert looked.unreported == {"uid-1": NOW}
+    earlier = NOW - timedelta(hours=1)
+    looked = spec.snapshot(view_of(spec, objects, now=earlier, gates={}), Key("demo", "dbg"))
+    assert looked is not None
+    assert looked.unreported == {"uid-1": earlier}, "a clock that was set back"
     assert spec.pace is not None
     assert spec.pace(snapshot(job(), *(pod(number) for number in range(500)))) > spec.pace(snapshot(job(), pod(1)))
 
@@ -309,6 +313,13 @@ def test_removal(ttl: int | None, seconds: float, is_deleted: bool) -> None:
     plan = plan_of(over, now=NOW + timedelta(seconds=seconds))
     assert [action.verb.value for action in plan.actions()] == (["delete"] if is_deleted else [])
     assert bool(plan.wakes) is not is_deleted
+
+
+def test_a_clock_that_jumps_is_noticed_within_minutes() -> None:
+    """EJ-35: however far away the deadline is, or the end of its life."""
+    assert [wake.after for wake in plan_of(job(activeDeadlineSeconds=7200), pod(1, RUNNING)).wakes] == [600]
+    over = job(status={"phase": "Succeeded", "completionTime": "2026-01-02T03:04:05Z"})
+    assert [wake.after for wake in plan_of(over).wakes] == [600]
 
 
 def test_a_deadline_of_centuries_is_no_trouble() -> None:

@@ -28,6 +28,7 @@ from kruise.api.meta import key_of
 from kruise.api.native.pod import PODS, Pod
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import evolve
+from kruise.machinery.delays import LONGEST_WAIT
 from kruise.machinery.plan import EventNote, Held, OnError, Phase, Plan, Target, Urgency, Wake
 from kruise.machinery.wording import listed, plural
 from kruise.workloads.broadcastjob import causes
@@ -100,7 +101,7 @@ def _finished(snapshot: Snapshot) -> Plan:
     if left is None or job.metadata.deletion_timestamp is not None:
         return plan
     if left > 0:
-        return dataclasses.replace(plan, wakes=(Wake(after=left, reason="ttlSecondsAfterFinished is over then"),))
+        return dataclasses.replace(plan, wakes=(_look(left, "ttlSecondsAfterFinished is over then"),))
     ttl = job.spec.completion_policy.ttl_seconds_after_finished
     reason = f"it finished more than {plural(ttl or 0, 'second')} ago"
     removal = plans.delete(Target.of(BROADCAST_JOBS, job), uid=job.metadata.uid, reason=reason)
@@ -242,7 +243,7 @@ def _going_on(situation: Situation, notes: list[EventNote], left: float | None) 
     end = None
     if situation.is_done and job.spec.completion_policy.type != NEVER:
         end = End(condition=COMPLETE_CONDITION, event="JobComplete", message="")
-    wakes = () if left is None or end is not None else (Wake(after=left, reason="activeDeadlineSeconds is over then"),)
+    wakes = () if left is None or end is not None else (_look(left, "activeDeadlineSeconds is over then"),)
     return Plan(
         phases=tuple(phase for phase in phases if phase.chains),
         held=tuple(_waiting(situation, len(chosen))) if end is None else (),
@@ -323,6 +324,10 @@ def _reasons(situation: Situation) -> str:
 
 
 # Parts
+
+
+def _look(left: float, reason: str) -> Wake:
+    return Wake(after=min(left, LONGEST_WAIT), reason=reason)
 
 
 def _twins(situation: Situation) -> Iterator[EventNote]:

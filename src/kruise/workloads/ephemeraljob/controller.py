@@ -96,7 +96,7 @@ class _Silences:
         if job.status.completion_time is not None:
             return {}
         silent = (one for pod in pods if (one := seen(pod, uid)).is_served and not one.statuses)
-        found = {one.pod.metadata.uid: before.get(one.pod.metadata.uid, now) for one in silent}
+        found = {one.pod.metadata.uid: min(before.get(one.pod.metadata.uid, now), now) for one in silent}
         if found:
             self._known[key] = found
         return found
