@@ -84,8 +84,8 @@ def decide(snapshot: Snapshot) -> Plan:
         schedule = schedule_of(job, snapshot.local_zone)
     except cron.ScheduleError as error:
         return _unreadable(plan, memo, job, str(error))
-    if lost := unknown_zone(job):
-        told = f"time zone {lost!r} is not known here, and is ignored: the schedule is read in {snapshot.local_zone}"
+    if ignored := unknown_zone(job):
+        told = f"time zone {ignored!r} is not known here, and is ignored: the schedule is read in {snapshot.local_zone}"
         memo = evolve(memo, events=(warning("UnknownTimeZone", told),))
     timing = timing_of(job, schedule, last=memo.last, floor=snapshot.floor, now=snapshot.now)
     plan = dataclasses.replace(plan, memo=memo, wakes=runs.wakes_for(timing.next, snapshot.now))
