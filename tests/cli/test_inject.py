@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.sidecarset import SIDECAR_SETS
 from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS
@@ -190,3 +191,16 @@ def test_the_command(kruise: Kruise, tmp_path: Path) -> None:
     wrong["spec"]["containers"][0]["env"][0]["value"] = "high"
     file.write_text(json.dumps(wrong))
     assert "pod web-1: spec.containers[0].env[KRUISE_CONTAINER_PRIORITY]" in kruise.refused("inject", "-f", str(file))
+
+
+def test_a_plan_names_the_pods_and_their_workload(kruise: Kruise) -> None:
+    """Here, after the test above, since it makes the first SidecarSet."""
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod()["spec"]}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    kruise.talk(lambda client: client.create(SIDECAR_SETS, sidecar_set(updateStrategy={"maxUnavailable": 2})))
+    kruise.create(CLONE_SETS, {"metadata": {"name": "web", "namespace": "default"}, "spec": spec})
+    kruise.ok("rollout", "status", "cloneset/web", "--timeout=60s")
+    lines = kruise.ok("plan", "sidecarset/logs", "--image", "side=nginx:1.26")
+    assert "Workloads:   cloneset/web in default (2 change)" in lines
+    assert sum(line.startswith("default/web-") for line in lines) == 2
+    assert not [line for line in lines if "new pod" in line]

@@ -11,7 +11,7 @@ from kruise.cli.plan_notes import notes_of
 from kruise.cli.plan_objects import Chosen
 from kruise.cli.plan_reading import Edit, Others, Situation
 from kruise.cli.session import Session, explained
-from kruise.foresight import foreseeing
+from kruise.foresight import foreseeing, whose
 from kruise.foresight.forecast import Forecast
 from kruise.foresight.playing import Bounds
 from kruise.foresight.rendering.report import Prospect, Refused, Report
@@ -82,10 +82,14 @@ class Look:
             namespace=situation.key.namespace,
             brought=brought,
         )
+        face = question.target.kind
+        kind, contributes = face.forecast_facts(), face.contribution is not None
+        assert kind is not None  # others are refused before
         return Report(
             subject=str(target),
             forecast=forecast,
-            pods=frozenset(pod.metadata.name for pod in situation.pods),
+            pods=frozenset(map(kind.name_of, situation.pods)),
+            shares=whose.shares(situation.pods, kind, forecast) if contributes else (),
             is_new=situation.live is None,
             notes=(*situation.notes, *notes, *found),
             drifted=await plan_reading.drifted(session, situation),

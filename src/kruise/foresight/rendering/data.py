@@ -7,6 +7,7 @@ from typing import Any
 from kruise.foresight.forecast import FieldChange, Move, Wave
 from kruise.foresight.rendering.report import Report
 from kruise.foresight.rendering.verdict import counts_of, headline, verdict_of
+from kruise.foresight.whose import Share
 from kruise.machinery import codec
 
 SCHEMA = "kruise.plan/v1"
@@ -65,6 +66,7 @@ def as_data(report: Report) -> dict[str, Any]:
             {"code": warning.code, "message": warning.message, "remedy": warning.remedy}
             for warning in forecast.warnings
         ],
+        **({"workloads": [_share(one) for one in report.shares]} if report.shares else {}),
         **({"parts": list(forecast.parts)} if forecast.parts else {}),
         "assumptions": list(forecast.assumptions),
         "notes": list(report.notes),
@@ -80,6 +82,15 @@ def _change(change: FieldChange) -> dict[str, Any]:
     if change.after:
         found["after"] = codec.decode(change.after.encode(), object)
     return found
+
+
+def _share(share: Share) -> dict[str, Any]:
+    return {
+        "workload": share.workload,
+        "namespace": share.namespace,
+        "changing": share.changing,
+        "staying": share.staying,
+    }
 
 
 def _wave(report: Report, wave: Wave) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def markdown(report: Report, *, everything: bool = False) -> str:
     """`everything`: all waves and pods, however many."""
     forecast = report.forecast
     verdict = verdict_of(forecast)
-    title = f"### Plan for `{report.subject}` in `{forecast.namespace}`" + (" (to be created)" if report.is_new else "")
+    title = _title(report.subject, forecast.namespace) + (" (to be created)" if report.is_new else "")
     parts = [title, f"**{_VERDICTS[verdict]}.** {_text(_sentence(headline(report)))}"]
     parts += [f"> {_sentence_of(one)}" for one in tables.drift(report)]
     rows = [
@@ -62,11 +62,15 @@ def markdown(report: Report, *, everything: bool = False) -> str:
 
 def refused(one: Refused) -> str:
     """An object without a forecast."""
-    return f"### Plan for `{one.subject}` in `{one.namespace}`\n\n**Refused.** {_text(_sentence(one.error))}\n"
+    return f"{_title(one.subject, one.namespace)}\n\n**Refused.** {_text(_sentence(one.error))}\n"
 
 
 def remarks(said: Iterable[Message]) -> str:
     return "\n".join(_list(said)) + "\n"
+
+
+def _title(subject: str, namespace: str) -> str:
+    return f"### Plan for `{subject}`" + (f" in `{namespace}`" if namespace else "")
 
 
 def _moves(report: Report, everything: bool) -> list[str]:

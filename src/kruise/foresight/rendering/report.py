@@ -7,6 +7,7 @@ import enum
 
 from kruise.faces.outlook import Outlook
 from kruise.foresight.forecast import Forecast, Move
+from kruise.foresight.whose import Share
 
 
 class Drift(enum.StrEnum):
@@ -33,6 +34,8 @@ class Report:
     forecast: Forecast
     pods: frozenset[str]
     """The names of the pods that exist. Another pod in the forecast is one that is yet to come."""
+    shares: tuple[Share, ...] = ()
+    """Whose pods these are, where the object only puts something into the pods of others."""
     is_new: bool = False
     """The object does not exist yet: the forecast is about its creation."""
     notes: tuple[str, ...] = ()

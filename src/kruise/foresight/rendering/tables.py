@@ -22,6 +22,7 @@ MOVES_LISTED = 30
 _FIRST_WAVES, _LAST_WAVES = 12, 3
 _CHANGES_SHOWN = 20
 _STAYING_SHOWN = 10
+_WORKLOADS_SHOWN = 5
 _VALUE_LENGTH = 60
 
 WAVE_TITLES = ("WAVE", "BEGINS", "TAKES", "AVAILABLE", "HOW", "PODS")
@@ -52,6 +53,7 @@ def facts(report: Report) -> list[tuple[str, str]]:
         ("Available", _available(report)),
         ("Pods", _pods(report)),
         ("At the end", _at_the_end(report)),
+        ("Workloads", _workloads(report)),
         ("Time", about(forecast.seconds) if forecast.moves else ""),
     ]
     return [(title, text) for title, text in found if text]
@@ -77,6 +79,19 @@ def _pods(report: Report) -> str:
     forecast = report.forecast
     allowed = "" if forecast.most_allowed is None else f" ({forecast.most_allowed} allowed)"
     return f"{forecast.replicas} wanted, {forecast.most_pods} at most{allowed}"
+
+
+def _workloads(report: Report) -> str:
+    """Whose pods change, those with the most first."""
+    ordered = sorted(report.shares, key=lambda one: -(one.changing + one.staying))
+    texts = []
+    for one in ordered[:_WORKLOADS_SHOWN]:
+        said = [f"{one.changing} {'changes' if one.changing == 1 else 'change'}"] if one.changing else []
+        said += [f"{one.staying} {'stays' if one.staying == 1 else 'stay'}"] if one.staying else []
+        texts.append(f"{one.workload} in {one.namespace} ({', '.join(said)})")
+    if hidden := len(ordered) - len(texts):
+        texts.append(plural(hidden, "more workload"))
+    return ", ".join(texts)
 
 
 def _at_the_end(report: Report) -> str:
