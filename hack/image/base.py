@@ -38,6 +38,8 @@ _PRUNED = (
     *("usr/lib/valgrind", "usr/share/gcc", "usr/share/gdb", "var", "usr/lib/binfmt.d"),
     *(f"usr/bin/{name}3.11" for name in ("pdb", "pydoc", "pygettext")),
 )
+# Python 3.14 wants to be told, and Debian's 3.11 does not know the word.
+_AS_IT_IS: dict[str, Any] = {"filter": "fully_trusted"} if hasattr(tarfile, "fully_trusted_filter") else {}
 _CERTIFICATES = Path("usr/share/ca-certificates/mozilla")
 _PASSWD = "root:x:0:0:root:/:/nonexistent\nnobody:x:65534:65534:nobody:/:/nonexistent\n"
 _GROUP = "root:x:0:\nnogroup:x:65534:\n"
@@ -72,7 +74,7 @@ def make(tree: Path, architecture: str, epoch: int) -> list[dict[str, Any]]:
     tree.mkdir(parents=True)
     with tarfile.open(packed) as tar:
         # Devices are the runtime's to make.
-        tar.extractall(tree, [each for each in tar if not each.isdev()], filter="fully_trusted")
+        tar.extractall(tree, [each for each in tar if not each.isdev()], **_AS_IT_IS)
     _trim(tree, packages)
     shutil.rmtree(work)
     left = [each for each in packages if each["Package"] not in DROPPED]

@@ -26,6 +26,7 @@ _HERE = Path(__file__).resolve().parent
 _MACHINE = {"x86_64": "amd64", "aarch64": "arm64"}
 _WHEEL_INPUTS = ("pyproject.toml", "README.md", "LICENSE")
 _BILL = "bill.json"
+_IMAGES_KEPT = 5
 LAYERS = ("base", "dependencies", "kruise")
 ENSURE = "python -m hack.image --ensure"
 USER = 65534
@@ -92,19 +93,29 @@ def make_trees(
 
 def ensure(architecture: str) -> Built:
     """The image of this very tree, made once."""
-    kept = cache_directory() / "images" / f"{digest_of_inputs(architecture)}-{epoch()}"
-    if not (kept / _BILL).exists():
+    kept = _kept_image(architecture)
+    if not kept.exists():
         built = build(architecture)
-        shutil.rmtree(kept.parent, ignore_errors=True)  # that of an older tree
-        oci.write_layout(kept, [built.image], f"pykruise:{built.version}")
-        (kept / _BILL).write_text(json.dumps(built.bill))
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(prefix=".", dir=kept.parent))
+        oci.write_layout(made, [built.image], f"pykruise:{built.version}")
+        (made / _BILL).write_text(json.dumps(built.bill))
+        shutil.rmtree(kept, ignore_errors=True)
+        made.rename(kept)
+        # There may be more trees than one, and each of them has had many images.
+        for older in sorted(kept.parent.glob("[!.]*"), key=lambda path: path.stat().st_mtime)[:-_IMAGES_KEPT]:
+            shutil.rmtree(older, ignore_errors=True)
     return find(architecture)
+
+
+def _kept_image(architecture: str) -> Path:
+    return cache_directory() / "images" / f"{digest_of_inputs(architecture)}-{epoch()}"
 
 
 def find(architecture: str) -> Built:
     """The same, where it has been made; otherwise an error that says how to."""
-    kept = cache_directory() / "images" / f"{digest_of_inputs(architecture)}-{epoch()}"
-    if not (kept / _BILL).exists():
+    kept = _kept_image(architecture)
+    if not kept.exists():
         raise base.PrerequisiteError(f"there is no image of this tree yet (looked in {kept.parent}): run `{ENSURE}`")
     bill = json.loads((kept / _BILL).read_text())
     return Built(oci.read_layout(kept), bill, bill["metadata"]["component"]["version"])

@@ -322,7 +322,9 @@ async def test_whoever_leaves_answers_on_new_connections_and_lets_nobody_keep_on
     async with serving(tmp_path, MUTATE) as local, local.session() as session:
 
         async def ask() -> tuple[bool, bool]:
-            async with session.post(f"{local.url}/mutate", data=review_body(config_map()), headers=JSON) as answer:
+            async with session.post(
+                f"{local.url}/mutate", data=review_body(config_map()), headers={"Content-Type": "application/json"}
+            ) as answer:
                 return patch_of(response_of(await answer.read())) != [], answer.headers.get("Connection") == "close"
 
         assert await ask() == (True, False)
@@ -331,6 +333,3 @@ async def test_whoever_leaves_answers_on_new_connections_and_lets_nobody_keep_on
         assert [await ask() for _ in range(3)] == [(True, True)] * 3
         async with session.get(f"{local.url}/healthz") as answer:
             assert (answer.status, answer.headers.get("Connection")) == (200, "close")
-
-
-JSON = {"Content-Type": "application/json"}

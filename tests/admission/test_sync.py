@@ -558,3 +558,53 @@ def test_what_is_served_is_good_for_the_service(tmp_path: Path) -> None:  # MGR-
         check(material, "kruise-webhook-service.kruise-system.svc", world.clock.now())
 
     play(tmp_path, scenario)
+
+
+def restoring(*bodies: dict[str, Any]) -> Any:
+    async def restore(resource: Any) -> dict[str, Any] | None:
+        return next((body for body in bodies if body["kind"] == resource.kind), None)
+
+    return restore
+
+
+def test_a_replica_that_begins_makes_again_what_has_been_taken_away(tmp_path: Path) -> None:  # MGR-37
+    async def scenario(world: World) -> None:
+        await world.install()
+        await world.client.delete(MUTATING_WEBHOOK_CONFIGURATIONS, MUTATING_NAME)
+        replicas = [world.replica(restore=restoring(*inventory.configurations()))[0] for _ in range(2)]
+        async with running(*replicas):
+            await asyncio.sleep(59)
+            assert not any(replica.first_success.is_set() for replica in replicas)
+            assert "makes it again" in replicas[0].detail
+            await asyncio.sleep(120)
+            assert all(replica.first_success.is_set() for replica in replicas)
+        assert set(await world.entries()) == LIVE
+
+    play(tmp_path, scenario)
+
+
+def test_a_replica_at_work_leaves_taken_away_what_somebody_takes_away(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
+        await world.install()
+        synchronizer, _ = world.replica(restore=restoring(*inventory.configurations()))
+        async with running(synchronizer):
+            await synchronizer.first_success.wait()
+            await world.client.delete(MUTATING_WEBHOOK_CONFIGURATIONS, MUTATING_NAME)
+            await asyncio.sleep(600)
+            with pytest.raises(NotFoundError):
+                await world.client.get(MUTATING_WEBHOOK_CONFIGURATIONS, MUTATING_NAME)
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("more", [{"restore": restoring()}, {"registers": lambda: False}])
+def test_nothing_is_made_again_that_somebody_is_removing_or_another_registers(tmp_path: Path, more: Any) -> None:
+    async def scenario(world: World) -> None:
+        await world.install()
+        await world.client.delete(MUTATING_WEBHOOK_CONFIGURATIONS, MUTATING_NAME)
+        synchronizer, _ = world.replica(**{"restore": restoring(*inventory.configurations()), **more})
+        async with running(synchronizer):
+            await asyncio.sleep(600)
+            assert "waiting for MutatingWebhookConfiguration" in synchronizer.detail
+
+    play(tmp_path, scenario)

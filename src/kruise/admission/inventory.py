@@ -24,6 +24,10 @@ CREATE_UPDATE = ("CREATE", "UPDATE")
 CREATE_UPDATE_DELETE = ("CREATE", "UPDATE", "DELETE")
 DELETE = ("DELETE",)
 
+CHART_LABEL = "openkruise"
+"""Value of `control-plane` on the namespaces of a chart's installation."""
+REMOVAL = "kruise.io/removal"
+"""On the manager's namespace: somebody is removing the system, so nothing of it is to be made again."""
 PROTECTION_LABEL = "policy.kruise.io/delete-protection"
 LAUNCH_PRIORITY = "apps.kruise.io/container-launch-priority"
 ORDERED = "Ordered"
@@ -204,7 +208,7 @@ PLAIN_POD_NAMESPACES: Mapping[str, Any] = {"matchExpressions": [{"key": "control
 if no manager answers (MGR-40, MGR-87)."""
 CHART_POD_NAMESPACES: Mapping[str, Any] = {
     "matchExpressions": [
-        {"key": "control-plane", "operator": "NotIn", "values": ["openkruise"]},
+        {"key": "control-plane", "operator": "NotIn", "values": [CHART_LABEL]},
         {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]},
     ]
 }

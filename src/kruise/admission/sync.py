@@ -1,5 +1,9 @@
 """The loop that keeps certificates, webhook configurations and conversion stanzas in step (MGR-31, PW-49).
 
+A configuration that is not there is waited for: whoever installs or removes the system is about to say more. A replica
+that has just begun and still misses it after a minute makes it again (`restore`); one that is at work never does, since
+taking the configurations away is how a removal begins.
+
 It runs in every replica: on changes (the caller wires `trigger` to its watches), a minute after each success, and with
 back-off after a failure. It never ends the process: what is missing is waited for and said in `detail`.
 
@@ -18,6 +22,7 @@ A certificate of the same CA is taken at once, and so is any where the present o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
@@ -48,7 +53,13 @@ from kruise.api.native.extensions import (
 )
 from kruise.api.resource import Resource
 from kruise.machinery.client.client import Client
-from kruise.machinery.client.errors import ClientError, ConflictError, InvalidError, NotFoundError
+from kruise.machinery.client.errors import (
+    AlreadyExistsError,
+    ClientError,
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+)
 from kruise.machinery.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -57,10 +68,13 @@ INTERVAL = 60.0
 FIRST_BACKOFF = 1.0
 LONGEST_BACKOFF = 60.0
 PROPAGATION = 5.0
+RESTORED_AFTER = 60.0
 QUIET = 0.2
 """A burst of changes, our own writes among them, is one pass. Doubled by each pass that wrote in the last minute."""
 
 Definitions = Callable[[], Awaitable[Iterable[CustomResourceDefinition]]]
+Restore = Callable[[Resource[WebhookConfiguration]], Awaitable[dict[str, Any] | None]]
+"""Gives a configuration as it is installed; None where it is not to be made."""
 
 
 class SyncError(Exception):
@@ -82,6 +96,7 @@ class Synchronizer:
         active_paths: Callable[[], Collection[str]],
         definitions: Definitions | None = None,
         registers: Callable[[], bool] = lambda: True,
+        restore: Restore | None = None,
         groups: Collection[str] = GROUPS,
         mutating_name: str = MUTATING_NAME,
         validating_name: str = VALIDATING_NAME,
@@ -98,6 +113,9 @@ class Synchronizer:
         self._active_paths = active_paths
         self._definitions = definitions or self._list_definitions
         self._registers = registers
+        self._restore = restore
+        self._missed: dict[str, float] = {}
+        """Configurations by name, and since when they are missed."""
         self._groups = groups
         self._names: tuple[tuple[Resource[WebhookConfiguration], str], ...] = (
             (MUTATING_WEBHOOK_CONFIGURATIONS, mutating_name),
@@ -213,11 +231,33 @@ class Synchronizer:
         self, resource: Resource[WebhookConfiguration], name: str, problems: list[str]
     ) -> WebhookConfiguration | None:
         try:
-            return await self._client.get(resource, name)
-        except NotFoundError:
-            problems.append(f"waiting for {resource.kind} {name}: install it (`kruise install`)")
+            try:
+                found = await self._client.get(resource, name)
+            except NotFoundError:
+                return await self._made_again(resource, name, problems)
+            self._missed.pop(name, None)
+            return found
         except ClientError as error:
             problems.append(f"{resource.kind} {name}: {error}")
+        return None
+
+    async def _made_again(
+        self, resource: Resource[WebhookConfiguration], name: str, problems: list[str]
+    ) -> WebhookConfiguration | None:
+        now = self._clock.monotonic()
+        missed_for = now - self._missed.setdefault(name, now)
+        is_new = not self.first_success.is_set() and not self._external and self._registers()
+        if self._restore is not None and is_new and missed_for >= RESTORED_AFTER:
+            body = await self._restore(resource)
+            if body is not None:
+                with contextlib.suppress(AlreadyExistsError):  # another replica was faster
+                    await self._client.create(resource, body)
+                    log.warning("webhook configuration made again", extra={"object": f"{resource.kind} {name}"})
+                return await self._client.get(resource, name)
+        how = "install it (`kruise install`)"
+        if self._restore is not None and not self._external:
+            how += f", or start a manager: one that misses it for {RESTORED_AFTER:.0f} s makes it again"
+        problems.append(f"waiting for {resource.kind} {name}: {how}")
         return None
 
     async def _ensure_configuration(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import ssl
 from collections.abc import Callable, Iterable, Sequence
@@ -12,6 +13,7 @@ from typing import Any
 import aiohttp
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
+from kruise.admission import inventory
 from kruise.admission.answering import Answerer, LiveHands
 from kruise.admission.certfiles import CertificateDirectory
 from kruise.admission.certificates import CA_CERT, parse_renew_before
@@ -35,11 +37,15 @@ from kruise.api.native.extensions import (
     MUTATING_WEBHOOK_CONFIGURATIONS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     CustomResourceDefinition,
+    WebhookConfiguration,
 )
+from kruise.api.native.nodes import NAMESPACES
+from kruise.api.resource import Resource
 from kruise.feature import Feature, handlers_of
 from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import NotFoundError
 from kruise.machinery.clock import Clock
 from kruise.manager.options import Options
 from kruise.manager.refusals import recorder
@@ -65,6 +71,7 @@ class Webhooks:
         certificate: ServingCertificate | None = None,
     ) -> None:
         self._options = options
+        self._features = features
         self._leads = leads
         self._client = client
         self._clock = clock
@@ -106,6 +113,7 @@ class Webhooks:
             definitions=self._definitions,
             # An address of this process alone: replicas cannot all be registered, and the others are not called.
             registers=self._leads if options.webhook.host else lambda: True,
+            restore=self._installed if not options.webhook.host else None,
             groups=self._groups,
             external=options.gates["EnableExternalCerts"],
         )
@@ -156,6 +164,26 @@ class Webhooks:
                 return ""
         except aiohttp.ClientError as error:
             return f"the webhook server does not answer: {error}"
+
+    async def _installed(self, resource: Resource[WebhookConfiguration]) -> dict[str, Any] | None:
+        """A configuration as the installation had it that this manager is of: its namespace tells which one. None where
+        that is being removed, or was never made."""
+        options = self._options
+        try:
+            about = (await self._client.get(NAMESPACES, options.own_namespace)).metadata
+        except NotFoundError:
+            return None
+        if about.deletion_timestamp is not None or inventory.REMOVAL in about.annotations:
+            return None
+        made = inventory.RegistrationOptions()
+        if about.labels.get("control-plane") == inventory.CHART_LABEL:
+            made = inventory.chart_options()
+        found = inventory.configurations(
+            dataclasses.replace(made, namespace=options.own_namespace, service=options.webhook.service_name),
+            mutating=tuple(entry for feature in self._features for entry in feature.mutating_entries),
+            validating=tuple(entry for feature in self._features for entry in feature.validating_entries),
+        )
+        return next(body for body in found if body["kind"] == resource.kind)
 
     async def _definitions(self) -> Iterable[CustomResourceDefinition]:
         await self._watched.wait_synced(resources=[CUSTOM_RESOURCE_DEFINITIONS])

@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from kruise.admission.inventory import REMOVAL
 from kruise.api.meta import PartialObject
 from kruise.api.native.extensions import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -118,6 +119,9 @@ class Installer:
             )
         except ApiError as error:
             raise InstallationError(f"{resource}/{name} was refused: {error}") from error
+        if REMOVAL in after.metadata.annotations:
+            # Somebody began to remove it, and has thought better of it.
+            after = await self._client.patch(resource, name, {"metadata": {"annotations": {REMOVAL: None}}}, namespace)
         if not before:
             outcome = "created"
         else:

@@ -63,7 +63,7 @@ def parts(
     The webhook configurations carry their entries in the `template` annotation only: nothing is intercepted until a
     manager serves, which then fills in the live list. An installation without a running manager blocks no pod.
     """
-    label = "openkruise" if style is Style.CHART else manager.LABELS["control-plane"]
+    label = inventory.CHART_LABEL if style is Style.CHART else manager.LABELS["control-plane"]
     found = definitions(features)
     webhook_service = manager.service()
     webhook_service["metadata"]["name"] = service

@@ -86,8 +86,9 @@ def _manager_rules(definitions: Sequence[Mapping[str, Any]]) -> list[Any]:
         _rule("*", ["*/scale"], _READ),
         _rule(
             "admissionregistration.k8s.io",
+            # A manager that comes back to an installation that has lost one makes it again.
             ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-            ["get", "list", "patch", "update", "watch"],
+            ["create", "get", "list", "patch", "update", "watch"],
         ),
         _rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", "list", "patch", "update", "watch"]),
         _rule("apps", ["controllerrevisions", "deployments", "statefulsets"], _FULL),

@@ -9,9 +9,11 @@ everything back.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kruise.admission.inventory import REMOVAL
 from kruise.api.definitions import DERIVED
 from kruise.api.meta import PartialObject, key_of
 from kruise.api.native.extensions import (
@@ -57,6 +59,7 @@ class Remover:
         webhooks = [manifest for manifest in last_first if manifest["kind"] in _CONFIGURATIONS]
         others = [manifest for manifest in last_first if manifest not in definitions and manifest not in webhooks]
         removed = 0
+        await self._announce(manifests)
         for manifest in webhooks:
             removed += await self._delete(manifest)
         names = [manifest["metadata"]["name"] for manifest in definitions]
@@ -64,6 +67,14 @@ class Remover:
         for manifest in others:
             removed += await self._delete(manifest)
         return removed
+
+    async def _announce(self, manifests: Sequence[Manifest]) -> None:
+        """A manager that starts meanwhile must not make the configurations again."""
+        for manifest in manifests:
+            if manifest["kind"] == "Namespace":
+                resource, _, name = identity(manifest)
+                with contextlib.suppress(NotFoundError):
+                    await self._client.patch(resource, name, {"metadata": {"annotations": {REMOVAL: "true"}}})
 
     async def clear_webhooks(self, manifests: Sequence[Manifest]) -> int:
         """Take the live entries away, so that nothing is intercepted; the number of entries. Their template stays: a
