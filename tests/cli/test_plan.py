@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.sidecarset import SIDECAR_SETS
 from kruise.api.native.pod import PODS
 from kruise.foresight import foreseeing
 from kruise.foresight.playing import Bounds
@@ -47,6 +48,18 @@ def cloneset(name: str, replicas: int = 4, **rolling: Any) -> Json:
                 "metadata": {"labels": labels},
                 "spec": {"containers": [{"name": "main", "image": "nginx:1.25"}, {"name": "side", "image": "redis:7"}]},
             },
+        },
+    }
+
+
+def sidecarset(name: str) -> Json:
+    return {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "SidecarSet",
+        "metadata": {"name": name},
+        "spec": {
+            "selector": {"matchLabels": {"sidecar": name}},
+            "containers": [{"name": "side", "image": "busybox:1.36"}],
         },
     }
 
@@ -384,6 +397,14 @@ def test_what_changes_while_it_plans_is_told(kruise: Kruise, spy: type[Spy]) -> 
     said = kruise.ok("plan", "clone/moving")[-1]
     assert said.startswith("Meanwhile: the cluster changed while planning: cloneset.apps.kruise.io/moving")
     assert said.endswith(" -> plan again for what the cluster is now")
+
+
+def test_another_object_of_the_kind_is_no_change(kruise: Kruise, tmp_path: Path) -> None:
+    """What does not exist yet was not there before, whatever else was."""
+    kruise.create(SIDECAR_SETS, sidecarset("there"))
+    lines = kruise.ok("plan", "-f", file_of(tmp_path, sidecarset("fresh")))
+    assert lines[0] == "Plan:        sidecarset.apps.kruise.io/fresh (to be created)"
+    assert [line for line in lines if line.startswith("Meanwhile")] == []
 
 
 def test_no_rights(kruise: Kruise, spy: type[Spy]) -> None:

@@ -208,3 +208,23 @@ def test_a_claim_stays_while_a_pod_mounts_it() -> None:
     assert len(world.store(PERSISTENT_VOLUME_CLAIMS)) == 1
     world.pod_ended(world.delete(PODS, pod))
     assert len(world.store(PERSISTENT_VOLUME_CLAIMS)) == 0
+
+
+def test_a_write_that_admission_makes_does_not_take_the_reason_of_the_one_it_admits() -> None:
+    """A WorkloadSpread notes each pod that it takes, while the pod is made."""
+    world = World(NOW)
+    world.add(PODS, [pod_of("other")])
+    told: list[tuple[str, str]] = []
+
+    def admit(action: plans.Action) -> dict[str, Any]:
+        body = {"metadata": {"annotations": {"seen": "yes"}}}
+        world.write(plans.patch(Target.of(PODS, pod_of("other")), body, uid="uid-other", reason="noted"))
+        return dict(action.body)
+
+    world.admit = admit
+    world.store(PODS).subscribe(lambda old, new: told.append((new.metadata.name, world.reason)) if new else None)
+    told.clear()
+    body = {"metadata": {"name": "web-1", "namespace": "demo"}, "spec": {"containers": []}}
+    world.write(plans.create(PODS, body, reason="missing", owner_uid=""))
+    assert told == [("other", "noted"), ("web-1", "missing")]
+    assert world.reason == ""

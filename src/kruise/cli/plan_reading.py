@@ -267,8 +267,8 @@ class Others:
 async def drifted(session: Session, situation: Situation) -> tuple[Drifted, ...]:
     """The subject and the pods that are not any more as they were read."""
     target = situation.question.target
-    was = situation.objects.get(situation.question.subject, ())
-    found = await _drift_of_subject(session, target, str(was[0].metadata.resource_version) if was else "")
+    was = "" if situation.live is None else str(situation.live["metadata"].get("resourceVersion", ""))
+    found = await _drift_of_subject(session, target, was)
     for need in situation.needs:
         if need.resource == PODS and PODS in situation.objects:
             listed = await session.client.list(_SLIM_PODS, need.namespace, labels=need.selector)

@@ -165,8 +165,8 @@ class World:
         return Outcomes(tuple(outcomes))
 
     def write(self, action: Action) -> Outcome:
-        """One write, at once."""
-        self.reason = action.reason
+        """One write, at once. Admission of it may make writes of its own."""
+        around, self.reason = self.reason, action.reason
         try:
             if is_delete(action):
                 return self._delete(action)
@@ -174,7 +174,7 @@ class World:
                 return self._create(action)
             return self._patch(action)
         finally:
-            self.reason = ""
+            self.reason = around
 
     def _create(self, action: Action) -> Outcome:
         resource, target = action.target.resource, action.target
