@@ -191,6 +191,23 @@ def test_a_limit_without_users_must_be_raised() -> None:
     assert [end.code for end in missing.ends("web-a")] == ["creating"]
 
 
+def test_nothing_of_what_is_stuck_goes_on_by_itself() -> None:
+    """Of a part that is on its way, while somebody has to act upon another one, nothing is promised."""
+    late, lost = unknown("subset-rolling", "subset a is rolling"), unknown("full", "no room", remedy="make room")
+    pods, doc = [make_pod(name, old=True) for name in "ab"], document(replicas=2)
+    lines = answer_lines(answer_of(pods, Decision(held=(held("web-a", late, lost), held("web-b", late))), doc))
+    assert lines[3:] == [
+        "pod web-a is stuck",
+        "  subset a is rolling [subset-rolling]",
+        "  no room [full]",
+        "  → make room",
+        "",
+        "pod web-b is on its way",
+        "  subset a is rolling [subset-rolling]",
+        "  → it goes on by itself",
+    ]
+
+
 def test_writes_that_arrived_are_not_told_again() -> None:
     step = Step("patch", About("", "pods", "web-a"), "update in place", "uid-a")
     pods, doc = [make_pod("a", old=True)], document(replicas=1)
@@ -314,6 +331,28 @@ def test_a_stateful_set_keeps_to_its_partition() -> None:
     }
     on_delete = {**doc, "spec": {"replicas": 3, "updateStrategy": {"type": "OnDelete"}}}
     assert assemble(dataclasses.replace(facts, document=on_delete)).act is Act.INTENDED
+
+
+def test_a_stateful_set_makes_pods_one_by_one() -> None:
+    """Those that are missing wait for the one that does not become available, and not for nothing."""
+    spec = {"replicas": 3, "updateStrategy": {"type": "RollingUpdate"}}
+    metadata, status = {"name": "db", "namespace": "demo", "generation": 1}, {"observedGeneration": 1}
+    doc = {"metadata": metadata, "spec": spec, "status": status}
+    down = make_pod("0", ready=False)
+    facts = Facts(
+        kind=STATEFUL_SET,
+        document=doc,
+        pods=(codec.evolve(down, metadata=codec.evolve(down.metadata, name="db-0")),),
+        now=NOW,
+        source=Source(words="x"),
+        new_pods=frozenset({"db-0"}),
+    )
+    [missing] = assemble(facts).waiting[OBJECT].links
+    assert missing.message == "2 pods are missing; created one by one, each when the ones before are available"
+    assert missing.leads_to == ("db-0",)
+    together = {**doc, "spec": {**spec, "podManagementPolicy": "Parallel"}}
+    [missing] = assemble(dataclasses.replace(facts, document=together)).waiting[OBJECT].links
+    assert (missing.message, missing.leads_to) == ("2 pods are missing; created as soon as nothing is in the way", ())
 
 
 # The manager

@@ -335,11 +335,13 @@ class _Assembling:
         if any(link.meaning != causes.NOT_OBSERVED for link in self._links.get(OBJECT, ())):
             return
         # A pod that is to take over claims waits for its predecessor, which has its name.
-        before = tuple(name for name, links in self._links.items() if links and name not in self._counted)
-        link = self._own(
-            causes.CREATING, f"{plural(missing, 'pod', 'is', 'are')} missing; created as soon as nothing is in the way"
-        )
-        yield evolve(link, leads_to=tuple(name for name in before if name != OBJECT))
+        before = {name for name, links in self._links.items() if links and name not in self._counted}
+        when = "as soon as nothing is in the way"
+        if native.makes_one_by_one(self._facts.kind, self._document):
+            before |= {name for name in self._counted if self._links.get(name)}
+            when = "one by one, each when the ones before are available"
+        link = self._own(causes.CREATING, f"{plural(missing, 'pod', 'is', 'are')} missing; created {when}")
+        yield evolve(link, leads_to=tuple(name for name in self._links if name in before and name != OBJECT))
 
     def _add_forgotten(self) -> None:
         """Pods of an old template that the plan says nothing about: it dealt with others first."""

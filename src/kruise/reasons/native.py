@@ -28,6 +28,12 @@ def held(
             yield name, (_cause(kind, document, name, tuple(sorted(down))),)
 
 
+def makes_one_by_one(kind: Face, document: Json) -> bool:
+    """Each pod is made when the ones before it are available."""
+    is_stateful = (kind.resource.group, kind.resource.kind) == ("apps", "StatefulSet")
+    return is_stateful and value_at(document, ("spec", "podManagementPolicy"), "") != "Parallel"
+
+
 def _cause(kind: Face, document: Json, pod: str, down: tuple[str, ...]) -> Link:
     strategy = value_at(document, ("spec", "updateStrategy"), {})
     if kind.paused is not None and value_at(document, kind.paused, False):

@@ -148,6 +148,7 @@ def _paragraph(answer: Answer, group: Group, above: set[str]) -> Iterator[str]:
 def _chain(
     answer: Answer, links: Sequence[Link], indent: str, seen: set[str], above: set[str], depth: int = 1
 ) -> Iterator[str]:
+    is_stuck = any(end.act is Act.SOMEBODY for link in links for end in answer.ends_of(link, set()))
     for link in links:
         yield f"{indent}{link.message} [{link.code}]"
         further = [name for name in link.leads_to if name in answer.waiting and name not in seen]
@@ -155,7 +156,9 @@ def _chain(
             yield from _below(answer, further, indent, seen, above, depth)
         elif not link.leads_to or not any(name in answer.waiting for name in link.leads_to):
             [end] = answer.ends_of(link, set())
-            yield f"{indent}→ {_advice(end, answer.hidden_manager)}"
+            # Where somebody has to act, nothing of it goes on by itself.
+            if end.act is not Act.NOBODY or not is_stuck:
+                yield f"{indent}→ {_advice(end, answer.hidden_manager)}"
 
 
 def _below(
