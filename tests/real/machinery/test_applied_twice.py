@@ -31,7 +31,7 @@ def test_every_manifest_in_every_version_by_every_way(kruise: KruiseCluster) -> 
         async with kruise.world("twice") as world:
             return await applied_twice(world, features())
 
-    assert asyncio.run(run()) > 40
+    assert asyncio.run(run()) == len(cases(features()))
 
 
 @pytest.mark.smoke
@@ -41,7 +41,8 @@ def test_kubectl_finds_nothing_to_do_on_a_real_cluster(kruise: KruiseCluster, tm
 
 
 def test_kubectl_finds_nothing_to_do_on_the_local_cluster(tmp_path: Path) -> None:
-    with local_cluster(tmp_path / "state") as kubeconfig:
+    """Without nodes, too: on some, jobs with a time to live would come to their end and go."""
+    with local_cluster(tmp_path / "state", "--nodes=0") as kubeconfig:
         _apply_twice(kubeconfig, tmp_path)
 
 
