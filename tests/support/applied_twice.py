@@ -118,11 +118,11 @@ def not_covered(features: Sequence[Feature]) -> list[str]:
 def _texts() -> Iterator[tuple[str, str]]:
     """Everything that holds manifests."""
     docs = ROOT / "docs"
-    for path in (*sorted((docs / "manifests").rglob("*.yaml")), FOUNDING):
-        yield path.name, path.read_text()
-    for path in (ROOT / "README.md", *sorted(docs.glob("*.md"))):
-        for block in _YAML_BLOCK.findall(path.read_text()):
-            yield path.name, block
+    for manifests in (*sorted((docs / "manifests").rglob("*.yaml")), FOUNDING):
+        yield manifests.name, manifests.read_text()
+    for document in (ROOT / "README.md", *sorted(docs.glob("*.md"))):
+        for block in _YAML_BLOCK.findall(document.read_text()):
+            yield document.name, block
 
 
 def _manifests() -> Iterator[tuple[str, Json]]:

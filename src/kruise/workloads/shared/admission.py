@@ -99,7 +99,20 @@ class Admission(Generic[R]):
             return unreadable(error.error)
         warnings = self.warnings(candidate, _unchanged_annotations(body, old), view.gates)
         protection = advice(body, view.gates) if self.is_protected else idle(body, request.kind.kind)
-        return Change(object=changed, warnings=tuple(text for text in (*warnings, protection, lost) if text))
+        told = tuple(text for text in (*warnings, protection, lost) if text)
+        return Change(object=self._unless_it_reads_the_same(changed, old, version), warnings=told)
+
+    def _unless_it_reads_the_same(self, body: dict[str, Any], old: Json | None, version: str) -> dict[str, Any]:
+        """The API server compares what is sent with what it reads. What the stored version has other words for, or
+        none, would be a change each time that the same manifest is sent, so it is written as it reads."""
+        if version == NEWER or old is None or body.get("spec") == old.get("spec"):
+            return body
+        read = self.convert(self.convert(body, NEWER), version)
+        if read.get("spec") != old.get("spec"):
+            return body
+        # Whoever is judged as it was sent is: a value that conversion takes for another one must not get through.
+        is_told = self.is_judged_as_stored or _is_within(read["spec"], body["spec"])
+        return {**body, "spec": read["spec"]} if is_told else body
 
     def judge(self, request: AdmissionRequest, view: HandlerView, *, allow_privileged: bool = True) -> Verdict:
         if request.sub_resource:
@@ -159,6 +172,13 @@ def _carried_over(body: dict[str, Any], old: Json | None, version: str) -> tuple
         f'{_KEPT_PATH}: stays, as {OLDER} has no fields for what it holds: use {NEWER}, or set it to "" to drop all'
     )
     return with_annotations(body, {KEPT: kept}), advice
+
+
+def _is_within(less: Any, more: Any) -> bool:
+    """Whether some fields are missing, and everything else is the same."""
+    if isinstance(less, dict) and isinstance(more, dict):
+        return all(key in more and _is_within(value, more[key]) for key, value in less.items())
+    return bool(less == more)
 
 
 def _unchanged_annotations(body: Json, old: Json | None) -> dict[str, str]:
