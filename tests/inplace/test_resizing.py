@@ -9,12 +9,13 @@ import pytest
 from kruise.api.native.pod import Pod
 from kruise.inplace import engine, keys
 from kruise.inplace.difference import InPlaceOptions
-from kruise.inplace.resizing import RefusedResize, refused_resize
+from kruise.inplace.resizing import RefusedResize, is_resizing, refused_resize
 from kruise.inplace.state import UpdateState, state_json
 from kruise.machinery import codec
 from tests.support.clonesets import NOW
 
 PENDING = {"type": "PodResizePending", "status": "True", "reason": "Infeasible", "message": "not enough cpu"}
+UNDER_WAY = {"type": "PodResizeInProgress", "status": "True"}
 
 
 def resized(**status: Any) -> Pod:
@@ -47,10 +48,19 @@ def resized(**status: Any) -> Pod:
         ({"resize": "Infeasible"}, RefusedResize("Infeasible", "")),
         ({"resize": "Deferred"}, RefusedResize("Deferred", "")),
         ({"resize": "InProgress"}, None),
+        ({"conditions": [UNDER_WAY]}, None),
+        ({"conditions": [{**UNDER_WAY, "reason": "Error", "message": "busy"}]}, RefusedResize("Error", "busy")),
     ],
 )
 def test_both_ways_to_say_it(status: dict[str, Any], found: RefusedResize | None) -> None:
     assert refused_resize(resized(**status)) == found
+
+
+def test_what_is_granted_and_not_there_yet_is_under_way() -> None:
+    assert is_resizing(resized(conditions=[UNDER_WAY]))
+    assert is_resizing(resized(resize="InProgress"))
+    assert not is_resizing(resized(conditions=[PENDING]))
+    assert not is_resizing(resized(conditions=[{**UNDER_WAY, "observedGeneration": 2}]))
 
 
 def test_a_look_tells_what_the_node_said() -> None:

@@ -142,6 +142,21 @@ async def resources_that_the_node_has_given_away(stage: Stage, monkeypatch: pyte
     return answer
 
 
+@reaches("resize-failed", "max-unavailable", gates=RESIZING)
+async def resources_that_the_node_fails_to_give(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    await stage.start(replicas=2, rolling={"maxUnavailable": 1}, containers=[sized("1")])
+    told = {f"{KNOB}/resize-error": "the container uses more than that"}
+    await stage.edit_template({"metadata": {"annotations": told}, "spec": {"containers": [sized("2")]}})
+    await stage.world.sleep(90)
+    answer = await ask_journal(stage, monkeypatch)
+    assert ends(answer) == {"resize-failed"}
+    assert answer.act is Act.SOMEBODY
+    told = {f"{KNOB}/resize-error": None}
+    await stage.edit_template({"metadata": {"annotations": told}, "spec": {"containers": [sized("3")]}})
+    await stage.complete()  # what fails never holds up what corrects it
+    return answer
+
+
 @reaches("max-unavailable", "crash-loop")
 async def new_pods_crash(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Answer:
     await stage.start(replicas=3, policy="ReCreate", rolling={"maxUnavailable": 1}, minReadySeconds=5)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from kruise.api.native.daemon_pods import target_node
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Container, ContainerStatus, Pod, PodStatus
+from kruise.inplace.resizing import RefusedResize
 from kruise.machinery import codec
 from kruise.model import agent, kubelet, podstates
 from kruise.model.images import ImageIds
@@ -18,13 +19,20 @@ from kruise.model.world import World
 
 
 class Kubelets:
-    """`works`: whether a container of this sort ever becomes ready. `reports`: the node agent tells of containers."""
+    """`works`: whether a container of this sort ever becomes ready. `grants`: what is said to one that is to be resized
+    to what its spec says; None: it is. `reports`: the node agent tells of containers."""
 
     def __init__(
-        self, world: World, *, works: Callable[[Container], bool] = lambda _: True, reports: bool = False
+        self,
+        world: World,
+        *,
+        works: Callable[[Container], bool] = lambda _: True,
+        grants: Callable[[Container], RefusedResize | None] = lambda _: None,
+        reports: bool = False,
     ) -> None:
         self._world = world
         self._works = works
+        self._grants = grants
         self._reports = reports
         self._images = ImageIds()
 
@@ -62,6 +70,10 @@ class Kubelets:
         """Evicted: over for good, but still there."""
         self._world.put(PODS, codec.evolve(pod, status=codec.evolve(pod.status, phase="Failed")))
 
+    def succeed(self, pod: Pod) -> None:
+        """All containers ended well, although they should not have."""
+        self._world.put(PODS, codec.evolve(pod, status=codec.evolve(pod.status, phase="Succeeded")))
+
     def _statuses(self, pod: Pod) -> Iterator[PodStatus]:
         """What comes next for the containers, the first of them first."""
         found = {status.name: status for status in pod.status.container_statuses}
@@ -74,10 +86,17 @@ class Kubelets:
             elif not known.ready and self._works(container):
                 after = codec.evolve(known, ready=True, started=True)
             elif known.resources != container.resources:
+                if (refused := self._grants(container)) is not None:
+                    told = kubelet.not_resized(pod, refused, self._world.now)
+                    if told != pod.status:
+                        yield told
+                    continue
                 after = codec.evolve(known, resources=container.resources)
             else:
                 continue
             yield kubelet.with_containers(pod, {**found, container.name: after}.values(), self._world.now)
+        if all(found[item.name].resources == item.resources for item in pod.spec.containers):
+            yield kubelet.resized(pod)
 
     def _started(self, pod: Pod, container: Container, before: ContainerStatus | None) -> ContainerStatus:
         now = self._world.now

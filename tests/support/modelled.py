@@ -16,6 +16,7 @@ from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Container, Pod
 from kruise.api.resource import Resource
+from kruise.inplace.resizing import DEFERRED, INFEASIBLE, RefusedResize
 from kruise.machinery import codec
 from kruise.machinery.plan import Plan
 from kruise.machinery.spec import ControllerSpec
@@ -28,6 +29,8 @@ START = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 UID = "5a1b0b67-0000-4000-8000-000000000001"
 BROKEN = "nginx:broken"
 """A container of this image never becomes ready."""
+UNGRANTED = {"500": INFEASIBLE, "50": DEFERRED}
+"""What no container is resized to, by the CPUs that it asks for, and what the node says then."""
 _NODES = tuple(
     codec.convert({"metadata": {"name": f"node-{place}", "uid": f"uid-node-{place}"}}, Node) for place in range(3)
 )
@@ -35,6 +38,11 @@ _NODES = tuple(
 
 def _works(container: Container) -> bool:
     return container.image != BROKEN
+
+
+def _grants(container: Container) -> RefusedResize | None:
+    asked = str(container.resources.requests.get("cpu", ""))
+    return RefusedResize(UNGRANTED[asked], "says the node") if asked in UNGRANTED else None
 
 
 class Modelled(Generic[T]):
@@ -53,7 +61,7 @@ class Modelled(Generic[T]):
         self.resource: Resource[T] = spec.subject
         self.world = World(START)
         self.loop = Loop(self.world, [spec], gates=self.gates, served=served)
-        self.kubelets = Kubelets(self.world, works=_works)
+        self.kubelets = Kubelets(self.world, works=_works, grants=_grants)
         self.world.add(NODES, _NODES)
         metadata = {**document["metadata"], "uid": UID, "generation": 1}
         subject = codec.decode(codec.encode({**document, "metadata": metadata}), self.resource.type)
@@ -163,6 +171,10 @@ class ModelledWorkload(Modelled[T]):
 
     def set_image(self, image: str) -> None:
         self.edit_template(lambda template: template["spec"]["containers"][0].update(image=image))
+
+    def set_cpus(self, amount: str) -> None:
+        resources = {"requests": {"cpu": amount}}
+        self.edit_template(lambda template: template["spec"]["containers"][0].update(resources=resources))
 
     def set_environment(self, name: str, value: str) -> None:
         env = [{"name": name, "value": value}]

@@ -101,10 +101,14 @@ def test_percentages_are_of_the_replicas_rounded_down(amount: int | str, replica
 # Failed pods
 
 
-def pod(*statuses: Json, created: str = "2030-01-01T11:55:00Z", moved: str = "", **more: Any) -> Pod:
+def pod(
+    *statuses: Json, created: str = "2030-01-01T11:55:00Z", moved: str = "", resources: bool = False, **more: Any
+) -> Pod:
+    """`moved` in place at that time, and its `resources` then."""
     metadata: Json = {"name": "web-a", "namespace": "demo", "creationTimestamp": created, "annotations": {}}
     if moved:
-        state = UpdateState(revision="web-2", update_timestamp=datetime.fromisoformat(moved))
+        since = datetime.fromisoformat(moved)
+        state = UpdateState(revision="web-2", update_timestamp=since, update_resources=resources)
         metadata["annotations"][keys.UPDATE_STATE_ANNOTATION] = state_json(state)
     document = {
         "metadata": metadata,
@@ -203,13 +207,38 @@ def test_a_pod_that_a_hook_takes_out_of_service_has_not_failed() -> None:
 def test_a_resize_that_the_node_refuses_is_a_failure_though_the_pod_serves_on() -> None:
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-01T10:00:00Z"}
     pending = {"type": "PodResizePending", "status": "True", "message": "no room"}
-    refused = pod(moved="2030-01-01T11:55:00Z", conditions=[ready, {**pending, "reason": "Infeasible"}])
+    refused = resized([ready, {**pending, "reason": "Infeasible"}])
     assert failure(refused) == "the node refuses the new resources (Infeasible: no room)"
-    deferred = pod(moved="2030-01-01T11:55:00Z", conditions=[ready, {**pending, "reason": "Deferred"}])
+    deferred = resized([ready, {**pending, "reason": "Deferred"}])
     assert look_at(deferred, deadline_seconds=600, now=NOW).due_after == 301  # whole seconds mean their end
     late = NOW + timedelta(seconds=301)
     assert failure(deferred, late) == "the node puts the new resources off (Deferred: no room)"
     assert failure(pod(conditions=[ready, {**pending, "reason": "Infeasible"}])) == ""  # it was made so
+    by_others = pod(moved="2030-01-01T11:55:00Z", conditions=[ready, {**pending, "reason": "Infeasible"}])
+    assert failure(by_others) == ""  # its update was of something else
+
+
+def resized(conditions: list[Json], *statuses: Json) -> Pod:
+    return pod(*statuses, moved="2030-01-01T11:55:00Z", resources=True, conditions=conditions)
+
+
+def test_a_resize_that_never_ends_is_a_failure_in_the_end() -> None:
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-01T10:00:00Z"}
+    under_way = {"type": "PodResizeInProgress", "status": "True"}
+    late = NOW + timedelta(seconds=301)
+    assert look_at(resized([ready, under_way]), deadline_seconds=600, now=NOW).due_after == 301
+    assert failure(resized([ready, under_way]), late) == "without its new resources for 600 s"
+    fails = {**under_way, "reason": "Error", "message": "too much is used"}
+    assert failure(resized([ready, fails])) == ""
+    assert (
+        failure(resized([ready, fails]), late) == "the node fails to give the new resources (Error: too much is used)"
+    )
+
+
+def test_a_resize_that_waits_hides_no_crash() -> None:
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": "2030-01-01T11:58:00Z"}
+    pending = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
+    assert failure(resized([unready, pending], waiting("CrashLoopBackOff", lastState=ended("2030-01-01T11:58:00Z"))))
 
 
 def test_pods_that_were_sent_away_are_not_lost() -> None:

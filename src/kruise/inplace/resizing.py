@@ -1,7 +1,7 @@
-"""Resizes that a node refuses or puts off: when it does, and how a pod tells (pure).
+"""Resizes that a node refuses, puts off or fails at: when it does, and how a pod tells (pure).
 
-Since Kubernetes 1.33 a kubelet says so in the condition `PodResizePending`; before, it wrote the one word into
-`status.resize`.
+Since Kubernetes 1.33 a kubelet says in the condition `PodResizePending` what it does not grant, and in
+`PodResizeInProgress` what it has granted and cannot carry out; before, it wrote one word into `status.resize`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from kruise.api.meta import Condition
 from kruise.api.native.pod import Pod
 from kruise.scheduling.requests import CPU, MEMORY
 
@@ -16,6 +17,8 @@ INFEASIBLE = "Infeasible"
 """The node can never grant it."""
 DEFERRED = "Deferred"
 """The node could, and has no room now."""
+ERROR = "Error"
+"""The node has granted it, and fails to carry it out: a container uses more memory than it is to have, say."""
 RESIZE_PENDING = "PodResizePending"
 RESIZE_IN_PROGRESS = "PodResizeInProgress"
 
@@ -30,20 +33,35 @@ class RefusedResize(NamedTuple):
         return self.reason == INFEASIBLE
 
     def __str__(self) -> str:
-        what = "refuses the new resources" if self.is_final else "puts the new resources off"
+        what = _WORDS.get(self.reason, "puts the new resources off")
         return f"the node {what} ({self.reason}{': ' if self.message else ''}{self.message})"
 
 
+_WORDS = {INFEASIBLE: "refuses the new resources", ERROR: "fails to give the new resources"}
+
+
 def refused_resize(pod: Pod) -> RefusedResize | None:
-    """What the node says of the resources that the pod asks for now; None: it has not refused them."""
-    for condition in pod.status.conditions:
-        if condition.type == RESIZE_PENDING and condition.status == "True":
-            seen = condition.observed_generation
-            if seen and seen < pod.metadata.generation:
-                return None  # it speaks of what the pod asked for before
-            return RefusedResize(condition.reason, condition.message)
+    """What the node says of the resources that the pod asks for now; None: nothing keeps it from giving them."""
+    if (pending := _said(pod, RESIZE_PENDING)) is not None:
+        return RefusedResize(pending.reason, pending.message)
+    if (under_way := _said(pod, RESIZE_IN_PROGRESS)) is not None and under_way.reason == ERROR:
+        return RefusedResize(under_way.reason, under_way.message)
     if pod.status.resize in (INFEASIBLE, DEFERRED):
         return RefusedResize(pod.status.resize, "")
+    return None
+
+
+def is_resizing(pod: Pod) -> bool:
+    """The node has granted new resources, and the containers do not have them yet."""
+    return _said(pod, RESIZE_IN_PROGRESS) is not None or pod.status.resize == "InProgress"
+
+
+def _said(pod: Pod, kind: str) -> Condition | None:
+    """The condition, if it speaks of what the pod asks for now and not of what it asked for before."""
+    for condition in pod.status.conditions:
+        if condition.type == kind and condition.status == "True":
+            seen = condition.observed_generation
+            return None if seen and seen < pod.metadata.generation else condition
     return None
 
 

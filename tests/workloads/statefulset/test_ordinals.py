@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.api.apps.statefulset import StatefulSetOrdinals, StatefulSetSpec
-from kruise.workloads.shared.ordinals import highest, ordinals, ordinals_of, reserved_of
+from kruise.workloads.shared.ordinals import MOST_PODS, highest, ordinals, ordinals_of, reserved_of
 
 ENTRIES = st.lists(
     st.one_of(
@@ -33,6 +33,8 @@ ENTRIES = st.lists(
         (0, 0, (0,), ()),
         (2, 0, ("0-2000000000",), (2000000001, 2000000002)),
         (2, 0, (0, "5-99999999999"), (1, 2)),
+        (3, 2**31 - 2, (), (2**31 - 2, 2**31 - 1)),
+        (3, 0, ("1-99999999999",), (0,)),
     ],
 )
 def test_reserved_ordinals_are_left_out(  # ST-40
@@ -62,6 +64,10 @@ def test_the_start_counts_only_with_its_gate() -> None:  # ST-40
     spec = StatefulSetSpec(replicas=2, ordinals=StatefulSetOrdinals(start=3))
     assert ordinals_of(spec, start_counts=True) == (3, 4)
     assert ordinals_of(spec, start_counts=False) == (0, 1)
+
+
+def test_a_slip_of_the_hand_does_not_fill_the_memory() -> None:
+    assert len(ordinals_of(StatefulSetSpec(replicas=2**31 - 1), start_counts=False)) == MOST_PODS
 
 
 def test_the_highest_come_from_the_top() -> None:

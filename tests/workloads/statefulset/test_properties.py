@@ -8,6 +8,7 @@ things must come to rest where the spec wants them.
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.api.meta import ObjectMeta
+from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES, StorageClass
 from kruise.inplace import keys
@@ -30,7 +32,7 @@ from kruise.workloads.statefulset.decide import decide
 from kruise.workloads.statefulset.limits import Limits, limits_of
 from kruise.workloads.statefulset.situation import Snapshot
 from tests.support.examples import story_settings
-from tests.support.modelled import BROKEN, UID
+from tests.support.modelled import BROKEN, UID, UNGRANTED
 from tests.workloads.statefulset.modelled import CLAIM, ModelledStatefulSet, document, template
 
 IMAGES = ("nginx:1", "nginx:2", "nginx:3", BROKEN)
@@ -256,6 +258,24 @@ def set_image(model: ModelledStatefulSet, number: int) -> None:
     model.set_image(IMAGES[number % len(IMAGES)])
 
 
+def set_cpus(model: ModelledStatefulSet, number: int) -> None:
+    model.set_cpus(("1", "2", *UNGRANTED)[number % 4])
+
+
+def lose_revision(model: ModelledStatefulSet, number: int) -> None:
+    """Somebody tidies up."""
+    if model.revisions:
+        model.world.remove(CONTROLLER_REVISIONS, model.revisions[number % len(model.revisions)])
+
+
+def set_strategy(model: ModelledStatefulSet, number: int) -> None:
+    strategies: tuple[Json, ...] = (
+        {"type": "OnDelete"},
+        {"type": "RollingUpdate", "rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 2}},
+    )
+    model.edit_spec(lambda spec: spec.update(updateStrategy=copy.deepcopy(strategies[number % 2])))
+
+
 def set_environment(model: ModelledStatefulSet, number: int) -> None:
     model.set_environment("LEVEL", str(number % 3))
 
@@ -320,6 +340,11 @@ def all_kubelets(model: ModelledStatefulSet, number: int) -> None:
 MOVES: Mapping[str, Callable[[ModelledStatefulSet, int], None]] = {
     "image": set_image,
     "environment": set_environment,
+    "cpus": set_cpus,
+    "strategy": set_strategy,
+    "hooks": _set("lifecycle", None, {}, {"inPlaceUpdate": {"labelsHandler": {HOLD: "true"}}}),
+    "lose revision": lose_revision,
+    "succeed": _with_pod(lambda model, pod: model.kubelets.succeed(pod)),
     "replicas": _set("replicas", 0, 1, 2, 3, 4, 5),
     "reserve": _set("reserveOrdinals", *RESERVED),
     "start": _set("ordinals", None, {"start": 1}, {"start": 3}),
@@ -360,6 +385,11 @@ PRIORITIES: tuple[Json, ...] = (
 PASS, CUT_PASS, LATE_PASS, ROUND = "pass", "cut pass", "late pass", "round"
 
 
+def _sized(made: Json) -> Json:
+    made["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    return made
+
+
 @st.composite
 def models(draw: st.DrawFn) -> ModelledStatefulSet:
     parallel = draw(st.booleans())
@@ -384,7 +414,7 @@ def models(draw: st.DrawFn) -> ModelledStatefulSet:
         draw(st.integers(0, 5)),
         parallel=parallel,
         rolling=rolling,
-        template=template(labels=labels),
+        template=_sized(template(labels=labels)),
         reserveOrdinals=draw(st.sampled_from(RESERVED)),
         revisionHistoryLimit=draw(st.sampled_from((0, 1, 10))),
         volumeClaimTemplates=[CLAIM] if draw(st.booleans()) else [],
@@ -399,6 +429,7 @@ def models(draw: st.DrawFn) -> ModelledStatefulSet:
             "apps.kruise.io/failure-budget": draw(st.sampled_from(("0", "1", "50%:rollback")))
         }
     gates = {"PreparingUpdateAsUpdate": draw(st.integers(0, 3)) == 0, START_GATE: True, GROWTH_GATE: True}
+    gates["InPlaceWorkloadVerticalScaling"] = draw(st.booleans())
     model = ModelledStatefulSet(given, gates=gates)
     model.world.add(STORAGE_CLASSES, [StorageClass(metadata=ObjectMeta(name="manual"), allow_volume_expansion=True)])
     return model
@@ -449,6 +480,7 @@ def _come_to_rest(checked: Checked) -> None:
         if pod.metadata.labels.get("app") != "web":
             model.label(pod.metadata.name, app="web")
     set_image(model, 1)
+    set_cpus(model, 0)
     if model.statefulset.spec.update_strategy.type == "OnDelete":
         for pod in model.pods:
             if pod.spec.containers[0].image == BROKEN:

@@ -8,6 +8,7 @@ from kruise.api.native.pod import PODS, Pod, is_ready
 from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.model.world import Json
+from kruise.workloads.shared.ordinals import START_GATE
 from tests.support.modelled import BROKEN
 from tests.workloads.statefulset.modelled import ModelledStatefulSet, document, template, writes
 
@@ -383,3 +384,15 @@ def test_a_set_that_is_being_deleted_is_left_alone() -> None:  # ST-49, ST-80
     model.change(model.resource, "web", delete)
     _scale(model, 5)
     assert model.settle(3) == []
+
+
+def test_where_ordinals_end_no_pod_is_made_in_vain() -> None:  # ST-40
+    last = 2**31 - 1
+    model = ModelledStatefulSet(
+        document(3, parallel=True, rolling={"partition": 3}, ordinals={"start": last}), gates={START_GATE: True}
+    )
+    model.settle(8)
+    assert model.names == [f"web-{last}"]
+    model.set_image("nginx:2")
+    model.settle(8)
+    assert model.updated == []

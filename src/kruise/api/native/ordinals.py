@@ -8,7 +8,8 @@ POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 _NUMBERED = re.compile(r"(.*)-([0-9]+)", re.ASCII | re.DOTALL)
-_MOST = 2**31 - 1
+HIGHEST_ORDINAL = 2**31 - 1
+"""A larger number in a name is none."""
 
 
 def pod_name(workload: str, ordinal: int) -> str:
@@ -28,8 +29,8 @@ def parent_and_ordinal(name: str) -> tuple[str, int | None]:
     if found is None:
         return "", None
     parent, digits = found.groups()
-    number = int(digits) if len(digits) <= len(str(_MOST)) else _MOST + 1
-    return parent, number if number <= _MOST and pod_name(parent, number) == name else None
+    number = int(digits) if len(digits) <= len(str(HIGHEST_ORDINAL)) else HIGHEST_ORDINAL + 1
+    return parent, number if number <= HIGHEST_ORDINAL and pod_name(parent, number) == name else None
 
 
 def ordinal_of(name: str) -> int | None:

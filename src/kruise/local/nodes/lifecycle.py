@@ -358,6 +358,10 @@ class PodMachine:
             yield self._now + self._about(self.node.spec.start_seconds, "resize", self.pod.metadata.generation)
             for container in actions.resize:
                 record = self._record(container)
+                if error := self._knobs.text("resize-error", container.name):
+                    self._resize.error = error
+                    self._retry_at = min(self._retry_at, self._now + DEFERRED_SECONDS)
+                    return
                 if record.running is not None and record.allocated is not None:
                     record.running.resources = record.allocated
         if not self._resize.in_progress(self.pod, self.records):

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kruise.inplace.resizing import RESIZE_IN_PROGRESS, RESIZE_PENDING, RefusedResize
+from kruise.inplace.resizing import ERROR, RESIZE_IN_PROGRESS, RESIZE_PENDING, RefusedResize
 from kruise.local.nodes.containers import Record
 from kruise.local.nodes.pods import Container, Pod, amounts
 from kruise.local.nodes.status import Condition
@@ -21,6 +21,8 @@ class Resize:
 
     refused: RefusedResize | None = None
     started: bool = False
+    error: str = ""
+    """Why the runtime did not take it; it is tried again."""
 
     def allocate(self, pod: Pod, records: Mapping[str, Record], room_for: RoomCheck) -> None:
         """Grant what the spec asks for, for all containers together or for none."""
@@ -56,7 +58,7 @@ class Resize:
 
     def finish(self, pod: Pod) -> str:
         """The resize is complete; what to say about it."""
-        self.started = False
+        self.started, self.error = False, ""
         summary: dict[str, Any] = {}
         for name, containers in (("initContainers", pod.spec.init_containers), ("containers", pod.spec.containers)):
             if containers:
@@ -68,7 +70,7 @@ class Resize:
         if self.refused is not None:
             found.append((RESIZE_PENDING, "True", *self.refused))
         if self.started:
-            found.append((RESIZE_IN_PROGRESS, "True", "", ""))
+            found.append((RESIZE_IN_PROGRESS, "True", ERROR if self.error else "", self.error))
         return found
 
 

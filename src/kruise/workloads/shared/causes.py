@@ -81,6 +81,14 @@ RESIZE_DEFERRED = Meaning(
     patience=MINUTE,
     is_own_step=True,
 )
+RESIZE_FAILED = Meaning(
+    code="resize-failed",
+    says="its node fails to give it the resources that it asks for now",
+    act=Act.SOMEBODY,
+    field="spec.template.spec.containers",
+    patience=MINUTE,
+    is_own_step=True,
+)
 UNSCHEDULED = Meaning(
     code="unscheduled", says="no node takes it", act=Act.SOMEBODY, patience=MINUTE, is_for_want_of_a_node=True
 )
@@ -156,6 +164,7 @@ SHARED = (
     UPDATING,
     RESIZE_REFUSED,
     RESIZE_DEFERRED,
+    RESIZE_FAILED,
     UNSCHEDULED,
     IN_PLACE_ONLY,
     STOPPED,

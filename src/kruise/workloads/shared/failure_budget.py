@@ -24,8 +24,8 @@ from kruise.api.native.container_reasons import NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStateTerminated, ContainerStatus, Pod
 from kruise.inplace import keys
 from kruise.inplace.availability import is_update_ready, latest_meaning
-from kruise.inplace.resizing import RefusedResize, refused_resize
-from kruise.inplace.state import BrokenAnnotation, in_grace, update_state_of
+from kruise.inplace.resizing import is_resizing, refused_resize
+from kruise.inplace.state import BrokenAnnotation, UpdateState, in_grace, update_state_of
 from kruise.machinery.codec import evolve
 from kruise.machinery.intorpercent import IntOrPercent, scaled_fraction
 from kruise.machinery.wording import plural, shortened
@@ -125,14 +125,18 @@ NOT_FAILED = Look()
 
 def look_at(pod: Pod, *, deadline_seconds: int, now: datetime) -> Look:
     """Whether an active pod has failed at the revision that it carries."""
-    moved = _moved_in_place(pod)
-    if moved is not None and (refused := refused_resize(pod)) is not None:
-        return _refused(refused, moved, deadline_seconds, now)
+    state = _update_in_place(pod)
+    moved = state.update_timestamp if state is not None else None
+    resize = _resize(pod, state, deadline_seconds, now) if state is not None and state.update_resources else None
+    if resize is not None and resize.failure:
+        return resize
     if has_arrived(pod, now):
-        return NOT_FAILED
+        return resize or NOT_FAILED
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         if trouble := _trouble(pod, status, moved):
             return Look(trouble)
+    if resize is not None:
+        return resize
     if is_update_ready(pod, 0, now) or in_grace(pod) or _is_held_back(pod):
         return NOT_FAILED  # it is ready, or not ready because of us and not because of its revision
     since = max((time for time in (pod.metadata.creation_timestamp, moved, _unready_since(pod)) if time), default=now)
@@ -143,12 +147,16 @@ def look_at(pod: Pod, *, deadline_seconds: int, now: datetime) -> Look:
     return Look(what)
 
 
-def _refused(refused: RefusedResize, moved: datetime, deadline_seconds: int, now: datetime) -> Look:
-    """The pod may serve on with what it has, yet it does not get where its revision wants it."""
-    missing = (latest_meaning(moved) + timedelta(seconds=deadline_seconds) - now).total_seconds()
-    if refused.is_final or missing <= 0:
-        return Look(str(refused))
-    return Look(due_after=missing)
+def _resize(pod: Pod, state: UpdateState, deadline_seconds: int, now: datetime) -> Look | None:
+    """The pod may serve on with what it has, yet it does not get where its revision wants it. None: it has got there,
+    or nobody has said anything about it."""
+    refused = refused_resize(pod)
+    if refused is None and not is_resizing(pod):
+        return None
+    missing = (latest_meaning(state.update_timestamp) + timedelta(seconds=deadline_seconds) - now).total_seconds()
+    if missing > 0 and (refused is None or not refused.is_final):
+        return Look(due_after=missing)
+    return Look(str(refused) if refused is not None else f"without its new resources for {deadline_seconds} s")
 
 
 def has_arrived(pod: Pod, now: datetime) -> bool:
@@ -161,13 +169,12 @@ def is_lost(pod: Pod) -> bool:
     return pod.status.phase == "Failed" and pod.status.reason not in _SENT_AWAY
 
 
-def _moved_in_place(pod: Pod) -> datetime | None:
-    """When the pod was brought to its revision; None where it was made at it."""
+def _update_in_place(pod: Pod) -> UpdateState | None:
+    """How the pod was brought to its revision; None where it was made at it."""
     try:
-        state = update_state_of(pod)
+        return update_state_of(pod)
     except BrokenAnnotation:
         return None
-    return state.update_timestamp if state is not None else None
 
 
 def _unready_since(pod: Pod) -> datetime | None:

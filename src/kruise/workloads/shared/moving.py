@@ -20,6 +20,7 @@ from kruise.inplace.completion import is_complete
 from kruise.inplace.difference import InPlaceOptions, Refusal, compare
 from kruise.inplace.edits import PodEdit
 from kruise.inplace.lifecycle import State, Turn
+from kruise.inplace.resizing import DEFERRED, ERROR, INFEASIBLE
 from kruise.inplace.state import UpdateSpec, in_grace
 from kruise.machinery import codec
 from kruise.machinery.causes import Meaning
@@ -36,6 +37,14 @@ IN_PLACE = "in-place"
 _LONGEST_PASS = 0.04
 """Seconds. Writes that take longer end while the next pass decides, so that pods that became ready meanwhile need not
 wait for them."""
+
+
+_UNGRANTED = {
+    INFEASIBLE: (causes.RESIZE_REFUSED, "ask for less in the template, or make room on the node"),
+    DEFERRED: (causes.RESIZE_DEFERRED, "ask for less in the template, or make room on the node"),
+    ERROR: (causes.RESIZE_FAILED, "ask for something else in the template, or delete the pod to have it made anew"),
+}
+"""By what the node says of new resources: what it means, and what to do about it."""
 
 
 class PodMover:
@@ -121,8 +130,8 @@ class PodMover:
             self.wakes.append(Wake(after=refreshed.wake_after, reason="the grace period of an in-place update"))
             self.hold(fact, causes.GRACE, refreshed.awaiting, "it goes on by itself when the grace period is over")
         elif refreshed.refused is not None:
-            why = causes.RESIZE_REFUSED if refreshed.refused.is_final else causes.RESIZE_DEFERRED
-            self.hold(fact, why, refreshed.awaiting, "ask for less in the template, or make room on the node")
+            why, remedy = _UNGRANTED.get(refreshed.refused.reason, _UNGRANTED[DEFERRED])
+            self.hold(fact, why, refreshed.awaiting, remedy)
         elif refreshed.awaiting:
             self.hold(fact, causes.UPDATING, refreshed.awaiting, "see the pod's events if this takes long")
         if not edit.is_empty:

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from kruise.api.apps.statefulset import StatefulSetSpec
+from kruise.api.native.ordinals import HIGHEST_ORDINAL
 
+MOST_PODS = 150_000
+"""More than that no cluster of Kubernetes is made for. Whoever asks for more gets as many."""
 START_GATE = "StatefulSetStartOrdinal"
 
 Reserved = tuple[tuple[int, int], ...]
@@ -42,17 +45,22 @@ def reserved_of(entries: Iterable[int | str]) -> Reserved:
 
 
 def ordinals(replicas: int, start: int, reserved: Reserved) -> tuple[int, ...]:
-    """The first `replicas` numbers from `start` on that are not reserved, the lowest first."""
+    """The first `replicas` numbers from `start` on that are not reserved, the lowest first. Fewer where the numbers
+    that count as ordinals end."""
     wanted: list[int] = []
     number = start
     for first, last in reserved:
         if last < number:
             continue
-        wanted += range(number, min(first, number + replicas - len(wanted)))
+        wanted += _from(number, replicas - len(wanted), before=first)
         if len(wanted) >= replicas:
             return tuple(wanted)
         number = last + 1
-    return (*wanted, *range(number, number + replicas - len(wanted)))
+    return (*wanted, *_from(number, replicas - len(wanted)))
+
+
+def _from(number: int, count: int, *, before: int = HIGHEST_ORDINAL + 1) -> range:
+    return range(number, min(number + count, before, HIGHEST_ORDINAL + 1))
 
 
 def ordinals_of(spec: StatefulSetSpec, *, start_counts: bool) -> tuple[int, ...]:
@@ -62,7 +70,9 @@ def ordinals_of(spec: StatefulSetSpec, *, start_counts: bool) -> tuple[int, ...]
 
 
 def replicas_of(spec: StatefulSetSpec) -> int:
-    return max(1 if spec.replicas is None else spec.replicas, 0)
+    """Each of them has a place in every pass. A slip of the hand (`--replicas=1000000000`) must not cost the manager
+    its memory, and with it all other workloads."""
+    return min(max(1 if spec.replicas is None else spec.replicas, 0), MOST_PODS)
 
 
 def highest(numbers: Sequence[int], count: int) -> tuple[int, ...]:

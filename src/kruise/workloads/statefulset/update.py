@@ -129,7 +129,7 @@ class _Updating:
         slots = list(reversed(self._situation.slots))
         if self._limits.is_stopped:
             return slots if self._goes_back else []
-        count = len(slots) - self._limits.partition
+        count = max(len(slots) - self._limits.partition, 0)
         if not self._limits.is_unordered:
             return slots[:count]
         first = [slot for slot in slots if self._counts_as_updated(slot)]
