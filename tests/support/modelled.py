@@ -45,6 +45,12 @@ def _grants(container: Container) -> RefusedResize | None:
     return RefusedResize(UNGRANTED[asked], "says the node") if asked in UNGRANTED else None
 
 
+def runs_what_it_should(pod: Pod) -> bool:
+    """Otherwise its containers are about to restart, whatever its conditions say."""
+    wanted = {container.name: container.image for container in pod.spec.containers}
+    return all(status.image == wanted.get(status.name) for status in pod.status.container_statuses)
+
+
 class Modelled(Generic[T]):
     def __init__(
         self,

@@ -32,17 +32,21 @@ from kruise.inplace.state import (
 from kruise.machinery import codec
 from kruise.machinery.codec import Struct
 
+NOTHING_OPEN = UpdateState()
 _BARRIER_KEY = re.compile(r"p_([+-]?[0-9]+)", re.ASCII)
 _DELETED_FINALIZERS = "$deleteFromPrimitiveList/finalizers"
 
 
-def first_batch(pod: Pod, spec: UpdateSpec, *, now: datetime, previous: UpdateState | None) -> PodEdit:
+def first_batch(
+    pod: Pod, spec: UpdateSpec, *, now: datetime, previous: UpdateState | None, overtaken: UpdateState = NOTHING_OPEN
+) -> PodEdit:
     """Begin an update: metadata, and the first batch of containers (IPU-50 to IPU-53).
 
     `previous` is the state that `grace_start` wrote, when that grace period is over: the update keeps the time of its
-    begin. None begins a new update, whatever the pod went through before.
+    begin. None begins a new update, whatever the pod went through before. `overtaken` is what is left to wait for of
+    the one that it overtakes.
     """
-    state = previous if previous is not None else _begun(spec, now)
+    state = previous if previous is not None else _begun(spec, now, overtaken)
     return _metadata(pod, spec.meta_data_patch).merged(
         _batch(pod, state, spec.container_images, spec.container_ref_metadata, spec.container_resources, now)
     )
@@ -60,9 +64,9 @@ def next_batch(pod: Pod, state: UpdateState, *, now: datetime) -> PodEdit:
     )
 
 
-def grace_start(pod: Pod, spec: UpdateSpec, *, now: datetime) -> PodEdit:
+def grace_start(pod: Pod, spec: UpdateSpec, *, now: datetime, overtaken: UpdateState = NOTHING_OPEN) -> PodEdit:
     """Only note down the update, to be applied when its grace period is over (IPU-42)."""
-    annotations = _state_annotation(pod, _begun(spec, now))
+    annotations = _state_annotation(pod, _begun(spec, now, overtaken))
     annotations[keys.UPDATE_GRACE_ANNOTATION] = grace_json(spec)
     if keys.OLD_UPDATE_GRACE_ANNOTATION in pod.metadata.annotations:
         annotations[keys.OLD_UPDATE_GRACE_ANNOTATION] = None
@@ -75,13 +79,15 @@ def without_grace(pod: Pod) -> dict[str, str | None]:
     return {name: None for name in names if name in pod.metadata.annotations}
 
 
-def _begun(spec: UpdateSpec, now: datetime) -> UpdateState:
+def _begun(spec: UpdateSpec, now: datetime, overtaken: UpdateState) -> UpdateState:
     return UpdateState(
         revision=spec.revision,
         update_timestamp=now,
-        update_env_from_metadata=spec.update_env_from_metadata,
-        update_resources=bool(spec.container_resources),
-        update_images=bool(spec.container_images),
+        last_container_statuses=overtaken.last_container_statuses,
+        update_env_from_metadata=spec.update_env_from_metadata or overtaken.update_env_from_metadata,
+        update_resources=bool(spec.container_resources) or overtaken.update_resources,
+        update_images=bool(spec.container_images or overtaken.last_container_statuses),
+        container_batches_record=overtaken.container_batches_record,
     )
 
 
@@ -144,10 +150,11 @@ def _batch(
     for name in sorted(chosen & references.keys()):
         labels.update(references[name].labels)
         annotations.update(references[name].annotations)
+    changed = {name: image for name, image in images.items() if name in chosen}
     batch = tuple(sorted(chosen))
     after = codec.evolve(
         state,
-        last_container_statuses=_last_statuses(pod, state, chosen & images.keys()),
+        last_container_statuses=_last_statuses(pod, state, changed),
         next_container_images={name: image for name, image in images.items() if name in waiting},
         next_container_ref_metadata={name: found for name, found in references.items() if name in waiting},
         next_container_resources={name: found for name, found in resources.items() if name in waiting},
@@ -157,17 +164,25 @@ def _batch(
     return PodEdit(
         labels=labels,
         annotations={**annotations, **without_grace(pod), **_state_annotation(pod, after)},
-        images={name: image for name, image in images.items() if name in chosen},
+        images=changed,
         resources={name: found for name, found in resources.items() if name in chosen},
         exact=True,
     )
 
 
-def _last_statuses(pod: Pod, state: UpdateState, changed: set[str]) -> dict[str, LastStatus] | None:
+def _last_statuses(pod: Pod, state: UpdateState, changed: Mapping[str, str]) -> dict[str, LastStatus] | None:
     statuses = dict(state.last_container_statuses or {})
+    wanted = {container.name: container.image for container in pod.spec.containers}
     for status in pod.status.container_statuses:
-        if status.name in changed:
-            statuses[status.name] = LastStatus(image_id=status.image_id)
+        name = status.name
+        if name not in changed:
+            continue
+        # Where an entry is there already, the update that wrote it is overtaken.
+        before = statuses.get(name)
+        overtaken = dict.fromkeys((*before.overtaken, wanted.get(name, ""))) if before is not None else {}
+        statuses[name] = LastStatus(
+            image_id=status.image_id, overtaken=tuple(image for image in overtaken if image != changed[name])
+        )
     return statuses or None
 
 

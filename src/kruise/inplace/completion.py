@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from kruise.api.native.pod import Container, ContainerStatus, Pod, ResourceRequirements
 from kruise.inplace import keys
 from kruise.inplace.hashes import ContainerHashes, ContainersMeta, containers_meta_of, env_hash, plain_hash
-from kruise.inplace.state import BrokenAnnotation, UpdateState, in_grace, update_state_of
+from kruise.inplace.state import (
+    BatchRecord,
+    BrokenAnnotation,
+    LastStatus,
+    UpdateState,
+    in_grace,
+    update_state_of,
+)
 from kruise.machinery.quantity import QuantityError, parse_quantity
 
 
@@ -39,6 +46,38 @@ def unfinished(pod: Pod, state: UpdateState, *, vertical_scaling: bool) -> str:
     if meta is not None and _all_as_created(pod, meta, statuses):
         return ""
     return _images(pod, state, statuses, node_reports=meta is not None)
+
+
+def still_open(pod: Pod, state: UpdateState, *, vertical_scaling: bool) -> UpdateState:
+    """What is left to wait for of an update that another one is about to overtake. The pod has not arrived where the
+    new one wants it before that has happened, too: otherwise it would count as available while its containers are
+    still about to restart."""
+    try:
+        meta = containers_meta_of(pod)
+    except BrokenAnnotation:
+        meta = None
+    statuses = {status.name: status for status in pod.status.container_statuses}
+    last = state.last_container_statuses or {}
+    if meta is not None and _all_as_created(pod, meta, statuses):
+        last = {}
+    images = {name: ran for name, ran in last.items() if _image(pod, name, ran, state, statuses, meta is not None)}
+    return UpdateState(
+        last_container_statuses=images or None,
+        update_env_from_metadata=state.update_env_from_metadata and bool(_environment(pod, meta, statuses)),
+        update_resources=vertical_scaling and state.update_resources and bool(_resources(pod, statuses)),
+        container_batches_record=tuple(_last_batches(state, images)),
+    )
+
+
+def _last_batches(state: UpdateState, names: Collection[str]) -> Iterator[BatchRecord]:
+    """When each of the containers was changed for the last time."""
+    seen: set[str] = set()
+    found: list[BatchRecord] = []
+    for record in reversed(state.container_batches_record):
+        if concerned := tuple(name for name in record.containers if name in names and name not in seen):
+            seen.update(concerned)
+            found.append(BatchRecord(timestamp=record.timestamp, containers=concerned))
+    yield from reversed(found)
 
 
 def _environment(pod: Pod, meta: ContainersMeta | None, statuses: Mapping[str, ContainerStatus]) -> str:
@@ -116,19 +155,33 @@ def _same_amounts(wanted: Mapping[str, str | int | float], present: Mapping[str,
 
 
 def _images(pod: Pod, state: UpdateState, statuses: Mapping[str, ContainerStatus], *, node_reports: bool) -> str:
-    if not state.last_container_statuses:
+    last = state.last_container_statuses or {}
+    awaited = (_image(pod, name, ran, state, statuses, node_reports) for name, ran in last.items())
+    return next(filter(None, awaited), "")
+
+
+def _image(
+    pod: Pod,
+    name: str,
+    last: LastStatus,
+    state: UpdateState,
+    statuses: Mapping[str, ContainerStatus],
+    node_reports: bool,
+) -> str:
+    status = statuses.get(name)
+    if status is None:
+        return f"container {name} has not started"
+    wanted = next((container.image for container in pod.spec.containers if container.name == name), "")
+    runs = full_name(status.image)
+    if last.overtaken:
+        # Its kubelet may still be on the way to an image in between, and look at the last one only then.
+        if _is_behind(pod) or runs in map(full_name, last.overtaken):
+            return _not_arrived(status, wanted)
+        return "" if runs == full_name(wanted) or status.image_id != last.image_id else _not_arrived(status, wanted)
+    # Two names may belong to one image: then only the name tells that the container was replaced.
+    if status.image_id != last.image_id or runs == full_name(wanted):
         return ""
-    wanted = {container.name: container.image for container in pod.spec.containers}
-    for name, last in state.last_container_statuses.items():
-        status = statuses.get(name)
-        if status is None:
-            return f"container {name} has not started"
-        # Two names may belong to one image: then only the name tells that the container was replaced.
-        if status.image_id != last.image_id or full_name(status.image) == full_name(wanted.get(name, "")):
-            continue
-        if node_reports or not _was_replaced(pod, status, state):
-            return _not_arrived(status, wanted.get(name, ""))
-    return ""
+    return _not_arrived(status, wanted) if node_reports or not _was_replaced(pod, status, state) else ""
 
 
 def _not_arrived(status: ContainerStatus, wanted: str) -> str:
@@ -147,14 +200,19 @@ def _was_replaced(pod: Pod, status: ContainerStatus, state: UpdateState) -> bool
     of one image nothing but these times tells them apart. They are the node's, so a clock that is off can mislead;
     where the node reports what its containers were made from, nobody asks for them.
     """
-    seen, running, ended = pod.status.observed_generation, status.state.running, status.last_state.terminated
-    if (seen and seen < pod.metadata.generation) or running is None or ended is None:
+    running, ended = status.state.running, status.last_state.terminated
+    if _is_behind(pod) or running is None or ended is None:
         return False
     if running.started_at is None or ended.finished_at is None:
         return False
     batches = [batch.timestamp for batch in state.container_batches_record if status.name in batch.containers]
     changed = max(batches, default=state.update_timestamp)
     return ended.finished_at >= changed and running.started_at >= changed
+
+
+def _is_behind(pod: Pod) -> bool:
+    """The node has not told of the spec as it is now. Kubelets before 1.34 do not say what they tell of."""
+    return 0 < pod.status.observed_generation < pod.metadata.generation
 
 
 def full_name(image: str) -> str:

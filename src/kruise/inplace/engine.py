@@ -45,15 +45,20 @@ def begin(
     `labels` are the revision labels to write, `state` the lifecycle state to write along (None: leave it), `new` the
     revision that the pod goes to.
     """
-    spec = _with_what_is_left(pod, spec, new)
+    previous = _overtaken(pod)
+    overtaken = batches.NOTHING_OPEN
+    if previous is not None:
+        # Whatever it has left undone belongs to the new update (IPU-38), and whatever it still waits for does, too.
+        spec = batches.carried_over(spec, previous, new)
+        overtaken = completion.still_open(pod, previous, vertical_scaling=options.vertical_scaling)
     chain: Chain = ()
     if readiness.needs_unready(pod, spec, vertical_scaling=options.vertical_scaling):
         chain = writes(pod, readiness.not_ready(pod, now=now), reason=f"out of service for {spec.revision}")
     if spec.grace_seconds > 0:
-        edit = batches.grace_start(pod, spec, now=_next_whole_second(now))
+        edit = batches.grace_start(pod, spec, now=_next_whole_second(now), overtaken=overtaken)
         reason = f"update to {spec.revision} in place after {spec.grace_seconds} s of grace"
     else:
-        edit = batches.first_batch(pod, spec, now=now, previous=None)
+        edit = batches.first_batch(pod, spec, now=now, previous=None, overtaken=overtaken)
         reason = f"update to {spec.revision} in place"
     edit = edit.merged(PodEdit(labels=dict(labels), exact=True))
     if state is not None:
@@ -61,13 +66,12 @@ def begin(
     return (*chain, *writes(pod, edit, reason=reason, resize_subresource=resize_subresource))
 
 
-def _with_what_is_left(pod: Pod, spec: UpdateSpec, new: ControllerRevision) -> UpdateSpec:
-    """The spec, and whatever an update that it cuts short has left undone (IPU-38)."""
+def _overtaken(pod: Pod) -> UpdateState | None:
+    """The last update of the pod, which may not be over."""
     try:
-        previous = states.update_state_of(pod)
+        return states.update_state_of(pod)
     except BrokenAnnotation:
-        return spec  # it says nothing, and is about to be replaced
-    return spec if previous is None else batches.carried_over(spec, previous, new)
+        return None  # it says nothing, and is about to be replaced
 
 
 def _next_whole_second(now: datetime) -> datetime:

@@ -65,6 +65,8 @@ class LastStatus(Struct):
     """What a container ran before its image was changed."""
 
     image_id: str = field(default="", name="imageID")
+    overtaken: tuple[str, ...] = ()
+    """Images that it was to run in between and never arrived at, because its image was changed again."""
 
 
 class PreCheck(Struct):
@@ -177,9 +179,7 @@ def state_json(state: UpdateState) -> str:
     members: dict[str, Any] = {
         "revision": state.revision,
         "updateTimestamp": format_time(state.update_timestamp),
-        "lastContainerStatuses": {name: {"imageID": status.image_id} for name, status in last.items()}
-        if last
-        else None,
+        "lastContainerStatuses": {name: _last(status) for name, status in last.items()} if last else None,
     }
     check = state.pre_check_before_next
     members |= _present(
@@ -198,6 +198,10 @@ def state_json(state: UpdateState) -> str:
         }
     )
     return bytes(_in_order(members)).decode()
+
+
+def _last(status: LastStatus) -> Raw:
+    return _in_order({"imageID": status.image_id, **_present({"overtaken": status.overtaken})})
 
 
 def grace_json(spec: UpdateSpec) -> str:

@@ -18,7 +18,6 @@ from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.inplace import keys
 from kruise.inplace.availability import is_available
-from kruise.inplace.completion import is_complete
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Action, Outcome, Result
@@ -29,7 +28,7 @@ from kruise.workloads.daemonset.numbers import limits_of
 from kruise.workloads.daemonset.situation import Snapshot
 from tests.support.clonesets import TEMPLATE
 from tests.support.examples import story_settings
-from tests.support.modelled import BROKEN
+from tests.support.modelled import BROKEN, runs_what_it_should
 from tests.workloads.daemonset.modelled import ModelledDaemonSet, document
 
 GUARD = "example.com/guard"
@@ -149,7 +148,7 @@ class Checked:
 
     def _arrived(self, pod: Pod) -> bool:
         """It serves, and is not on its way to another template in place."""
-        return self.serves(pod) and is_complete(pod, vertical_scaling=False)
+        return self.serves(pod) and runs_what_it_should(pod)
 
 
 @st.composite

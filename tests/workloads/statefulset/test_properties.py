@@ -32,7 +32,7 @@ from kruise.workloads.statefulset.decide import decide
 from kruise.workloads.statefulset.limits import Limits, limits_of
 from kruise.workloads.statefulset.situation import Snapshot
 from tests.support.examples import story_settings
-from tests.support.modelled import BROKEN, UID, UNGRANTED
+from tests.support.modelled import BROKEN, UID, UNGRANTED, runs_what_it_should
 from tests.workloads.statefulset.modelled import CLAIM, ModelledStatefulSet, document, template
 
 IMAGES = ("nginx:1", "nginx:2", "nginx:3", BROKEN)
@@ -206,7 +206,7 @@ class Checked:
         ready = next((item for item in pod.status.conditions if item.type == "Ready"), None)
         if not is_active(pod) or pod.status.phase != "Running" or ready is None or ready.status != "True":
             return False
-        if pod.metadata.labels.get(keys.STATE_LABEL, "") not in ("", "Normal"):
+        if pod.metadata.labels.get(keys.STATE_LABEL, "") not in ("", "Normal") or not runs_what_it_should(pod):
             return False
         wait, since = self.limits.min_ready_seconds, ready.last_transition_time
         # A whole second more, because the server keeps whole seconds.

@@ -321,6 +321,21 @@ def test_a_pod_that_its_hook_lets_go_is_updated(parallel: bool) -> None:  # ST-6
     assert model.pod("web-1").metadata.labels[keys.STATE_LABEL] == "Normal"  # type: ignore[union-attr]
 
 
+def test_a_pod_that_was_prepared_goes_on_although_others_come_first_by_now() -> None:  # ST-106
+    """They wait for it, since it is out of service: it must not wait for them."""
+    first = {"weightPriority": [{"weight": 50, "matchSelector": {"matchLabels": {"first": "yes"}}}]}
+    rolling = {**IN_PLACE, "unorderedUpdate": {"priorityStrategy": first}}
+    model = _settled(document(3, parallel=True, rolling=rolling, lifecycle=HOOKS, template=HELD))
+    model.label("web-0", first="yes")
+    model.set_image("nginx:2")
+    model.settle(5)
+    model.label("web-0", first=None)
+    model.label("web-2", first="yes")
+    model.label("web-0", **{"example.com/hold": None})
+    model.settle(5)
+    assert model.updated == ["web-0"]
+
+
 def test_a_pod_that_was_prepared_goes_back_when_the_template_does() -> None:  # ST-103, ST-129
     model = _settled(document(2, rolling=IN_PLACE, lifecycle=HOOKS, template=HELD))
     model.set_image("nginx:2")

@@ -168,7 +168,7 @@ class _Updating:
                 self._mover.hold(fact, causes.STOPPED, f"the update stopped: {error}", "see what holds that pod", at)
             elif slot.name not in self._down and self._is_full:
                 limited.append(fact)
-            elif slot.name in self._down and (before or limited) and not self._is_broken(slot):
+            elif slot.name in self._down and (before or limited) and not self._goes_before_its_turn(fact):
                 self._hold_in_order(fact, before or limited[0].name)
             elif self._mover.is_full:
                 self._mover.hold(fact, causes.NEXT, "its turn comes when the pods before it have begun to move", "")
@@ -187,9 +187,14 @@ class _Updating:
         """Nobody who serves may be touched now."""
         return self._scaling.waits or len(self._down) >= self._limits.max_unavailable
 
-    def _is_broken(self, slot: Slot) -> bool:
-        fact, situation = slot.fact, self._situation
-        if fact is None or fact.is_ready:
+    def _goes_before_its_turn(self, fact: PodFacts) -> bool:
+        """A pod that was prepared had its turn, and does not come back before it has moved: those that come first may
+        wait for it."""
+        return fact.state == State.PREPARING_UPDATE or self._is_broken(fact)
+
+    def _is_broken(self, fact: PodFacts) -> bool:
+        situation = self._situation
+        if fact.is_ready:
             return False
         look = look_at(fact.pod, deadline_seconds=int(waiting.PATIENCE), now=situation.now)
         if look.due_after is not None:

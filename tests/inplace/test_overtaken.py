@@ -1,0 +1,167 @@
+"""An update that another one overtakes before its containers have arrived (IPU-38).
+
+Whatever the first one still waits for, the second one waits for as well: a pod must not count as available while a
+container of it is about to restart.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from typing import Any
+
+import pytest
+
+from kruise.api.native.apps import ControllerRevision
+from kruise.inplace import engine, keys
+from kruise.inplace.completion import is_complete
+from kruise.inplace.difference import InPlaceOptions, compare
+from kruise.inplace.lifecycle import State
+from kruise.inplace.resizing import INFEASIBLE
+from kruise.inplace.state import LastStatus, UpdateSpec, UpdateState, state_json, update_state_of
+from tests.inplace.acting import NOW, conditions_of, decoded, played, pod_body
+from tests.support.inplace_objects import container, drawn, resources, revision, template
+
+OPTIONS = InPlaceOptions(vertical_scaling=True)
+CONDITIONS = {"ContainersReady": "True", "Ready": "True", keys.IN_PLACE_READY: "True", keys.KRUISE_POD_READY: "True"}
+
+
+def at(number: int, *containers: dict[str, Any], **metadata: Any) -> ControllerRevision:
+    return revision(template(*containers, **metadata), f"web-{number}")
+
+
+def running(given: ControllerRevision, containers: list[dict[str, Any]], **metadata: Any) -> dict[str, Any]:
+    """A pod that has arrived at a revision."""
+    labels = {"app": "web", **metadata.get("labels", {})}
+    labels |= {keys.REVISION_LABEL: given.metadata.name, keys.STATE_LABEL: "Normal"}
+    body = pod_body(conditions=CONDITIONS, labels=labels)
+    body["metadata"]["generation"] = 1
+    body["spec"]["containers"] = copy.deepcopy(containers)
+    return restarted(body)
+
+
+def moved(body: dict[str, Any], old: ControllerRevision, new: ControllerRevision) -> dict[str, Any]:
+    spec = compare(old, new, OPTIONS)
+    assert isinstance(spec, UpdateSpec)
+    labels = {keys.REVISION_LABEL: new.metadata.name}
+    chain = engine.begin(decoded(body), spec, labels=labels, state=State.UPDATING, options=OPTIONS, now=NOW, new=new)
+    after = played(body, chain)
+    after["metadata"]["generation"] = body["metadata"]["generation"] + 1
+    return after
+
+
+def restarted(body: dict[str, Any], **images: str) -> dict[str, Any]:
+    """Its containers run what the spec says, or these images; the node has seen the spec."""
+    statuses = []
+    for item in body["spec"]["containers"]:
+        image = images.get(item["name"], item["image"])
+        told = {"name": item["name"], "image": image, "imageID": f"id of {image}", "ready": True}
+        statuses.append({**told, "resources": item.get("resources", {})})
+    seen = {"containerStatuses": statuses, "observedGeneration": body["metadata"]["generation"]}
+    return {**body, "status": {**body["status"], **seen}}
+
+
+def complete(body: dict[str, Any]) -> bool:
+    return is_complete(decoded(body), vertical_scaling=True)
+
+
+def state_of(body: dict[str, Any]) -> UpdateState:
+    state = update_state_of(decoded(body))
+    assert state is not None
+    return state
+
+
+def test_a_change_of_labels_waits_for_the_image_before_it() -> None:
+    first, second = at(1), at(2, container(image="nginx:1.26"))
+    third = at(3, container(image="nginx:1.26"), labels={"app": "web", "team": "b"})
+    body = moved(moved(running(first, [container()]), first, second), second, third)
+    assert body["metadata"]["labels"]["team"] == "b"
+    assert not complete(body)
+    looked = engine.refresh(decoded(body), options=OPTIONS, now=NOW)
+    assert looked.awaiting == "container main still runs nginx:1.25"
+    assert conditions_of(body)[keys.IN_PLACE_READY]["status"] == "False"
+    assert complete(restarted(body))
+
+
+def test_what_has_arrived_is_not_waited_for_again() -> None:
+    first, second = at(1), at(2, container(image="nginx:1.26"))
+    third = at(3, container(image="nginx:1.26"), labels={"app": "web", "team": "b"})
+    body = moved(restarted(moved(running(first, [container()]), first, second)), second, third)
+    assert complete(body)
+    state = state_of(body)
+    assert state.last_container_statuses is None
+    assert not state.update_images
+    assert [record.containers for record in state.container_batches_record] == [()]
+
+
+def test_a_container_that_is_changed_again_has_not_arrived_with_the_image_in_between() -> None:
+    """Its kubelet may have been about to start that one."""
+    images = [container(), container(image="nginx:1.26"), container(image="nginx:1.27")]
+    first, second, third = (at(number, image) for number, image in enumerate(images, 1))
+    body = moved(moved(running(first, images[:1]), first, second), second, third)
+    assert state_of(body).last_container_statuses == {
+        "main": LastStatus(image_id="id of nginx:1.25", overtaken=("nginx:1.26",))
+    }
+    assert not complete(restarted(body, main="nginx:1.26"))
+    assert complete(restarted(body))
+    assert complete(restarted(body, main="registry.example/by-another-name:1"))
+
+
+def test_a_container_that_goes_back_has_arrived_when_its_node_has_seen_it() -> None:
+    first, second = at(1), at(2, container(image="nginx:1.26"))
+    body = moved(moved(running(first, [container()]), first, second), second, first)
+    assert not complete(body)  # the node may be about to start nginx:1.26
+    assert not complete(restarted(body, main="nginx:1.26"))
+    assert complete(restarted(body))
+
+
+def test_of_several_overtaken_images_none_counts() -> None:
+    images = [container(image=f"nginx:{number}") for number in range(4)]
+    steps = [at(number, image) for number, image in enumerate(images)]
+    body = running(steps[0], images[:1])
+    for old, new in itertools.pairwise(steps):
+        body = moved(body, old, new)
+    assert not complete(restarted(body, main="nginx:1"))
+    assert not complete(restarted(body, main="nginx:2"))
+    assert complete(restarted(body))
+
+
+@pytest.mark.parametrize("change", ["labels", "image"])
+def test_a_resize_that_was_refused_is_not_forgotten(change: str) -> None:
+    """Neither by a change of metadata nor by a new image, as long as the same is asked for."""
+    sized = [container(resources=resources(requests={"cpu": amount})) for amount in ("1", "500")]
+    first, second = (at(number, item) for number, item in enumerate(sized, 1))
+    third = (
+        at(3, sized[1], labels={"app": "web", "team": "b"})
+        if change == "labels"
+        else at(3, {**sized[1], "image": "nginx:1.26"})
+    )
+    body = moved(moved(running(first, sized[:1]), first, second), second, third)
+    body = restarted(body)
+    body["status"]["containerStatuses"][0]["resources"] = sized[0]["resources"]
+    body["status"]["conditions"].append({"type": "PodResizePending", "status": "True", "reason": INFEASIBLE})
+    assert not complete(body)
+    looked = engine.refresh(decoded(body), options=OPTIONS, now=NOW)
+    assert looked.refused is not None
+    fourth = at(4, {**container(image="nginx:1.26"), "resources": resources(requests={"cpu": "2"})})
+    assert complete(restarted(moved(body, third, fourth)))
+
+
+def test_an_environment_that_was_not_taken_over_yet_is_not_forgotten() -> None:
+    reading = container(env=[drawn("TEAM", "labels", "team")])
+    first, second, third = (
+        at(number, reading, labels={"app": "web", "team": team}, annotations={"note": note})
+        for number, (team, note) in enumerate((("a", "1"), ("b", "1"), ("b", "2")), 1)
+    )
+    body = running(first, [reading], labels={"team": "a"})
+    body = moved(moved(body, first, second), second, third)
+    assert state_of(body).update_env_from_metadata
+    assert not complete(body)
+
+
+def test_overtaken_images_stand_in_the_annotation_only_where_there_are_some() -> None:
+    plain = UpdateState(revision="web-1", last_container_statuses={"main": LastStatus(image_id="a")})
+    assert '"lastContainerStatuses":{"main":{"imageID":"a"}}' in state_json(plain)
+    last = {"main": LastStatus(image_id="a", overtaken=("nginx:1", "nginx:2"))}
+    text = state_json(UpdateState(revision="web-1", last_container_statuses=last))
+    assert '{"main":{"imageID":"a","overtaken":["nginx:1","nginx:2"]}}' in text
