@@ -9,7 +9,7 @@ Every edit made here is exact: it belongs to the pod in the update that it was s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -159,7 +159,7 @@ def _batch(
         next_container_ref_metadata={name: found for name, found in references.items() if name in waiting},
         next_container_resources={name: found for name, found in resources.items() if name in waiting},
         pre_check_before_next=PreCheck(containers_required_ready=batch) if waiting else None,
-        container_batches_record=(*state.container_batches_record, BatchRecord(timestamp=now, containers=batch)),
+        container_batches_record=(*_records_without(state, chosen), BatchRecord(timestamp=now, containers=batch)),
     )
     return PodEdit(
         labels=labels,
@@ -168,6 +168,14 @@ def _batch(
         resources={name: found for name, found in resources.items() if name in chosen},
         exact=True,
     )
+
+
+def _records_without(state: UpdateState, changed: Collection[str]) -> Iterator[BatchRecord]:
+    """Of a container that an overtaken update changed, too, the later change counts."""
+    for record in state.container_batches_record:
+        left = tuple(name for name in record.containers if name not in changed)
+        if left or not record.containers:
+            yield codec.evolve(record, containers=left)
 
 
 def _last_statuses(pod: Pod, state: UpdateState, changed: Mapping[str, str]) -> dict[str, LastStatus] | None:

@@ -16,6 +16,7 @@ from kruise.api.meta import Condition
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
 from kruise.inplace.availability import latest_meaning, serves
+from kruise.inplace.state import BrokenAnnotation, update_state_of
 from kruise.machinery.causes import ENDLESS, MINUTE, UNAVAILABLE, Cause, Meaning
 from kruise.machinery.plan import Held, Wake
 from kruise.machinery.times import TimeError, parse_time
@@ -57,16 +58,20 @@ NOTHING_WAITS = Waiting()
 def seconds_until_stuck(pod: Pod, now: datetime, patience: float = PATIENCE) -> float:
     """How long a pod that is not available may still take, at the least; 0 or less: it is stuck.
 
-    It counts from the last change that shows: of its readiness, or of its lifecycle state.
+    It counts from the last change that shows: of its readiness, of its lifecycle state, or, where it has none, of what
+    it runs.
     """
     times = [pod.metadata.creation_timestamp]
     times += (item.last_transition_time for item in pod.status.conditions if item.type == "Ready")
     left = max((_left(time, now, patience) for time in times if time is not None), default=0.0)
     if left > 0:
         return left  # enough to know for now; most pods end here, and nothing has to be parsed
-    # Without the annotation, or with a wrong one, the other times tell enough.
-    with contextlib.suppress(TimeError):
-        left = _left(parse_time(pod.metadata.annotations.get(keys.STATE_TIME_ANNOTATION, "")), now, patience)
+    # With an annotation that is wrong the other times tell enough.
+    with contextlib.suppress(TimeError, BrokenAnnotation):
+        if (text := pod.metadata.annotations.get(keys.STATE_TIME_ANNOTATION)) is not None:
+            return _left(parse_time(text), now, patience)
+        if (state := update_state_of(pod)) is not None:
+            return _left(state.update_timestamp, now, patience)
     return left
 
 
