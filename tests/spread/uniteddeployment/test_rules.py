@@ -12,6 +12,7 @@ from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.conversion.uniteddeployment import convert as converted
 from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS, SubsetStatus, UnitedDeployment
 from kruise.api.meta import Key
+from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import Raw, convert, decode, encode, evolve
 from kruise.machinery.offline import view_of
 from kruise.machinery.patches import merge
@@ -716,3 +717,31 @@ def test_nobody_is_told_to_be_adaptive_who_is(kind: str, is_advised: bool) -> No
     one = child(subject, "a", 1, ready=0)
     _, plan = look(subject, [one], pods(one, 1, waits=True))
     assert ("Adaptive" in dict(causes_of(plan))["subset-unschedulable"]) is is_advised
+
+
+def test_a_label_that_was_edited_by_hand_costs_no_workload_its_pods() -> None:  # UD-48, UD-55
+    """Its selector says which subset it is of. The label is put right."""
+    subject = united([{"name": "a"}, {"name": "b"}], replicas=4)
+    first, second = child(subject, "a", 2), child(subject, "b", 2)
+    for labels in ({"app": "web"}, {"app": "web", keys.SUBSET: "b"}):
+        edited = evolve(
+            first,
+            metadata=evolve(first.metadata, labels={**labels, keys.REVISION: first.metadata.labels[keys.REVISION]}),
+        )
+        _, plan = look(subject, [edited, second])
+        [action] = [one for one in plan.actions() if one.target.resource == CLONE_SETS]
+        assert (action.verb, action.target.name) == (Verb.PATCH, first.metadata.name)
+        assert action.body == {"metadata": {"labels": {keys.SUBSET: "a"}}}
+        assert "subset a" in action.reason
+
+
+def test_a_workload_that_lost_the_selectors_labels_does_not_stand_in_the_way() -> None:  # UD-47
+    subject = united([{"name": "a"}], replicas=2)
+    lost = child(subject, "a", 2)
+    lost = evolve(lost, metadata=evolve(lost.metadata, labels={keys.SUBSET: "a"}))
+    _, plan = look(subject, [lost])
+    [action] = [one for one in plan.actions() if one.target.resource == CLONE_SETS]
+    assert action.verb is Verb.CREATE
+    assert action.target.name != lost.metadata.name
+    _, again = look(subject, [lost])
+    assert [one.target for one in again.actions()] == [one.target for one in plan.actions()]

@@ -27,22 +27,22 @@ CLONE_SET = ("apps.kruise.io/v1alpha1", "CloneSet")
 DEPLOYMENT = ("apps/v1", "Deployment")
 
 
-async def zones(world: World, *names: str) -> None:
+async def zones(world: World, *names: str, key: str = ZONE) -> None:
     """Label the nodes: each name is the zone of as many of them as of the others."""
     nodes = sorted(node.metadata.name for node in (await world.client.list(NODES)).items)
     for position, node in enumerate(nodes):
         zone = names[position % len(names)]
-        await world.client.patch(NODES, node, {"metadata": {"labels": {ZONE: zone}}})
+        await world.client.patch(NODES, node, {"metadata": {"labels": {key: zone}}})
 
 
-def zone_term(*zone_names: str) -> Json:
-    return {"matchExpressions": [{"key": ZONE, "operator": "In", "values": list(zone_names)}]}
+def zone_term(*zone_names: str, key: str = ZONE) -> Json:
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": list(zone_names)}]}
 
 
-def subset(name: str, zone: str = "", size: Any = None, **more: Any) -> Json:
+def subset(name: str, zone: str = "", size: Any = None, *, key: str = ZONE, **more: Any) -> Json:
     found: Json = {"name": name, **more}
     if zone:
-        found["requiredNodeSelector"] = zone_term(zone)
+        found["requiredNodeSelector"] = zone_term(zone, key=key)
     if size is not None:
         found["maxReplicas"] = size
     return found

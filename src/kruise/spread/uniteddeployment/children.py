@@ -172,6 +172,14 @@ class Child:
 
     @property
     def subset(self) -> str:
+        """By its selector, which nobody can change: a label that was edited by hand must not cost it its pods. What was
+        adopted may have only the label (UD-48)."""
+        selector = self.object.spec.selector
+        selected = selector.match_labels.get(keys.SUBSET) if selector is not None else None
+        return selected or self.label
+
+    @property
+    def label(self) -> str:
         return str(self.object.metadata.labels.get(keys.SUBSET, ""))
 
     @property

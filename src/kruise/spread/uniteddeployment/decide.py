@@ -8,6 +8,7 @@ others, pods that their workload would wait for in vain, and the bookkeeping in 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Mapping
 
 from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS, Subset
@@ -271,6 +272,7 @@ def _must_look(child: Child, wanted: Wanted) -> bool:
     """UD-78."""
     return (
         child.worn_revision != wanted.revision
+        or child.label != wanted.subset.name
         or child.size != wanted.pods
         or child.partition != wanted.partition
         or child.patch != wanted.patch
@@ -284,6 +286,8 @@ def _what_changes(child: Child, wanted: Wanted, share: Share) -> str:
         return f"subset {subset} gets the template of revision {wanted.revision}"
     if child.size != wanted.pods:
         return f"subset {subset} goes from {child.size} to {wanted.pods} pods: {share.why}"
+    if child.label != subset:
+        return f"it is the workload of subset {subset}, though its label says {child.label or 'nothing'}"
     if child.patch != wanted.patch:
         return f"the patch of subset {subset} is another one"
     if child.partition != wanted.partition:
@@ -304,8 +308,15 @@ def _name(situation: Situation, subset: Subset) -> str:
     base = f"{united.name}-{subset.name}-"
     if names.dns_subdomain_problems(f"{base}x"):
         base = f"{united.name}-"
-    suffix = names.derived_suffix(united.uid, subset.name, situation.kind.member)
-    return names.child_name(base, suffix, limit=_LONGEST_NAME)
+    # One that lost the labels of the selector is neither used nor let go (UD-47), but has its name.
+    taken = {one.metadata.name for one in situation.snapshot.objects(situation.kind)}
+    for attempt in itertools.count():
+        again = (attempt,) if attempt else ()
+        suffix = names.derived_suffix(united.uid, subset.name, situation.kind.member, *again)
+        name = names.child_name(base, suffix, limit=_LONGEST_NAME)
+        if name not in taken:
+            return name
+    raise AssertionError("there is a name that nobody has")
 
 
 def _delete_duplicate(child: Child) -> Action:
