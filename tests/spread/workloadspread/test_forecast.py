@@ -9,10 +9,12 @@ from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES, Persistent
 from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
 from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
 from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpread
+from kruise.api.meta import Key
 from kruise.api.native.nodes import NODES
 from kruise.foresight import foresee
 from kruise.kinds import features
 from kruise.machinery.codec import convert
+from kruise.machinery.wording import plural
 from tests.foresight.scenes import KEY, NOW, Scene, manifest, node, options
 
 Json = dict[str, Any]
@@ -102,3 +104,40 @@ def test_a_pod_comes_back_to_its_node_or_waits_for_it() -> None:
             now=NOW,
         )
         assert forecast.available_after == available
+
+
+def foreseen(document: Json, scene: Scene) -> Any:
+    key = Key("demo", "ws")
+    objects = {WORKLOAD_SPREADS: (), **scene.objects}
+    return foresee(WORKLOAD_SPREADS, key, document, objects, features=features(), settings=options(), now=scene.now)
+
+
+def test_a_new_workloadspread_tells_what_it_makes_of_the_pods_that_are_there() -> None:
+    """WS-43 to WS-45: which subset gets how many and why, who is surplus; no pod moves."""
+    document = {
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "WorkloadSpread",
+        "metadata": {"name": "ws", "namespace": "demo"},
+        "spec": {
+            "targetRef": {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web"},
+            "subsets": [
+                {"name": "a", "maxReplicas": 2, "requiredNodeSelector": zone("a")},
+                {"name": "b", "requiredNodeSelector": zone("b")},
+            ],
+        },
+    }
+    scene = Scene(manifest(5), {NODES: ZONES}, NOW, options()).after(manifest(5))
+    there = places(scene)
+    assert there["a"] > 2
+    forecast = foreseen(document, scene)
+    assert forecast.parts == (
+        f"a: {there['a']} pods (maxReplicas 2, {there['a'] - 2} above it, the first to go)",
+        f"b: {plural(there['b'], 'pod')} (no maxReplicas)",
+    )
+    assert (forecast.moves, forecast.is_complete) == ((), True)
+    assert any("5 pods stay on the nodes that they run on" in one.message for one in forecast.warnings)
+    nobody = Scene(manifest(0), {NODES: ZONES}, NOW, options()).after(manifest(0))
+    assert foreseen(document, nobody).parts == (
+        "a: 0 pods (maxReplicas 2, 2 places free)",
+        "b: 0 pods (no maxReplicas)",
+    )

@@ -40,6 +40,8 @@ class Count:
     wakes: list[Wake] = dataclasses.field(default_factory=list)
     stuck: dict[str, list[Pod]] = dataclasses.field(default_factory=dict)
     """Pods that find no node, by subset: they are made again elsewhere."""
+    replicas: int | None = None
+    """What percentages were taken of."""
 
 
 def count(
@@ -68,7 +70,7 @@ def count(
         subset_statuses=overall,
         versioned_subset_statuses=dict(sorted(versions.items())),
     )
-    return Count(status, counting.events, counting.wakes, counting.stuck)
+    return Count(status, counting.events, counting.wakes, counting.stuck, replicas)
 
 
 class _Counting:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpread
+from kruise.api.apps.workloadspread import UNLIMITED, WORKLOAD_SPREADS, WorkloadSpread
 from kruise.api.native.deletion_cost import DELETION_COST
 from kruise.api.native.pod import PODS, Pod, condition, finds_no_node
 from kruise.machinery import plan as plans
@@ -19,13 +19,13 @@ from kruise.machinery.codec import Struct, evolve
 from kruise.machinery.plan import Chain, EventNote, Held, OnError, Phase, Plan, Target, Wake
 from kruise.machinery.wording import plural
 from kruise.spread.workloadspread import causes
-from kruise.spread.workloadspread.classifying import Group, classified
+from kruise.spread.workloadspread.classifying import UNASSIGNED, Group, classified
 from kruise.spread.workloadspread.costs import costs
 from kruise.spread.workloadspread.counting import Count, count
 from kruise.spread.workloadspread.injection import UnfitPatchError, patch_of
 from kruise.spread.workloadspread.ledger import is_schedulable
 from kruise.spread.workloadspread.matched import MATCHED, Matched, mark_of
-from kruise.spread.workloadspread.numbers import has_percentages
+from kruise.spread.workloadspread.numbers import has_percentages, limit_of
 from kruise.spread.workloadspread.situation import Snapshot
 from kruise.spread.workloadspread.statuses import overall_write, status_form, status_write
 from kruise.spread.workloadspread.targets import WITH_DELETION_COST, target_of
@@ -44,6 +44,8 @@ class Memo(Struct):
     """Of what the count found to be over."""
     observes: int | None = None
     """The generation that is to be told of once all pods are marked."""
+    parts: tuple[str, ...] = ()
+    """Of the subsets, in words: how many pods each has, and why."""
 
 
 def decide(snapshot: Snapshot) -> Plan:
@@ -92,8 +94,29 @@ def decide(snapshot: Snapshot) -> Plan:
         phases=tuple(phase for phase in phases if phase.chains),
         held=(*_held(snapshot, counted), *map(_unmarked, marks)),
         wakes=(*counted.wakes, *_asks_again(spread)),
-        memo=Memo(events=tuple(counted.events), observes=observes),
+        memo=Memo(events=tuple(counted.events), observes=observes, parts=tuple(_parts(spread, groups, counted))),
     )
+
+
+def _parts(spread: WorkloadSpread, groups: Mapping[str, Group], counted: Count) -> Iterator[str]:
+    everybody = Group.of_all(groups.values())
+    adopted = Counter(name for group in groups.values() for name in group.adopted.values())
+    for subset, element in zip(spread.spec.subsets, counted.status.subset_statuses, strict=False):
+        limit = "no maxReplicas" if subset.max_replicas is None else f"maxReplicas {subset.max_replicas}"
+        told = [limit]
+        if taken := adopted[subset.name]:
+            told.append(f"{taken} of them taken over by the nodes that they are on")
+        most = limit_of(subset, None if element.missing_replicas == UNLIMITED else counted.replicas)
+        if most is not None and element.replicas > most:
+            told.append(f"{element.replicas - most} above it, the first to go")
+        elif element.missing_replicas > 0:
+            told.append(f"{plural(element.missing_replicas, 'place')} free")
+        if not is_schedulable(element):
+            told.append("no pods for five minutes: those it had found no node")
+        yield f"{subset.name}: {plural(element.replicas, 'pod')} ({', '.join(told)})"
+    outside = len(everybody.pods.get(UNASSIGNED, ()))
+    if outside:
+        yield f"in no subset: {plural(outside, 'pod')} (they fit none, or theirs is gone)"
 
 
 def _asks_again(spread: WorkloadSpread) -> Iterator[Wake]:
