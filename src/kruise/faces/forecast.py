@@ -109,6 +109,8 @@ class ForecastFacts:
     """Kinds of workloads that it makes: what they look at is read, too."""
     parts: Callable[[Plan], tuple[str, ...]] = lambda plan: ()
     """What its last plan gives to each of its parts, and why."""
+    part: str = "Subset"
+    """What a part is called."""
     refusal: Callable[[Json], str] = lambda document: ""
     """Why nobody can foresee this object; empty: it can be."""
     claim_templates: Callable[[Any], tuple[Any, ...]] = lambda subject: ()

@@ -130,6 +130,8 @@ class Forecast:
     """Every pod is where the change wants it."""
     parts: tuple[str, ...] = ()
     """Of a workload that makes others: what each of its parts gets, and why."""
+    part: str = "Subset"
+    """What a part is called."""
     is_cut: bool = False
     """There was more to come than the forecast looked at."""
 

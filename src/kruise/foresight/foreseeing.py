@@ -115,6 +115,7 @@ def forecast_of(scene: Stage, gates: Mapping[str, bool]) -> Forecast:
         and len(pods) == replicas
         and all(short_hash(revision_of(pod)) == short_hash(target) for pod in pods),
         parts=kind.parts(playing.plan),
+        part=kind.part,
         is_cut=playing.is_cut,
     )
     return warnings.with_warnings(

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.spread
         ("statefulset-tutorial.md", 45),
         ("daemonset-walkthrough.md", 35),
         ("jobs-walkthrough.md", 40),
+        ("spread-walkthrough.md", 40),
         ("plan-and-reality.md", 12),
     ],
 )

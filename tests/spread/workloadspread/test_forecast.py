@@ -8,9 +8,11 @@ from typing import Any
 from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES, PersistentPodState
 from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
 from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
+from kruise.api.apps.statefulset import StatefulSet
 from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpread
 from kruise.api.meta import Key
 from kruise.api.native.nodes import NODES
+from kruise.api.native.pod import PODS, Pod
 from kruise.foresight import foresee
 from kruise.kinds import features
 from kruise.machinery.codec import convert
@@ -141,3 +143,46 @@ def test_a_new_workloadspread_tells_what_it_makes_of_the_pods_that_are_there() -
         "a: 0 pods (maxReplicas 2, 2 places free)",
         "b: 0 pods (no maxReplicas)",
     )
+
+
+def test_a_new_persistentpodstate_tells_what_it_will_remember() -> None:
+    """PPS-20: the places of pods that are ready."""
+    document = {**manifest(2), "kind": "StatefulSet"}
+    document["spec"]["updateStrategy"] = {"type": "RollingUpdate"}
+    target = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "StatefulSet", "name": "web"}
+    pods = [
+        convert(
+            {
+                "metadata": {
+                    "name": f"web-{number}",
+                    "namespace": "demo",
+                    "uid": f"pod-{number}",
+                    "labels": {"app": "web"},
+                    "resourceVersion": str(number + 1),
+                    "ownerReferences": [{**target, "uid": "sts", "controller": True}],
+                },
+                "spec": {"nodeName": name, "containers": [{"name": "main", "image": "nginx:1"}]},
+                "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+            },
+            Pod,
+        )
+        for number, name in enumerate(("node-1", "node-3"))
+    ]
+    workload = convert({**document, "metadata": {**document["metadata"], "uid": "sts"}}, StatefulSet)
+    forecast = foresee(
+        PERSISTENT_POD_STATES,
+        Key("demo", "where"),
+        {
+            "apiVersion": "apps.kruise.io/v1beta1",
+            "kind": "PersistentPodState",
+            "metadata": {"name": "where", "namespace": "demo"},
+            "spec": {"targetRef": target, "requiredPersistentTopology": {"keys": ["zone"]}},
+        },
+        {NODES: ZONES, PODS: pods, ADVANCED: (workload,), PERSISTENT_POD_STATES: ()},
+        features=[one for one in features() if one.name == "persistentpodstate"],
+        settings=options(),
+        now=NOW,
+    )
+    assert forecast.parts == ("web-0: node-1 (zone=a)", "web-1: node-3 (zone=b)")
+    assert (forecast.part, forecast.moves, forecast.is_complete) == ("Pod", (), True)
+    assert any("2 pods stay as they are" in one.message for one in forecast.warnings)

@@ -280,7 +280,7 @@ def warnings(report: Report) -> list[Message]:
 def remarks(report: Report) -> list[Message]:
     """What the forecast rests on."""
     forecast = report.forecast
-    found = [Message(title="Subset", code="", text=text) for text in forecast.parts]
+    found = [Message(title=forecast.part, code="", text=text) for text in forecast.parts]
     found += [Message(title="Assumed", code="", text=text) for text in forecast.assumptions if forecast.moves]
     found += [Message(title="Note", code="", text=text) for text in report.notes]
     if forecast.is_cut:

@@ -25,5 +25,6 @@ FACE = Face(
     replicas=None,
     pods=Pods.NONE,
     standing=standing,
+    forecast="kruise.spread.persistentpodstate.forecast:FORECAST",
     causes=causes.CAUSES,
 )
