@@ -12,7 +12,10 @@ from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
+from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.client.client import Client
+from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.client.transport import Response
 from kruise.spread.workloadspread.targets import guessed
 from kruise.spread.workloadspread.whitelist import KEY
 from tests.spread.workloadspread.stories import MATCHED, subset
@@ -116,6 +119,50 @@ def test_numbers_need_no_replicas() -> None:  # WS-57
         await stage.counts({"a": (2, 0), "b": (1, 4)})
 
     play(scenario)
+
+
+class Spy(InProcessTransport):
+    """Keeps what the manager asks of kinds of others."""
+
+    def __init__(self, core: Any) -> None:
+        super().__init__(core)
+        self.asked: set[tuple[Verb, str]] = set()
+
+    async def send(self, request: Request) -> Response:
+        if request.resource is not None and request.resource.group == GROUP:
+            self.asked.add((request.verb, request.resource.plural))
+        return await super().send(request)
+
+
+def test_kinds_of_others_are_read_with_get_alone_come_late_and_go() -> None:  # WS-40
+    """Their definition comes after the manager started, and goes while it runs: nothing else stops."""
+
+    async def scenario(world: LocalWorld) -> None:
+        stage, spy = Stage(world), Spy(world.cluster.core)
+        world.start_manager(spy)
+        await world.sleep(2)
+        await stage.prepare(replicasPath="spec.replicas")
+        job = await stage.make(JOBS, "train", spec={"replicas": 4})
+        await stage.spread("50%", "50%")
+        assert await stage.pods(3, job) == ["a", "a", "b"]
+        await stage.counts({"a": (2, 0), "b": (1, 1)})
+        assert spy.asked == {(Verb.GET, JOBS.plural)}
+        await stage.client.delete(CUSTOM_RESOURCE_DEFINITIONS, f"{JOBS.plural}.{GROUP}")
+        await world.sleep(90)
+        assert world.manager_is_running
+        sizes = [{"name": "all", "maxReplicas": 1}]
+        target = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "web"}
+        other = {"targetRef": target, "subsets": sizes}
+        manifest = {"apiVersion": WORKLOAD_SPREADS.api_version, "kind": WORKLOAD_SPREADS.kind}
+        await world.create({**manifest, "metadata": {"name": "other"}, "spec": other})
+
+        async def observed() -> None:
+            found = await world.get(WORKLOAD_SPREADS, "other")
+            assert found.get("status", {}).get("observedGeneration") == 1
+
+        await world.until(observed)
+
+    run_local(scenario, start=False)
 
 
 def test_percentages_are_of_the_number_at_the_path_of_the_whitelist() -> None:  # WS-29, WS-39, WS-57
