@@ -217,7 +217,7 @@ def test_nobody_answers_on_the_node(play: Play, daemons: Daemons) -> None:
             assert done["status"]["message"] == "daemon has not responded for a long time"
         finally:
             await asyncio.to_thread(daemons.start, node)
-        code, said = await daemons.kruise(scene.world, "restart", "p", "-c", "app", "--timeout=60s")
+        code, said = await daemons.kruise(scene.world, "restart", "p", "-c", "app", "--timeout=60")
         assert code == 0, said
         assert "app: stopped" in said
         assert "app: recreated" in said
