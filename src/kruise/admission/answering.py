@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from kruise.admission import review
 from kruise.admission.bookkeeping import BookingError, Bookkeeper
+from kruise.admission.coming import Coming
 from kruise.admission.decisions import (
     Allow,
     Answer,
@@ -36,7 +37,7 @@ from kruise.admission.decisions import (
     Read,
     Trial,
 )
-from kruise.admission.registry import Handler, MutatingHandler
+from kruise.admission.registry import Handler, MutatingHandler, ValidatingHandler
 from kruise.admission.review import AdmissionRequest, UndecodableError
 from kruise.api.meta import Object
 from kruise.api.resource import Resource
@@ -135,6 +136,7 @@ class Answerer:
     """Is told of refusals that are to be counted, and of who was refused."""
     tell: Callable[[PublicNote], None] = lambda note: None
     """Is told of events about refusals."""
+    _coming: Coming = dataclasses.field(default_factory=Coming, init=False, repr=False, compare=False)
     _bookkeepers: list[Bookkeeper] = dataclasses.field(default_factory=list, init=False, repr=False, compare=False)
 
     async def answer(self, handler: Handler, version: str, request: AdmissionRequest, timeout: float | None) -> bytes:
@@ -147,6 +149,8 @@ class Answerer:
                 self.record(said.record, request.user_info.username)
             if isinstance(said, Deny) and said.note is not None:
                 self.tell(said.note)
+            if isinstance(said, Allow) and isinstance(handler, ValidatingHandler) and handler.awaited is not None:
+                self._coming.note(handler.awaited, request, self.clock.now())
             return _encode(version, request, said)
         except _RefusedError as refused:
             return _encode(version, request, refused.answer)
@@ -165,7 +169,8 @@ class Answerer:
             server_version=self.server_version(),
         )
         if self.stores is not None:
-            view = dataclasses.replace(view, stores=functools.partial(_store, self.stores, handler))
+            stores = functools.partial(_store, self.stores, handler)
+            view = dataclasses.replace(view, stores=stores, coming=functools.partial(self._awaited, stores))
         said: Mutation | None = None
         if not handler.needs:
             # Most requests need nothing but themselves: no timer is set for them.
@@ -213,6 +218,9 @@ class Answerer:
         raise _RefusedError(
             _step_error(handler, f"{request}: other writers were faster {MAX_ROUNDS} times, while {doing}; try again")
         )
+
+    def _awaited(self, stores: Callable[[Resource[Any]], Store[Any]], resource: Resource[Any]) -> tuple[Target, ...]:
+        return self._coming.awaited(stores(resource), self.clock.now()) if self._coming else ()
 
     async def _stores_filled(self, handler: Handler) -> None:
         if not handler.needs:

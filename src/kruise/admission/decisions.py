@@ -214,6 +214,8 @@ class HandlerView:
     gates: Mapping[str, bool] = dataclasses.field(default_factory=dict)
     server_version: Any = None
     stores: Callable[[Resource[Any]], Store[Any]] = _no_store
+    coming: Callable[[Resource[Any]], tuple[Target, ...]] = lambda resource: ()
+    """Objects of a kind that were let pass a moment ago, and that the store may not show yet: to be read."""
     outcomes: tuple[Outcome, ...] = ()
     """Of all writes for this request so far, in order: steps of a chain find theirs by target."""
     reads: Mapping[Read, Any] = dataclasses.field(default_factory=dict)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from kruise.admission.decisions import Decide, Judge
+from kruise.api.resource import Resource
 from kruise.machinery.watched import Kinds
 
 RESERVED = frozenset({"/convert", "/healthz"})
@@ -24,6 +26,9 @@ class ValidatingHandler:
     path: str
     decide: Judge
     needs: Kinds = ()
+    awaited: Resource[Any] | None = None
+    """The kind of what it lets pass, where other handlers are to know of it before the watch tells
+    (`HandlerView.coming`)."""
 
 
 Handler = MutatingHandler | ValidatingHandler

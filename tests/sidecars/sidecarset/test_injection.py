@@ -22,7 +22,7 @@ from kruise.sidecars.sidecarset import keys
 from kruise.sidecars.sidecarset.building import InjectionError
 from kruise.sidecars.sidecarset.content import Content
 from kruise.sidecars.sidecarset.injecting import Injection
-from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_SETS
+from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_REVISIONS, WATCHED_SETS
 from tests.admission.helpers import request_of
 from tests.support.examples import story_settings
 from tests.support.sidecarsets import NOW, SIDE, container, content, names, pod, sidecar_set, stored, with_sidecars
@@ -292,6 +292,28 @@ def test_sidecars_that_are_there_already_count_for_nobody() -> None:
     once = with_sidecars(pod(containers=[main]), four)
     assert container(once, "e-1")["resources"]["limits"] == {"cpu": "200m"}
     assert with_sidecars(once, four) == once
+
+
+def test_a_set_that_the_watch_does_not_show_yet_is_read() -> None:
+    """SCS-66: it was let pass a moment ago, and whoever wrote it makes pods now."""
+    sets, namespaces, revisions = Store(WATCHED_SETS), Store(WATCHED_NAMESPACES), Store(WATCHED_REVISIONS)
+    for store in (sets, namespaces, revisions):
+        store.replace([], 3)
+    stores: dict[Any, Any] = {SIDECAR_SETS: sets, NAMESPACES: namespaces, CONTROLLER_REVISIONS: revisions}
+    target, body = Target(SIDECAR_SETS, "", "logs"), pod()
+    view = HandlerView(now=NOW, seed=1, stores=stores.__getitem__, coming=lambda kind: (target,))
+    request = request_of(body, kind="Pod", resource="pods")
+    step = Injection("kruise-system")
+    assert step(body, StepContext(request, view, "d")) == NeedsReads(targets=(target,), may_fail=True)
+    found = stored(sidecar_set())
+    sets.written(found)  # as whoever reads it does
+    read = dataclasses.replace(view, reads={target: found})
+    answer = step(body, StepContext(request, read, "d"))
+    assert isinstance(answer, Change)
+    assert names(answer.object["spec"]["containers"]) == ["side", "main"]
+    gone = dataclasses.replace(view, reads={target: Failure(403, "Forbidden", "no")})
+    sets.replace([], 9)
+    assert step(body, StepContext(request, gone, "d")) is None
 
 
 def test_own_variables_stay_as_they_are() -> None:

@@ -51,6 +51,7 @@ def admission_in(own_namespace: str) -> Admission[SidecarSetSpec]:
         problems=functools.partial(_judged, own_namespace=own_namespace),
         is_judged_as_stored=True,
         is_protected=False,
+        awaited=SIDECAR_SETS,
         needs=_needs,
     )
 

@@ -44,6 +44,9 @@ class Injection:
         labels = _mapping(metadata.get("labels"))
         view, namespace = context.view, context.namespace or "default"
         sets = view.store(SIDECAR_SETS)
+        late = tuple(target for target in view.coming(SIDECAR_SETS) if not view.was_read(target))
+        if late:
+            return NeedsReads(targets=late, may_fail=True)  # the store has them once they are read (SCS-66)
         if not len(sets):
             return None
         around = view.store(NAMESPACES).get("", namespace)

@@ -16,6 +16,7 @@ from kruise.admission.decisions import Allow, Change, Deny, HandlerView, Mutatio
 from kruise.admission.registry import Handler, MutatingHandler, ValidatingHandler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.core.field_errors import FieldError, TemplateTypeError, forbidden, invalid
+from kruise.api.resource import Resource
 from kruise.api.versions import KEPT, NEWER, OLDER, KeptError, TwoVersions, annotation_of, read_kept, with_annotations
 from kruise.feature import Conversion, Settings
 from kruise.machinery import codec
@@ -69,6 +70,8 @@ class Admission(Generic[R]):
     """Both versions have the same paths, so the older one is judged as the newer one that it becomes."""
     is_protected: bool = True
     """Whether deletion protection covers the kind."""
+    awaited: Resource[Any] | None = None
+    """The stored kind, where pods that are made right after it are to know of it."""
     needs: Callable[[Mapping[str, bool]], Kinds] = _nothing
     """What `problems` looks up in stores, under these gates."""
 
@@ -83,7 +86,10 @@ class Admission(Generic[R]):
         """Both handlers. `allow_privileged` is what the API server says about privileged containers."""
         name = f"{self.convert.group.replace('.', '-')}-{self.convert.kind.lower()}"
         judge = functools.partial(self.judge, allow_privileged=allow_privileged)
-        return (MutatingHandler(f"/mutate-{name}", self.default), ValidatingHandler(f"/validate-{name}", judge, needs))
+        return (
+            MutatingHandler(f"/mutate-{name}", self.default),
+            ValidatingHandler(f"/validate-{name}", judge, needs, awaited=self.awaited),
+        )
 
     def default(self, request: AdmissionRequest, view: HandlerView) -> Mutation:
         if request.operation not in ("CREATE", "UPDATE") or request.sub_resource:
