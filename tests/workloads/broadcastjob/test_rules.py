@@ -7,17 +7,19 @@ from typing import Any
 
 import pytest
 
-from kruise.api.apps.broadcastjob import BROADCAST_JOBS, NAME_LABEL, UID_LABEL
+from kruise.api.apps.broadcastjob import BROADCAST_JOBS, NAME_LABEL, UID_LABEL, BroadcastJob
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Plan
 from kruise.model.world import Json
+from kruise.workloads.broadcastjob.advice import warnings_of
 from kruise.workloads.broadcastjob.fitting import judge_of, pod_obstacle
 from kruise.workloads.broadcastjob.numbers import UNLIMITED, limit_of
 from kruise.workloads.broadcastjob.situation import is_over
 from kruise.workloads.broadcastjob.status import wire_form
+from kruise.workloads.shared.validation import Candidate
 from tests.support.modelled import START, UID
 from tests.workloads.broadcastjob.modelled import ROOM, ModelledJob, document, held, template
 
@@ -547,6 +549,25 @@ def test_all_pods_finish_while_paused() -> None:  # BJ-43
     model.edit_spec(lambda spec: spec.update(paused=False))
     model.reconcile()
     assert model.status.phase == "completed"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"completionPolicy": {"activeDeadlineSeconds": 0}}, "0 lets the job fail at once"),
+        ({"completionPolicy": {"ttlSecondsAfterFinished": -7}}, "-7 deletes the job as soon as it ends"),
+        ({"failurePolicy": {"restartLimit": -1}}, "-1 lets pods that may restart fail before they begin"),
+        ({"completionPolicy": {"ttlSecondsAfterFinished": 0}, "failurePolicy": {"restartLimit": 0}}, ""),
+        ({"completionPolicy": {"type": "Sometimes"}}, '"Sometimes" is not known, and counts as Always'),
+        ({"parallelism": "5"}, '"5" is a text, and means 5% of the nodes'),
+        ({"parallelism": 0}, "0 lets no pod be created"),
+    ],
+)
+def test_what_is_accepted_and_warned_of(given: Json, told: str) -> None:  # BJ-19
+    body = document(**given)
+    candidate = Candidate(body=body, reading=codec.convert(body, BroadcastJob).spec)
+    warnings = [text for text in warnings_of(candidate, {}, {}) if text]
+    assert [told in text for text in warnings] == ([True] if told else [])
 
 
 # What makes a job be looked at

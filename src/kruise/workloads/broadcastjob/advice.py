@@ -28,6 +28,12 @@ def warnings_of(
     if (completion.active_deadline_seconds or 0) < 0 or completion.active_deadline_seconds == 0:
         where = SPEC.child("completionPolicy", "activeDeadlineSeconds")
         yield f"{where}: {completion.active_deadline_seconds} lets the job fail at once: use a positive number"
+    if (completion.ttl_seconds_after_finished or 0) < 0:
+        where = SPEC.child("completionPolicy", "ttlSecondsAfterFinished")
+        yield f"{where}: {completion.ttl_seconds_after_finished} deletes the job as soon as it ends: use 0 or more"
+    if failure.restart_limit < 0:
+        where = SPEC.child("failurePolicy", "restartLimit")
+        yield f"{where}: {failure.restart_limit} lets pods that may restart fail before they begin: use 0 or more"
 
 
 def _parallelism(spec: BroadcastJobSpec) -> str:
