@@ -17,3 +17,15 @@ def test_links_lead_somewhere(document: Path) -> None:
     targets = {found[1] for found in _LINK.finditer(document.read_text())}
     lost = sorted(target for target in targets if not (document.parent / target).exists())
     assert not lost, f"{document.name} links to what is not there: {', '.join(lost)}"
+
+
+def test_every_page_is_found_from_the_readme() -> None:
+    found = set(_LINK.findall((ROOT / "README.md").read_text()))
+    assert [f"docs/{path.name}" for path in DOCUMENTS if path.parent != ROOT and f"docs/{path.name}" not in found] == []
+
+
+def test_the_map_of_the_tree_knows_every_room() -> None:
+    map_of_the_tree = (ROOT / "CONTRIBUTING.md").read_text().partition("## The one rule")[0]
+    rooms = [path for path in (ROOT / "src" / "kruise").iterdir() if path.name[0] not in "_."]
+    names = [path.name if path.suffix else f"{path.name}/" for path in rooms if path.suffix in ("", ".py")]
+    assert [name for name in sorted(names) if f" {name}" not in map_of_the_tree] == []
