@@ -7,12 +7,14 @@ and each node that suits has its one pod.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.daemon_pods import target_node, verdict_on
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod, is_active
@@ -48,6 +50,21 @@ SETTINGS = (
     ("paused", None),
     ("selector", {"matchLabels": {"zone": "a"}}),
     ("selector", None),
+)
+STRATEGIES: tuple[Json, ...] = (
+    {"type": "OnDelete"},
+    {"type": "RollingUpdate", "rollingUpdate": {"rollingUpdateType": "InPlaceIfPossible", "maxUnavailable": 2}},
+    {"type": "RollingUpdate", "rollingUpdate": {"rollingUpdateType": "Standard", "maxSurge": 1, "maxUnavailable": 0}},
+)
+PACES = (
+    ("burstReplicas", 1),
+    ("burstReplicas", "34%"),
+    ("burstReplicas", 250),
+    ("scaleStrategy", {"partitionedScaling": True}),
+    ("scaleStrategy", None),
+    ("revisionHistoryLimit", 0),
+    ("minReadySeconds", 3),
+    ("lifecycle", None),
 )
 MANY = 200
 
@@ -173,7 +190,23 @@ def _set_image(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
 
 def _set_rolling(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
     field, value = draw(st.sampled_from(SETTINGS))
-    model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update({field: value}))
+    model.edit_spec(lambda spec: spec["updateStrategy"].get("rollingUpdate", {}).update({field: value}))
+
+
+def _set_strategy(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
+    strategy = copy.deepcopy(draw(st.sampled_from(STRATEGIES)))
+    model.edit_spec(lambda spec: spec.update(updateStrategy=strategy))
+
+
+def _set_pace(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
+    field, value = draw(st.sampled_from(PACES))
+    model.edit_spec(lambda spec: spec.update({field: value}))
+
+
+def _lose_revision(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
+    """Somebody tidies up."""
+    if model.revisions:
+        model.world.remove(CONTROLLER_REVISIONS, draw(st.sampled_from(model.revisions)))
 
 
 def _taint(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
@@ -210,6 +243,14 @@ def _fail(model: ModelledDaemonSet, name: str) -> None:
     model.change(PODS, name, lambda doc: doc.setdefault("status", {}).update(phase="Failed"))
 
 
+def _succeed(model: ModelledDaemonSet, name: str) -> None:
+    model.change(PODS, name, lambda doc: doc.setdefault("status", {}).update(phase="Succeeded"))
+
+
+def _orphan(model: ModelledDaemonSet, name: str) -> None:
+    model.change(PODS, name, lambda doc: doc["metadata"].pop("ownerReferences", None))
+
+
 def _unguard(model: ModelledDaemonSet, name: str) -> None:
     model.change(PODS, name, lambda doc: doc["metadata"]["labels"].pop(GUARD, None))
 
@@ -217,11 +258,16 @@ def _unguard(model: ModelledDaemonSet, name: str) -> None:
 STEPS: tuple[Callable[[ModelledDaemonSet, st.DrawFn], None], ...] = (
     _set_image,
     _set_rolling,
+    _set_strategy,
+    _set_pace,
+    _lose_revision,
     _taint,
     _add_node,
     _remove_node,
     _of_a_pod(lambda model, name: model.delete_pod(name)),
     _of_a_pod(_fail),
+    _of_a_pod(_succeed),
+    _of_a_pod(_orphan),
     _of_a_pod(_unguard),
     lambda model, draw: model.pass_time(draw(st.sampled_from([0.5, 3, 30]))),
 )
@@ -229,6 +275,8 @@ STEPS: tuple[Callable[[ModelledDaemonSet, st.DrawFn], None], ...] = (
 
 def _let_go(model: ModelledDaemonSet) -> None:
     free = {"partition": None, "paused": None, "selector": None}
+    if model.daemon_set.spec.update_strategy.rolling_update is None:
+        model.edit_spec(lambda spec: spec.update(updateStrategy=copy.deepcopy(STRATEGIES[1])))
     model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update(free))
     model.set_image("nginx:9")
 
