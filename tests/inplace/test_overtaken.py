@@ -16,6 +16,7 @@ from kruise.api.native.apps import ControllerRevision
 from kruise.inplace import engine, keys
 from kruise.inplace.completion import is_complete
 from kruise.inplace.difference import InPlaceOptions, compare
+from kruise.inplace.hashes import ContainerHashes, ContainerMeta, ContainersMeta, containers_meta_json, plain_hash
 from kruise.inplace.lifecycle import State
 from kruise.inplace.resizing import INFEASIBLE
 from kruise.inplace.state import LastStatus, UpdateSpec, UpdateState, state_json, update_state_of
@@ -147,16 +148,25 @@ def test_a_resize_that_was_refused_is_not_forgotten(change: str) -> None:
     assert complete(restarted(moved(body, third, fourth)))
 
 
-def test_an_environment_that_was_not_taken_over_yet_is_not_forgotten() -> None:
+@pytest.mark.parametrize("is_reported", [True, False])
+def test_an_environment_that_was_not_taken_over_yet_is_not_forgotten(is_reported: bool) -> None:
+    """Where no node tells of environments nobody could wait for it."""
     reading = container(env=[drawn("TEAM", "labels", "team")])
     first, second, third = (
         at(number, reading, labels={"app": "web", "team": team}, annotations={"note": note})
         for number, (team, note) in enumerate((("a", "1"), ("b", "1"), ("b", "2")), 1)
     )
     body = running(first, [reading], labels={"team": "a"})
-    body = moved(moved(body, first, second), second, third)
-    assert state_of(body).update_env_from_metadata
+    if is_reported:
+        body["status"]["containerStatuses"][0]["containerID"] = "containerd://1"
+        hashes = ContainerHashes(plain_hash=plain_hash("main", "nginx:1.25"), extracted_env_from_metadata_hash=1)
+        told = ContainersMeta(containers=(ContainerMeta(name="main", container_id="containerd://1", hashes=hashes),))
+        body["metadata"]["annotations"] = {keys.CONTAINERS_META_ANNOTATION: containers_meta_json(told)}
+    body = moved(body, first, second)
     assert not complete(body)
+    body = moved(body, second, third)
+    assert state_of(body).update_env_from_metadata is is_reported
+    assert complete(body) is not is_reported
 
 
 def test_overtaken_images_stand_in_the_annotation_only_where_there_are_some() -> None:

@@ -60,10 +60,12 @@ def still_open(pod: Pod, state: UpdateState, *, vertical_scaling: bool) -> Updat
     last = state.last_container_statuses or {}
     if meta is not None and _all_as_created(pod, meta, statuses):
         last = {}
+    # Where no node tells of environments nobody can wait for them, and another update may as well go on.
+    environment = state.update_env_from_metadata and meta is not None and bool(_environment(pod, meta, statuses))
     images = {name: ran for name, ran in last.items() if _image(pod, name, ran, state, statuses, meta is not None)}
     return UpdateState(
         last_container_statuses=images or None,
-        update_env_from_metadata=state.update_env_from_metadata and bool(_environment(pod, meta, statuses)),
+        update_env_from_metadata=environment,
         update_resources=vertical_scaling and state.update_resources and bool(_resources(pod, statuses)),
         container_batches_record=tuple(_last_batches(state, images)),
     )

@@ -22,6 +22,10 @@ CHOSEN: Mapping[str, tuple[Chosen, ...]] = {
             "A pod whose grace period ends while a newer revision waits goes on to that one at once (IPU-38); it does "
             "not turn Normal in between.",
         ),
+        Chosen(
+            r"\[pod annotations\] after step 4 .*lastContainerStatuses\":null.* ours .*lastContainerStatuses\":{",
+            "The state of the newer update keeps what the overtaken one still waits for.",
+        ),
     ),
     "cloneset-lifecycle-inplaceupdate-label": (
         Chosen(
