@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.meta import key_of
 from kruise.api.native.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS
 from kruise.api.native.pod import PODS
 from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
@@ -14,7 +16,11 @@ from kruise.api.resource import Resource
 from kruise.machinery import codec
 from kruise.machinery.store import Store
 from kruise.machinery.watched import Watched
+from kruise.manager import gates
+from kruise.manager.options import Options
 from kruise.protection.podunavailablebudget.booking import records_over
+from kruise.protection.podunavailablebudget.controller import controllers
+from kruise.protection.podunavailablebudget.counts import Looked
 from kruise.protection.podunavailablebudget.decide import Memo, Snapshot, decide
 from kruise.protection.podunavailablebudget.indexes import WATCHED_BUDGETS, WATCHED_PODS, WATCHED_REPLICA_SETS
 from kruise.protection.podunavailablebudget.members import Members, Selected, behind, members_of, owners_to_ask
@@ -282,3 +288,18 @@ def test_a_record_of_a_pod_that_is_yet_to_be_seen_stays() -> None:
         status = decide(Snapshot(budget=asked, members=members, now=NOW, gates=dict(GATES))).memo_as(Memo).status
         assert status is not None
         assert (bool(status.disrupted_pods), status.current_available) == (is_kept, 0 if is_kept else 1)
+
+
+@pytest.mark.parametrize(
+    ("version", "strange", "waits"), [(1, 0, False), (50, 0, True), (50, 50, False), (51, 50, True)]
+)
+def test_numbers_of_newer_pods_are_left_alone(version: int, strange: int, waits: bool) -> None:
+    """PUB-53: also where the budget changed after somebody looked, as it does for a manager that stood still."""
+    (controller,) = controllers(Options(gates=gates.resolve({})))
+    stores = Stores()
+    asked = stores.put(POD_UNAVAILABLE_BUDGETS, budget(podsVersion=version))
+    stores.put(PODS, pod("web-a"))
+    view: Any = SimpleNamespace(store=stores.store, now=NOW, outside=Looked(strange=strange))
+    snapshot = controller.snapshot(view, key_of(asked))
+    assert snapshot is not None
+    assert bool(snapshot.waits_for) is waits

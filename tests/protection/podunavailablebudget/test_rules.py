@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from kruise.admission.bookkeeping import BookingError, Bookkeeper
-from kruise.admission.decisions import Allow, Deny, Failure, NeedsBooking
+from kruise.admission.chain import StepContext
+from kruise.admission.decisions import Allow, Change, Deny, Failure, HandlerView, NeedsBooking, NeedsReads
 from kruise.admission.validating_chain import PodOperation, PodQuestion
 from kruise.api.meta import LabelSelector
 from kruise.api.policy.conversion.podunavailablebudget import convert
@@ -24,14 +25,16 @@ from kruise.machinery import codec
 from kruise.machinery.clock import ManualClock
 from kruise.machinery.patches import merge
 from kruise.machinery.plan import Outcome, Outcomes, Result, Target
+from kruise.machinery.store import Store
 from kruise.machinery.times import format_time
 from kruise.protection.podunavailablebudget import keys
-from kruise.protection.podunavailablebudget.admission import guard
+from kruise.protection.podunavailablebudget.admission import guard, mark
 from kruise.protection.podunavailablebudget.availability import is_available
 from kruise.protection.podunavailablebudget.booking import MOST_RECORDS, REFUSAL, Freedom, Refused, Taken, book
 from kruise.protection.podunavailablebudget.conclude import conclude
 from kruise.protection.podunavailablebudget.decide import Memo, Snapshot, decide
 from kruise.protection.podunavailablebudget.floor import floor_of
+from kruise.protection.podunavailablebudget.indexes import WATCHED_BUDGETS
 from kruise.protection.podunavailablebudget.members import Members
 from kruise.protection.podunavailablebudget.operations import guarded_operations, operation_of_update
 from kruise.protection.podunavailablebudget.validation import judge, overlap
@@ -684,3 +687,24 @@ def test_what_is_allowed_is_never_negative(numbers: tuple[int, int]) -> None:
     memo = decided(budget(spec={"minAvailable": 2}), *pods, total=total)
     assert memo.status is not None
     assert memo.status.unavailable_allowed == max(0, ready - 2)
+
+
+@pytest.mark.parametrize(
+    ("found", "marked"),
+    [([budget()], "pub"), ([budget(spec={"selector": {"matchLabels": {"app": "x"}}})], ""), ([], ""), (None, "")],
+)
+def test_a_manager_that_has_just_begun_reads_which_budgets_there_are(found: Any, marked: str) -> None:
+    """PUB-57: a pod without its mark would be guarded by nobody. It comes in also where budgets cannot be read."""
+    new = pod_document(annotations={})
+    del new["metadata"]["annotations"]
+    empty: Store[Any] = Store(WATCHED_BUDGETS)
+    began = HandlerView(now=NOW, seed=1, gates=GATES, stores=lambda resource: empty)
+    asked = mark(new, StepContext(request("CREATE", new), began, "demo"))
+    assert isinstance(asked, NeedsReads)
+    assert asked.may_fail
+    (listing,) = asked.targets
+    answer = Failure(404, "NotFound", "no such kind") if found is None else found
+    read = dataclasses.replace(began, reads={listing: answer})
+    said = mark(new, StepContext(request("CREATE", new), read, "demo"))
+    assert said is None or isinstance(said, Change)
+    assert (said.object["metadata"]["annotations"][keys.RELATED] if said is not None else "") == marked

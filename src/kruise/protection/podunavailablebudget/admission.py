@@ -9,7 +9,7 @@ of the same moment share a write (`kruise.admission.bookkeeping`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from kruise.admission.decisions import (
     Change,
     Deny,
     Failure,
+    Listing,
     NeedsBooking,
     NeedsReads,
     Protected,
@@ -42,11 +43,11 @@ from kruise.machinery.client.errors import StatusCause
 from kruise.machinery.codec import evolve
 from kruise.machinery.guards import UNAVAILABLE_BUDGET
 from kruise.machinery.plan import Action, EventNote, EventType, Target
-from kruise.machinery.store import Store
+from kruise.machinery.store import Store, parse_version
 from kruise.machinery.wording import listed
 from kruise.protection.podunavailablebudget import keys
 from kruise.protection.podunavailablebudget.booking import Freedom, Refused, Taken, book, is_let_through, write
-from kruise.protection.podunavailablebudget.indexes import ANY, PODS_OF, TARGETS, target_value
+from kruise.protection.podunavailablebudget.indexes import ANY, PODS_OF, TARGETS, WATCHED_BUDGETS, target_value
 from kruise.protection.podunavailablebudget.operations import operation_of_update
 from kruise.protection.podunavailablebudget.workloads import KINDS, Owner, owner_of
 
@@ -66,6 +67,12 @@ def mark(pod: dict[str, Any], context: StepContext) -> Change | NeedsReads | Non
     """PUB-57. The first budget by name counts. Nothing here ever refuses a pod: who is missed is marked later, by the
     controller."""
     budgets: Store[PodUnavailableBudget] = context.view.store(POD_UNAVAILABLE_BUDGETS)
+    if not budgets.synced:
+        # A manager that has just begun: a pod that it lets in without a mark would be guarded by nobody.
+        listing = Listing(POD_UNAVAILABLE_BUDGETS, context.namespace)
+        if not context.view.was_read(listing):
+            return NeedsReads(targets=(listing,), may_fail=True)
+        budgets = _listed(context.view.live(listing))
     if not len(budgets):
         return None
     try:
@@ -80,6 +87,15 @@ def mark(pod: dict[str, Any], context: StepContext) -> Change | NeedsReads | Non
     if keys.RELATED_NEW in annotations:
         annotations[keys.RELATED_NEW] = found
     return Change(object={**pod, "metadata": {**old, "annotations": annotations}})
+
+
+def _listed(found: Failure | Sequence[PodUnavailableBudget]) -> Store[PodUnavailableBudget]:
+    """Where they cannot be listed there are none, as far as anybody can tell: a cluster need not serve them."""
+    store: Store[PodUnavailableBudget] = Store(WATCHED_BUDGETS)
+    budgets = () if isinstance(found, Failure) else found
+    versions = (parse_version(budget.metadata.resource_version, budget) for budget in budgets)
+    store.replace(budgets, max(versions, default=0))
+    return store
 
 
 def _guards(budgets: Store[PodUnavailableBudget], pod: Pod, context: StepContext) -> str | NeedsReads | None:

@@ -96,7 +96,9 @@ class _Watching:
             over = records_over(budget.status, view.now)
             if looked is not None and over:
                 members = evolve(members, behind=behind(members, looked.pods, over))
-            if looked is not None and looked.is_late:
+            # Of this very budget: it may have changed since somebody looked.
+            version = budget.status.pods_version
+            if looked is not None and members.version < version != looked.strange:
                 waits_for = "the pods that were seen are older than those that the numbers are of"
         except NotKnownYetError as error:
             waits_for = str(error)

@@ -49,8 +49,9 @@ class Looked:
     answers: Answers = dataclasses.field(default_factory=dict)
     pods: Mapping[str, int | None] = dataclasses.field(default_factory=dict)
     """The versions of the pods whose records are over; None: there is no such pod."""
-    is_late: bool = False
-    """Another manager has seen newer pods, and the numbers are of those."""
+    strange: int = 0
+    """A version that the numbers of the budget are of, and that not even the API server has: from another cluster,
+    whose objects were brought here."""
 
 
 class Counts(OnlyLooks):
@@ -72,18 +73,17 @@ class Counts(OnlyLooks):
         try:
             answers = {owner: await self._ask(owner, key.namespace) for owner in owners}
             pods = {name: await self._version(name, key.namespace) for name in over}
-            is_late = await self._is_late(budget)
+            strange = await self._strange(budget)
         except ClientError as error:
             raise OutsideError(f"what the budget is about cannot be read: {error}") from error
-        return Looked(answers, pods, is_late)
+        return Looked(answers, pods, strange)
 
-    async def _is_late(self, budget: PodUnavailableBudget) -> bool:
-        """A version that not even the API server has is from another cluster, whose objects were brought here."""
+    async def _strange(self, budget: PodUnavailableBudget) -> int:
         version = budget.status.pods_version
         if version <= self._stores.store(PODS).watermark:
-            return False
+            return 0
         page = await self._client.list_page(_PODS, budget.metadata.namespace, limit=1)
-        return version <= parse_version(page.resource_version, _PODS)
+        return version if version > parse_version(page.resource_version, _PODS) else 0
 
     async def _version(self, pod: str, namespace: str) -> int | None:
         try:
