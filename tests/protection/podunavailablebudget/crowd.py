@@ -1,6 +1,4 @@
-"""An application under a budget, and fifty clients that take its pods away, each as it likes: the same against the
-local cluster and a real API server.
-"""
+"""An application under a budget, and fifty clients that take its pods away, each as it likes."""
 
 from __future__ import annotations
 
