@@ -1,10 +1,10 @@
-"""Resources that change in place, for each workload that does it, on the local cluster: as on real nodes."""
+"""Resources that change in place, for each workload that does it, on the local cluster."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.support.resizing_on_nodes import RESOURCES, Resizing, Story, each_policy, refused_and_put_off
+from tests.support.resizing_stories import RESOURCES, Resizing, Story, each_policy, refused_and_put_off
 from tests.support.world import LocalWorld, run_local
 
 
