@@ -31,6 +31,7 @@ class Daemons:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, node: str, *flags: str) -> None:
+        """Not from a thread that ends before it is done with: the daemon ends with the thread that started it."""
         user = self.nodes.kubeconfig_for(ACCOUNT, GROUPS)
         sockets = self.nodes.directory / "nodes" / node / "run"
         command = [

@@ -83,7 +83,7 @@ def test_environments_from_labels_and_annotations(daemons: Daemons, dies: bool) 
             for _ in range(2):
                 await asyncio.sleep(2.5)
                 for node in daemons.nodes.nodes:
-                    await asyncio.to_thread(daemons.restart, node)
+                    daemons.restart(node)
         after = await stage.complete()
         assert counts(after) == [{"main": 1, "side": 0}] * 3
         assert {pod["metadata"]["uid"] for pod in after} == {pod["metadata"]["uid"] for pod in before}

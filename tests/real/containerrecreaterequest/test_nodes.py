@@ -208,7 +208,7 @@ def test_nobody_answers_on_the_node(play: Play, daemons: Daemons) -> None:
     async def story(scene: Scene) -> None:
         found = await scene.ready(pod(container("app")))
         node = found["spec"]["nodeName"]
-        await asyncio.to_thread(daemons.stop, node)
+        daemons.stop(node)
         try:
             await scene.world.create(request("app"))
             _, said = await daemons.kruise(scene.world, "why", "crr/r")
@@ -216,7 +216,7 @@ def test_nobody_answers_on_the_node(play: Play, daemons: Daemons) -> None:
             done = await scene.completed(within=WITHIN)
             assert done["status"]["message"] == "daemon has not responded for a long time"
         finally:
-            await asyncio.to_thread(daemons.start, node)
+            daemons.start(node)
         code, said = await daemons.kruise(scene.world, "restart", "p", "-c", "app", "--timeout=60")
         assert code == 0, said
         assert "app: stopped" in said

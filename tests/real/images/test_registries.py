@@ -23,12 +23,13 @@ from tests.support.world import Json, World
 
 pytestmark = [pytest.mark.nodes, pytest.mark.together("own-nodes")]
 PACE = Pace(seconds=3, calm=3.0, within=120.0, every=0.3, slack=10.0)
+GATE = "ImagePullJobGate"
 HASTY: Json = {"backoffLimit": 0, "timeoutSeconds": 90}
 
 
 @pytest.fixture(scope="module")
 def daemons(own_nodes: RealNodes) -> Iterator[Daemons]:
-    with daemons_on(own_nodes, "ImagePullJobGate") as made:
+    with daemons_on(own_nodes, GATE) as made:
         yield made
 
 
@@ -132,7 +133,7 @@ def test_a_private_registry(daemons: Daemons, own_nodes: RealNodes) -> None:
         tag = await until_phase(stage, own_nodes.nodes[0], name, "1", "Failed")
         assert tag.message.startswith(f'Failed to pull image reference "{name}:1": rpc error: code = ')
         words = next(word for word in ("authorization failed", "401 Unauthorized") if word in tag.message)
-        code, said = await daemons.kruise(world, "why", "imagepulljob/stranger")
+        code, said = await daemons.kruise(world, "why", "imagepulljob/stranger", f"--feature-gates={GATE}=true")
         assert (code, words in said) == (3, True), said
 
         for made in (secret("wrong", login(host, "u", "no")), secret("right", login(host, "user", "right"))):

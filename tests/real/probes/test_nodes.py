@@ -229,13 +229,13 @@ def test_probes_go_on_when_daemon_or_runtime_die(daemons: Daemons, own_nodes: Re
         watching = asyncio.create_task(watch())
         nodes = {pod["spec"]["nodeName"] for pod in pods}
         for node in nodes:
-            await asyncio.to_thread(daemons.restart, node)
+            daemons.restart(node)
         await asyncio.sleep(4)
         for node in nodes:
-            await asyncio.to_thread(own_nodes.kill_containerd, node)
+            own_nodes.kill_containerd(node)
         await asyncio.sleep(4)
         for node in nodes:
-            await asyncio.to_thread(own_nodes.start_containerd, node)
+            own_nodes.start_containerd(node)
         await asyncio.sleep(6)
         watching.cancel()
         assert seen == {"yes"}
@@ -254,12 +254,12 @@ def test_nobody_answers_on_the_node(daemons: Daemons, own_nodes: RealNodes) -> N
         stage = stage_of(world)
         [pod] = await start(stage, replicas=1)
         node = pod["spec"]["nodeName"]
-        await asyncio.to_thread(daemons.stop, node)
+        daemons.stop(node)
         await stage.mark(probes=[probe("p", command("echo back"))])
         await stage.told()
         _, said = await daemons.kruise(world, "why", "podprobemarker/m")
         assert f"the daemon of node {node} has reported nothing of probe p" in said
-        await asyncio.to_thread(daemons.start, node)
+        daemons.start(node)
         await stage.all_are("True", "back\n", kind=kind_of("p"))
 
     daemons.play(story, "silent")
