@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from kruise.inplace.hashes import ContainerHashes, ContainerMeta, ContainersMeta
 from kruise.inplace.lifecycle import State
 from kruise.inplace.resizing import INFEASIBLE
 from kruise.inplace.state import LastStatus, UpdateSpec, UpdateState, state_json, update_state_of
+from kruise.machinery.times import format_time
 from tests.inplace.acting import NOW, conditions_of, decoded, played, pod_body
 from tests.support.inplace_objects import container, drawn, resources, revision, template
 
@@ -114,6 +116,21 @@ def test_a_container_that_goes_back_has_arrived_when_its_node_has_seen_it() -> N
     assert not complete(body)  # the node may be about to start nginx:1.26
     assert not complete(restarted(body, main="nginx:1.26"))
     assert complete(restarted(body))
+
+
+def test_the_last_image_may_be_the_one_in_between_under_another_name() -> None:
+    """containerd tells any name of an image: times tell that the container was replaced since the last change."""
+    images = [container(), container(image="nginx:1.26"), container(image="nginx:1.26-same")]
+    first, second, third = (at(number, image) for number, image in enumerate(images, 1))
+    body = restarted(moved(moved(running(first, images[:1]), first, second), second, third), main="nginx:1.26")
+    assert not complete(body)
+    (status,) = body["status"]["containerStatuses"]
+    after, before = (format_time(NOW + timedelta(seconds=seconds)) for seconds in (2, -2))
+    status["lastState"] = {"terminated": {"finishedAt": after}}
+    status["state"] = {"running": {"startedAt": after}}
+    assert complete(body)
+    status["lastState"] = {"terminated": {"finishedAt": before}}
+    assert not complete(body)
 
 
 def test_of_several_overtaken_images_none_counts() -> None:

@@ -177,9 +177,11 @@ def _image(
     runs = full_name(status.image)
     if last.overtaken:
         # Its kubelet may still be on the way to an image in between, and look at the last one only then.
-        if _is_behind(pod) or runs in map(full_name, last.overtaken):
+        if _is_behind(pod):
             return _not_arrived(status, wanted)
-        return "" if runs == full_name(wanted) or status.image_id != last.image_id else _not_arrived(status, wanted)
+        if runs not in map(full_name, last.overtaken):
+            return "" if runs == full_name(wanted) or status.image_id != last.image_id else _not_arrived(status, wanted)
+        return _not_arrived(status, wanted) if node_reports or not _was_replaced(pod, status, state) else ""
     # Two names may belong to one image: then only the name tells that the container was replaced.
     if status.image_id != last.image_id or runs == full_name(wanted):
         return ""
