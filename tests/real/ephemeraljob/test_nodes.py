@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pty
+import select
 import shlex
 import subprocess
 from collections.abc import Awaitable, Callable
@@ -133,13 +135,23 @@ def test_shells_in_pods_from_the_command_line(play: Play, kruise_on_nodes: Kruis
 
 
 def _typed(cluster: KruiseCluster, command: str, text: str) -> str:
-    """What a command prints for what is typed into it. A shell that ends takes the stream with it, and kubectl may call
-    that an error: how the container ended tells more."""
+    """What a command shows on a terminal for what is typed into it: without one, kubectl and the shell do not meet."""
     environment = {**os.environ, "PATH": search_path(), "KUBECONFIG": str(cluster.kubeconfig)}
-    done = subprocess.run(
-        shlex.split(command), env=environment, input=f"{text}\n", capture_output=True, text=True, timeout=60
-    )
-    return f"{done.stdout}\n{done.stderr}"
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(shlex.split(command), env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    os.write(ours, f"{text}\n".encode())
+    shown = b""
+    try:
+        while select.select([ours], [], [], 60)[0]:
+            shown += os.read(ours, 65536)
+    except OSError:
+        pass  # the other end is closed: it has ended
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    return shown.decode()
 
 
 def _is_busy(pod: Json) -> bool:
