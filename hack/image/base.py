@@ -140,6 +140,8 @@ def _complete(tree: Path, packages: list[dict[str, Any]]) -> None:
     (tree / "tmp").chmod(0o1777)
     (tree / "etc/passwd").write_text(_PASSWD)
     (tree / "etc/group").write_text(_GROUP)
+    # Where no runtime puts another one in its place.
+    (tree / "etc/hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
     (tree / "etc/nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files dns\n")
     (tree / "usr/bin/python3").symlink_to(PYTHON)
     for each in packages:
