@@ -35,7 +35,7 @@ _PRUNED = (
     *("etc/fstab", "etc/cron.daily", "etc/logrotate.d", "etc/update-motd.d", "lib/systemd", "usr/lib/systemd"),
     *("usr/share/man", "usr/share/info", "usr/share/locale", "usr/share/lintian", "usr/share/bash-completion"),
     *("usr/share/applications", "usr/share/pixmaps", "usr/share/binfmts", "usr/share/ca-certificates"),
-    *("usr/lib/valgrind", "usr/share/gcc", "usr/share/gdb", "var", "usr/lib/binfmt.d"),
+    *("usr/lib/valgrind", "usr/share/gcc", "usr/share/gdb", "usr/sbin", "var", "usr/lib/binfmt.d"),
     *(f"usr/bin/{name}3.11" for name in ("pdb", "pydoc", "pygettext")),
 )
 # Python 3.14 wants to be told, and Debian's 3.11 does not know the word.
