@@ -176,6 +176,7 @@ def test_json_leaves_out_nothing_of_a_forecast() -> None:
         "most_allowed": "pods",
         "is_complete": "complete",
         "is_cut": "cut",
+        "part": "parts",  # the word above them, where people read
     }
     # Only workloads that make others have parts, and only theirs have the field.
     partitioned = REPORTS["partition"]

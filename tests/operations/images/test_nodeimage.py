@@ -102,11 +102,16 @@ def test_a_task_stays_while_a_job_still_counts_it() -> None:
 
 @pytest.mark.parametrize("behind", [-1.0, -3600.0])
 def test_a_node_whose_clock_is_behind_keeps_its_tasks(behind: float) -> None:
-    """NI-20: a task does not end before it was made; else it would be taken away before its job has counted it."""
-    done = TagStatus(tag="1", phase=SUCCEEDED, completion_time=after(behind))
-    images = {"nginx": entry(task(ttl=10))}
+    """NI-20: a task that was made again does not end before it was made; else it would be made again and again."""
+    done = TagStatus(tag="1", phase=SUCCEEDED, version=1, completion_time=after(behind))
+    images = {"nginx": entry(task(ttl=10, version=1))}
     assert kept(images, done, now=after(9.9)) == images
     assert kept(images, done, now=after(10)) == {}
+
+
+def test_who_sets_the_end_of_a_first_task_back_has_the_node_pull_once_more() -> None:  # NI-20
+    done = TagStatus(tag="1", phase=SUCCEEDED, completion_time=after(-3600))
+    assert kept({"nginx": entry(task(ttl=10))}, done, now=after(0)) == {}
 
 
 def test_when_it_is_looked_at_again() -> None:  # NI-24

@@ -176,8 +176,10 @@ def _kept_task(
     ttl = policy.ttl_seconds_after_finished if policy is not None else None
     status = status_of(node_image, name, task.tag)
     if ttl is not None and status is not None and status.version == task.version and status.completion_time is not None:
-        # The end is told by the clock of the node, which may be behind: no task ends before it was made.
-        left = (later(max(status.completion_time, task.created_at), ttl) - snapshot.now).total_seconds()
+        # The end is told by the clock of the node, which may be behind: no task ends before it was made. The first one
+        # is taken at its word: whoever sets its end back wants the node to pull once more.
+        ended = max(status.completion_time, task.created_at) if task.version else status.completion_time
+        left = (later(ended, ttl) - snapshot.now).total_seconds()
         if left <= 0 and not any(one.uid in snapshot.open_jobs for one in owners):
             return None
         # A job on many nodes may take longer than that. Without the task it would have the node pull once more, and so
