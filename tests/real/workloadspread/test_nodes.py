@@ -40,7 +40,7 @@ class Zones:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.key = f"example.io/zone-{world.namespace}"
+        self.key = f"example.io/zone-{world.namespace[-40:].strip('-')}"
         self.subset = functools.partial(stories.subset, key=self.key)
         self.settled = functools.partial(settled, world, within=WITHIN)
 
