@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -562,6 +563,28 @@ async def sizes_that_do_not_add_up(stage: UnitedStage) -> None:
     assert await stage.by_subset() == {"a": 1, "b": 1}
     await stage.world.patch(stage.resource, "web", {"spec": {"replicas": 2}}, subresource="scale")
     await stage.until(functools.partial(_is_true, stage, "SubsetProvisioned"))
+
+
+@united("UD-86", "UD-87")
+async def as_an_autoscaler_does(stage: UnitedStage) -> None:
+    """It reads the scale in either version, counts the pods that the selector names, and writes another number."""
+    await stage.label_nodes()
+    await stage.create(subsets=[stage.subset("a", replicas="50%"), stage.subset("b")], replicas=2)
+    await stage.settles({"a": 1, "b": 1})
+    for replicas, expected in (
+        (5, {"a": 3, "b": 2}),
+        (1, {"a": 1, "b": 0}),
+        (0, {"a": 0, "b": 0}),
+        (3, {"a": 2, "b": 1}),
+    ):
+        for version in ("v1alpha1", BETA):
+            served = dataclasses.replace(stage.resource, version=version)
+            scale = await stage.client.get_scale(served, "web", stage.namespace)
+            counted = await stage.world.pods(scale.status.selector)
+            assert (scale.spec.replicas, scale.status.replicas) == (len(counted), len(counted))
+        served = dataclasses.replace(stage.resource, version="v1alpha1" if replicas % 2 else BETA)
+        await stage.client.patch(served, "web", {"spec": {"replicas": replicas}}, stage.namespace, subresource="scale")
+        await stage.settles(expected)
 
 
 @united("UD-82")
