@@ -118,19 +118,52 @@ def test_a_container_that_goes_back_has_arrived_when_its_node_has_seen_it() -> N
     assert complete(restarted(body))
 
 
+def replaced(body: dict[str, Any], *, seconds: float) -> dict[str, Any]:
+    """The container ended, and started again, so long after the last change."""
+    (status,) = body["status"]["containerStatuses"]
+    moment = format_time(NOW + timedelta(seconds=seconds))
+    status["lastState"] = {"terminated": {"finishedAt": moment}}
+    status["state"] = {"running": {"startedAt": moment}}
+    return body
+
+
+def overtaken_by(last: str) -> dict[str, Any]:
+    images = [container(image="app:1"), container(image="app:2"), container(image=last)]
+    first, second, third = (at(number, image) for number, image in enumerate(images, 1))
+    return moved(moved(running(first, images[:1]), first, second), second, third)
+
+
 def test_the_last_image_may_be_the_one_in_between_under_another_name() -> None:
     """containerd tells any name of an image: times tell that the container was replaced since the last change."""
-    images = [container(), container(image="nginx:1.26"), container(image="nginx:1.26-same")]
-    first, second, third = (at(number, image) for number, image in enumerate(images, 1))
-    body = restarted(moved(moved(running(first, images[:1]), first, second), second, third), main="nginx:1.26")
+    body = restarted(overtaken_by("app:2-same"), main="app:2")
     assert not complete(body)
+    assert not complete(replaced(body, seconds=-2))
+    assert complete(replaced(body, seconds=2))
+
+
+def test_the_last_image_may_be_the_first_one_under_another_name() -> None:
+    body = restarted(overtaken_by("app:1-same"), main="app:1")
+    assert not complete(body)
+    assert not complete(replaced(body, seconds=-2))
+    assert complete(replaced(body, seconds=2))
+
+
+@pytest.mark.parametrize(
+    ("made_from", "arrives"),
+    [
+        pytest.param("app:2-same", True, id="the last image"),
+        pytest.param("app:2", False, id="the one in between"),
+        pytest.param("", True, id="a number of kubelets before 1.31, which says nothing"),
+    ],
+)
+def test_what_the_node_tells_of_the_container_counts_for_more_than_times(made_from: str, arrives: bool) -> None:
+    body = replaced(restarted(overtaken_by("app:2-same"), main="app:2"), seconds=2)
     (status,) = body["status"]["containerStatuses"]
-    after, before = (format_time(NOW + timedelta(seconds=seconds)) for seconds in (2, -2))
-    status["lastState"] = {"terminated": {"finishedAt": after}}
-    status["state"] = {"running": {"startedAt": after}}
-    assert complete(body)
-    status["lastState"] = {"terminated": {"finishedAt": before}}
-    assert not complete(body)
+    status["containerID"] = "containerd://1"
+    hashes = ContainerHashes(plain_hash=plain_hash("main", made_from) if made_from else 12345)
+    meta = ContainersMeta(containers=(ContainerMeta(name="main", container_id="containerd://1", hashes=hashes),))
+    body["metadata"]["annotations"][keys.CONTAINERS_META_ANNOTATION] = containers_meta_json(meta)
+    assert complete(body) is arrives
 
 
 def test_of_several_overtaken_images_none_counts() -> None:

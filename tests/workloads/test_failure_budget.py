@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -233,6 +233,16 @@ def test_a_resize_that_never_ends_is_a_failure_in_the_end() -> None:
     assert (
         failure(resized([ready, fails]), late) == "the node fails to give the new resources (Error: too much is used)"
     )
+
+
+def test_a_resize_of_somebody_else_has_a_deadline_of_its_own() -> None:
+    """The update that changed resources has been over for long; an autoscaler asks for others now."""
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-01T10:00:00Z"}
+    begun = {"type": "PodResizeInProgress", "status": "True", "lastTransitionTime": "2030-01-03T12:00:00Z"}
+    now = datetime(2030, 1, 3, 12, 0, 2, tzinfo=UTC)
+    look = look_at(resized([ready, begun]), deadline_seconds=600, now=now)
+    assert look.failure == ""
+    assert look.due_after == 599  # whole seconds mean their end
 
 
 def test_a_resize_that_waits_hides_no_crash() -> None:

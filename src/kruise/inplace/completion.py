@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from kruise.api.native.pod import Container, ContainerStatus, Pod, ResourceRequirements
 from kruise.inplace import keys
@@ -45,7 +45,7 @@ def unfinished(pod: Pod, state: UpdateState, *, vertical_scaling: bool) -> str:
         return awaited
     if meta is not None and _all_as_created(pod, meta, statuses):
         return ""
-    return _images(pod, state, statuses, node_reports=meta is not None)
+    return _images(pod, state, statuses, meta)
 
 
 def still_open(pod: Pod, state: UpdateState, *, vertical_scaling: bool) -> UpdateState:
@@ -62,7 +62,7 @@ def still_open(pod: Pod, state: UpdateState, *, vertical_scaling: bool) -> Updat
         last = {}
     # Where no node tells of environments nobody can wait for them, and another update may as well go on.
     environment = state.update_env_from_metadata and meta is not None and bool(_environment(pod, meta, statuses))
-    images = {name: ran for name, ran in last.items() if _image(pod, name, ran, state, statuses, meta is not None)}
+    images = {name: ran for name, ran in last.items() if _image(pod, name, ran, state, statuses, meta)}
     return UpdateState(
         last_container_statuses=images or None,
         update_env_from_metadata=environment,
@@ -156,9 +156,9 @@ def _same_amounts(wanted: Mapping[str, str | int | float], present: Mapping[str,
         return False
 
 
-def _images(pod: Pod, state: UpdateState, statuses: Mapping[str, ContainerStatus], *, node_reports: bool) -> str:
+def _images(pod: Pod, state: UpdateState, statuses: Mapping[str, ContainerStatus], meta: ContainersMeta | None) -> str:
     last = state.last_container_statuses or {}
-    awaited = (_image(pod, name, ran, state, statuses, node_reports) for name, ran in last.items())
+    awaited = (_image(pod, name, ran, state, statuses, meta) for name, ran in last.items())
     return next(filter(None, awaited), "")
 
 
@@ -168,7 +168,7 @@ def _image(
     last: LastStatus,
     state: UpdateState,
     statuses: Mapping[str, ContainerStatus],
-    node_reports: bool,
+    meta: ContainersMeta | None,
 ) -> str:
     status = statuses.get(name)
     if status is None:
@@ -177,15 +177,25 @@ def _image(
     runs = full_name(status.image)
     if last.overtaken:
         # Its kubelet may still be on the way to an image in between, and look at the last one only then.
-        if _is_behind(pod):
+        if _is_behind(pod) or _was_made_from(last.overtaken, status, meta):
             return _not_arrived(status, wanted)
-        if runs not in map(full_name, last.overtaken):
-            return "" if runs == full_name(wanted) or status.image_id != last.image_id else _not_arrived(status, wanted)
-        return _not_arrived(status, wanted) if node_reports or not _was_replaced(pod, status, state) else ""
+        in_between = runs in map(full_name, last.overtaken)
+        has_arrived = not in_between and (runs == full_name(wanted) or status.image_id != last.image_id)
+        # A name may be another one of the same image: then the times decide, or nothing ever would.
+        return "" if has_arrived or _was_replaced(pod, status, state) else _not_arrived(status, wanted)
     # Two names may belong to one image: then only the name tells that the container was replaced.
     if status.image_id != last.image_id or runs == full_name(wanted):
         return ""
-    return _not_arrived(status, wanted) if node_reports or not _was_replaced(pod, status, state) else ""
+    return _not_arrived(status, wanted) if meta is not None or not _was_replaced(pod, status, state) else ""
+
+
+def _was_made_from(images: Iterable[str], status: ContainerStatus, meta: ContainersMeta | None) -> bool:
+    """Whether the node tells that the container was made from one of these images. Kubelets before 1.31 have a number
+    of their own, which says nothing about it."""
+    reported = next((item for item in meta.containers if item.name == status.name), None) if meta is not None else None
+    if reported is None or reported.container_id != status.container_id:
+        return False
+    return any(reported.hashes.plain_hash == plain_hash(status.name, image) for image in images)
 
 
 def _not_arrived(status: ContainerStatus, wanted: str) -> str:

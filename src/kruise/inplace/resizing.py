@@ -7,6 +7,7 @@ Since Kubernetes 1.33 a kubelet says in the condition `PodResizePending` what it
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import NamedTuple
 
 from kruise.api.meta import Condition
@@ -54,6 +55,12 @@ def refused_resize(pod: Pod) -> RefusedResize | None:
 def is_resizing(pod: Pod) -> bool:
     """The node has granted new resources, and the containers do not have them yet."""
     return _said(pod, RESIZE_IN_PROGRESS) is not None or pod.status.resize == "InProgress"
+
+
+def resizing_since(pod: Pod) -> datetime | None:
+    """Since when it is under way or put off; None: it is not, or the node does not tell."""
+    told = [one for kind in (RESIZE_PENDING, RESIZE_IN_PROGRESS) if (one := _said(pod, kind)) is not None]
+    return max((one.last_transition_time for one in told if one.last_transition_time is not None), default=None)
 
 
 def _said(pod: Pod, kind: str) -> Condition | None:

@@ -260,6 +260,32 @@ def test_a_surge_brings_the_new_pod_first() -> None:  # DS-68, DS-69
     assert len(model.pods) == 3
 
 
+def test_a_surge_keeps_an_old_pod_that_serves_though_its_own_update_has_not_arrived() -> None:  # DS-68
+    """Its node puts new resources off, maybe for ever; it serves all the same, until the new pod does."""
+    rolling = {"rollingUpdateType": "InPlaceIfPossible", "maxUnavailable": 3}
+    model = running(rolling, gates={"InPlaceWorkloadVerticalScaling": True})
+    model.set_cpus("1")
+    model.settle(16)
+    pods = {pod.metadata.name for pod in model.pods}
+    model.set_cpus("50")
+    model.settle(8)
+    assert {pod.metadata.name for pod in model.pods if is_ready(pod)} == pods
+
+    def surge(spec: Json) -> None:
+        spec["updateStrategy"]["rollingUpdate"] = {"maxSurge": "100%", "maxUnavailable": 0}
+        spec["template"]["spec"]["containers"][0]["resources"] = {}
+        spec["template"]["spec"]["containers"][0]["image"] = "nginx:2"
+
+    model.edit_spec(surge)
+    for _ in range(40):
+        model.reconcile()
+        assert {pod.spec.node_name for pod in model.pods if is_ready(pod)} == {"node-0", "node-1", "node-2"}
+        for pod in model.pods:
+            model.kubelet(pod.metadata.name)
+        model.pass_time(1)
+    assert set(model.images.values()) == {"nginx:2"}
+
+
 def test_going_back_makes_pods_updated_at_once() -> None:  # DS-24, DS-105
     model = running({"maxUnavailable": 1, "partition": 2})
     first = model.daemon_set.status.update_revision

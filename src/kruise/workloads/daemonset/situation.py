@@ -106,11 +106,11 @@ def worn_hash(pod: Pod) -> str:
 
 
 def _without_arriving(facts: tuple[PodFacts, ...], gates: Mapping[str, bool]) -> tuple[PodFacts, ...]:
-    """A pod whose update in place is under way does not count as available or ready, even where it serves all the time:
-    no state tells so, as it does of other kinds."""
+    """A pod whose update in place is under way does not count as available, even where it serves all the time: no state
+    tells so, as it does of other kinds. It is ready all the same: a surge must not take it away for another."""
     scaling = InPlaceOptions.of(gates).vertical_scaling
     return tuple(
-        evolve(fact, is_available=False, is_ready=False)
+        evolve(fact, is_available=False, is_arriving=True)
         if fact.is_ready
         and keys.UPDATE_STATE_ANNOTATION in fact.pod.metadata.annotations
         and not is_complete(fact.pod, vertical_scaling=scaling)

@@ -24,7 +24,7 @@ from kruise.api.native.container_reasons import NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStateTerminated, ContainerStatus, Pod
 from kruise.inplace import keys
 from kruise.inplace.availability import is_update_ready, latest_meaning
-from kruise.inplace.resizing import is_resizing, refused_resize
+from kruise.inplace.resizing import is_resizing, refused_resize, resizing_since
 from kruise.inplace.state import BrokenAnnotation, UpdateState, in_grace, update_state_of
 from kruise.machinery.codec import evolve
 from kruise.machinery.intorpercent import IntOrPercent, scaled_fraction
@@ -153,7 +153,9 @@ def _resize(pod: Pod, state: UpdateState, deadline_seconds: int, now: datetime) 
     refused = refused_resize(pod)
     if refused is None and not is_resizing(pod):
         return None
-    missing = (latest_meaning(state.update_timestamp) + timedelta(seconds=deadline_seconds) - now).total_seconds()
+    # It may be another resize, of somebody else, long after the update.
+    since = max(time for time in (state.update_timestamp, resizing_since(pod)) if time is not None)
+    missing = (latest_meaning(since) + timedelta(seconds=deadline_seconds) - now).total_seconds()
     if missing > 0 and (refused is None or not refused.is_final):
         return Look(due_after=missing)
     return Look(str(refused) if refused is not None else f"without its new resources for {deadline_seconds} s")

@@ -42,6 +42,8 @@ class PodFacts(Struct):
     """In state Normal, with both conditions written and no update under way: a refresh would change nothing."""
     is_pending: bool = False
     """An earlier pass still writes to it. One that moves counts as there already, and as down."""
+    is_arriving: bool = False
+    """Its update in place is under way, and therefore it does not count as available, though it may serve."""
 
 
 def facts_of(
@@ -91,7 +93,7 @@ def next_available(facts: Iterable[PodFacts], min_ready_seconds: int, now: datet
         return None
     waits: list[tuple[float, str]] = []
     for fact in facts:
-        if fact.is_ready and not fact.is_available:
+        if fact.is_ready and not fact.is_available and not fact.is_arriving:
             seconds = seconds_until_available(fact.pod, min_ready_seconds, now)
             if seconds is not None:
                 waits.append((seconds, fact.name))

@@ -85,9 +85,13 @@ def of_pods(facts: Iterable[PodFacts], held: Sequence[Held], now: datetime) -> W
     down = {
         fact.name: fact.pod
         for fact in facts
-        if not fact.is_available and not fact.is_pending and not (fact.is_ready and serves(fact.state))
+        if not fact.is_available and not fact.is_pending and not _lacks_only_time(fact)
     }
     return summarized(held, down, now)
+
+
+def _lacks_only_time(fact: PodFacts) -> bool:
+    return fact.is_ready and not fact.is_arriving and serves(fact.state)
 
 
 def summarized(held: Sequence[Held], unavailable: Mapping[str, Pod], now: datetime) -> Waiting:
