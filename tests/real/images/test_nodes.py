@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,8 +14,7 @@ from kruise.api.native.config import SECRETS
 from kruise.api.native.events import EVENTS
 from tests.scenarios.images import EXCHANGE, SCENARIOS, ImageStage
 from tests.scenarios.stage import Pace
-from tests.support.kruisecluster import ALONE, KruiseCluster
-from tests.support.nodedaemons import Daemons
+from tests.support.nodedaemons import Daemons, daemons_on
 from tests.support.realnodes import RealNodes
 from tests.support.realnodes_images import make_image
 
@@ -26,35 +24,15 @@ Play = Callable[[Callable[[ImageStage], Awaitable[None]]], None]
 
 
 @pytest.fixture(scope="module")
-def cluster(own_nodes: RealNodes) -> Iterator[KruiseCluster]:
-    flags = (*ALONE, "--feature-gates=ImagePullJobGate=true", "--nodeimage-creation-delay=0s")
-    with KruiseCluster(own_nodes, flags=flags) as made:
+def daemons(own_nodes: RealNodes) -> Iterator[Daemons]:
+    with daemons_on(own_nodes, "ImagePullJobGate") as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def daemons(cluster: KruiseCluster, own_nodes: RealNodes) -> Iterator[Daemons]:
-    made = Daemons(cluster, own_nodes)
-    for node in own_nodes.nodes:
-        made.start(node)
-    try:
-        yield made
-    finally:
-        made.stop_all()
 
 
 @pytest.fixture
-def play(cluster: KruiseCluster, daemons: Daemons, own_nodes: RealNodes, request: pytest.FixtureRequest) -> Play:
-    namespace = f"images-{abs(hash(request.node.name)) % 10**6}"
-
+def play(daemons: Daemons) -> Play:
     def run(story: Callable[[ImageStage], Awaitable[None]]) -> None:
-        own_nodes.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).ok()
-
-        async def main() -> None:
-            async with cluster.world(namespace) as world:
-                await story(ImageStage(world, gates={}, pace=PACE))
-
-        asyncio.run(main())
+        daemons.play(lambda world: story(ImageStage(world, gates={}, pace=PACE)), "images")
 
     return run
 

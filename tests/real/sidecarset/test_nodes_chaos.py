@@ -13,8 +13,7 @@ import pytest
 from tests.sidecars import kills
 from tests.sidecars.kills import Scene
 from tests.sidecars.terminator import stories as ending
-from tests.support.kruisecluster import ALONE, KruiseCluster
-from tests.support.nodedaemons import Daemons
+from tests.support.nodedaemons import Daemons, daemons_on
 from tests.support.realnodes import RealNodes
 from tests.support.transcripts import Shell, walk
 from tests.support.walkthroughs import DOCUMENTS, LOCAL_ONLY, environment, lay_out_documents
@@ -24,24 +23,14 @@ Play = Callable[[Callable[[Scene], Awaitable[None]]], None]
 
 
 @pytest.fixture(scope="module")
-def cluster(own_nodes: RealNodes) -> Iterator[KruiseCluster]:
-    with KruiseCluster(own_nodes, flags=(*ALONE, "--feature-gates=SidecarTerminator=true")) as made:
+def daemons(own_nodes: RealNodes) -> Iterator[Daemons]:
+    with daemons_on(own_nodes, "SidecarTerminator") as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def daemons(cluster: KruiseCluster, own_nodes: RealNodes) -> Iterator[Daemons]:
-    made = Daemons(cluster, own_nodes)
-    for node in own_nodes.nodes:
-        made.start(node)
-    try:
-        yield made
-    finally:
-        made.stop_all()
 
 
 @pytest.fixture
-def play(cluster: KruiseCluster, daemons: Daemons, own_nodes: RealNodes, request: pytest.FixtureRequest) -> Play:
+def play(daemons: Daemons, own_nodes: RealNodes, request: pytest.FixtureRequest) -> Play:
+    cluster = daemons.cluster
     namespace = re.sub(r"[^a-z]+", "-", request.node.name.partition("[")[2].lower())[:50].strip("-")
 
     def run(story: Callable[[Scene], Awaitable[None]]) -> None:
@@ -84,10 +73,10 @@ def test_a_job_ends(play: Play, name: str) -> None:
 
 
 @pytest.mark.long
-def test_the_walk_through(cluster: KruiseCluster, daemons: Daemons, tmp_path: Path) -> None:
+def test_the_walk_through(daemons: Daemons, tmp_path: Path) -> None:
     """SCS-W1 to SCS-W5, CLP-18: injection, upgrade, canary, hot upgrade, start order and batches, in `default`."""
     lay_out_documents(tmp_path)
-    variables = environment(tmp_path) | {"KUBECONFIG": str(cluster.kubeconfig)}
+    variables = environment(tmp_path) | {"KUBECONFIG": str(daemons.cluster.kubeconfig)}
     shell = Shell(tmp_path, variables)
     try:
         assert walk(DOCUMENTS / "sidecarset-walkthrough.md", shell, leave_out=[LOCAL_ONLY]) > 40
