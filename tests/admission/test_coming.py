@@ -53,13 +53,13 @@ class Behind:
             self.written(CONFIG_MAPS, self.server)
         return self.server
 
-    def has(self, version: int) -> None:
-        self.server = codec.decode(json.dumps(stored(version)).encode(), ConfigMap)
+    def has(self, version: int, **metadata: str) -> None:
+        self.server = codec.decode(json.dumps(stored(version, **metadata)).encode(), ConfigMap)
 
 
-def stored(version: int, **data: str) -> Json:
-    whole = config_map(data=data)
-    return {**whole, "metadata": {**whole["metadata"], "resourceVersion": str(version)}}
+def stored(version: int, **metadata: str) -> Json:
+    whole = config_map()
+    return {**whole, "metadata": {**whole["metadata"], "resourceVersion": str(version), **metadata}}
 
 
 class Site:
@@ -73,7 +73,7 @@ class Site:
         self.asks = MutatingHandler("/mutate", self._decide, (CONFIG_MAPS,))
 
     def _decide(self, request: AdmissionRequest, view: HandlerView) -> Mutation:
-        late = tuple(target for target in view.coming(CONFIG_MAPS) if not view.was_read(target))
+        late = tuple(one.target for one in view.coming(CONFIG_MAPS) if not view.was_read(one.target))
         if late:
             return NeedsReads(targets=late, may_fail=True)
         return Change(object={**request.body(), "seen": len(view.store(CONFIG_MAPS))})
@@ -113,6 +113,34 @@ async def test_a_change_is_read_too() -> None:
     assert await site.seen()
     assert await site.seen()
     assert (site.behind.reads, site.behind.known.list()[0].metadata.resource_version) == (2, "9")
+
+
+async def test_one_that_is_made_again_is_another_one() -> None:
+    """The store still shows the one of that name that was deleted."""
+    site = Site()
+    site.behind.has(6, uid="first")
+    site.behind.written(CONFIG_MAPS, site.behind.server)
+    body = config_map()
+    await site.passes({**body, "metadata": {**body["metadata"], "uid": "second"}})
+    site.behind.has(9, uid="second")
+    assert await site.seen()
+    assert (site.behind.reads, site.behind.known.list()[0].metadata.uid) == (1, "second")
+    assert await site.seen()
+    assert site.behind.reads == 1, "the store has it now"
+
+
+async def test_what_is_coming_is_told() -> None:
+    """So whoever it does not concern has nothing read."""
+    site = Site()
+    await site.passes(config_map(data={"a": "b"}))
+    told = list[Any]()
+
+    def tell(request: AdmissionRequest, view: HandlerView) -> Mutation:
+        told.extend(one.body["data"] for one in view.coming(CONFIG_MAPS))
+        return Allow()
+
+    await site.answerer.answer(MutatingHandler("/tell", tell, (CONFIG_MAPS,)), V1, request_of(config_map()), 10.0)
+    assert (told, site.behind.reads) == ([{"a": "b"}], 0)
 
 
 @pytest.mark.parametrize(

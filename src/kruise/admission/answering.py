@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from kruise.admission import review
 from kruise.admission.bookkeeping import BookingError, Bookkeeper
-from kruise.admission.coming import Coming
+from kruise.admission.coming import Coming, Expected
 from kruise.admission.decisions import (
     Allow,
     Answer,
@@ -219,7 +219,7 @@ class Answerer:
             _step_error(handler, f"{request}: other writers were faster {MAX_ROUNDS} times, while {doing}; try again")
         )
 
-    def _awaited(self, stores: Callable[[Resource[Any]], Store[Any]], resource: Resource[Any]) -> tuple[Target, ...]:
+    def _awaited(self, stores: Callable[[Resource[Any]], Store[Any]], resource: Resource[Any]) -> tuple[Expected, ...]:
         return self._coming.awaited(stores(resource), self.clock.now()) if self._coming else ()
 
     async def _stores_filled(self, handler: Handler) -> None:

@@ -2,7 +2,7 @@
 
 Whoever writes an object and then makes pods expects it to count for them (SCS-66). A watch is a little late, and more
 so on a busy machine. A server that has let an object pass knows that it is coming: until its store shows it, pods that
-are made have it read. Other replicas of the server know only what their watches tell.
+it may concern have it read. Other replicas of the server know only what their watches tell.
 """
 
 from __future__ import annotations
@@ -23,22 +23,34 @@ _COUNTS = ("labels", "annotations")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Noted:
-    before: int
-    """Its version until then; 0: there was none."""
+class Expected:
+    """An object that the store may not show yet."""
+
+    target: Target
+    body: Mapping[str, Any] = dataclasses.field(compare=False, hash=False)
+    """As it was let pass, in the version of the request."""
     until: datetime
+    before: int = 0
+    """Its version until then; 0: there was none."""
+    uid: str = ""
+    """Empty: the request did not say."""
+
+    def is_shown_as(self, known: Any) -> bool:
+        """`known`: what the store has of that name; one that was deleted may still be there."""
+        metadata = known.metadata
+        return self.uid in ("", metadata.uid) and parse_version(metadata.resource_version, known) > self.before
 
 
 class Coming:
     def __init__(self) -> None:
-        self._noted: dict[Target, _Noted] = {}
+        self._noted: dict[Target, Expected] = {}
 
     def __bool__(self) -> bool:
         return bool(self._noted)
 
     def note(self, resource: Resource[Any], request: AdmissionRequest, now: datetime) -> None:
         """The request was allowed. What changes nothing that counts gets no new version, and is not waited for."""
-        self._noted = {target: noted for target, noted in self._noted.items() if now < noted.until}
+        self._noted = {target: one for target, one in self._noted.items() if now < one.until}
         if request.operation not in ("CREATE", "UPDATE") or request.sub_resource or request.is_dry_run:
             return
         body, old = request.body(), request.old_body() if request.has_old_object else {}
@@ -50,26 +62,23 @@ class Coming:
             before = parse_version(str((old.get("metadata") or {}).get("resourceVersion") or 0), target)
         except VersionError:
             return
-        self._noted[target] = _Noted(before, now + LONGEST)
+        uid = str(metadata.get("uid") or "")
+        self._noted[target] = Expected(target=target, body=body, until=now + LONGEST, before=before, uid=uid)
 
-    def awaited(self, store: Store[Any], now: datetime) -> tuple[Target, ...]:
+    def awaited(self, store: Store[Any], now: datetime) -> tuple[Expected, ...]:
         """Those of the store's kind that it may not show yet."""
         found = []
-        for target, noted in tuple(self._noted.items()):
+        for target, one in tuple(self._noted.items()):
             if target.resource != store.resource:
                 continue
             known = store.get(target.namespace, target.name)
-            if now >= noted.until or (known is not None and _version(known) > noted.before):
+            if now >= one.until or (known is not None and one.is_shown_as(known)):
                 del self._noted[target]
             else:
-                found.append(target)
+                found.append(one)
         return tuple(found)
 
 
 def _counting(body: Mapping[str, Any]) -> tuple[Any, ...]:
     metadata = body.get("metadata") or {}
     return body.get("spec"), *(metadata.get(name) or {} for name in _COUNTS)
-
-
-def _version(obj: Any) -> int:
-    return parse_version(obj.metadata.resource_version, obj)

@@ -28,6 +28,7 @@ from kruise.machinery.client.errors import StatusCause
 from kruise.machinery.plan import Action, EventNote, Outcome, Target
 
 if TYPE_CHECKING:
+    from kruise.admission.coming import Expected
     from kruise.machinery.store import Store
 
 T = TypeVar("T", bound=Object)
@@ -214,8 +215,9 @@ class HandlerView:
     gates: Mapping[str, bool] = dataclasses.field(default_factory=dict)
     server_version: Any = None
     stores: Callable[[Resource[Any]], Store[Any]] = _no_store
-    coming: Callable[[Resource[Any]], tuple[Target, ...]] = lambda resource: ()
-    """Objects of a kind that were let pass a moment ago, and that the store may not show yet: to be read."""
+    coming: Callable[[Resource[Any]], tuple[Expected, ...]] = lambda resource: ()
+    """Objects of a kind that were let pass a moment ago, and that the store may not show yet: whoever they may concern
+    has them read."""
     outcomes: tuple[Outcome, ...] = ()
     """Of all writes for this request so far, in order: steps of a chain find theirs by target."""
     reads: Mapping[Read, Any] = dataclasses.field(default_factory=dict)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.admission.chain import StepContext
+from kruise.admission.coming import Expected
 from kruise.admission.decisions import Change, Failure, HandlerView, NeedsReads
 from kruise.api.apps.sidecarset import SIDECAR_SETS
 from kruise.api.native.apps import CONTROLLER_REVISIONS
@@ -300,20 +301,27 @@ def test_a_set_that_the_watch_does_not_show_yet_is_read() -> None:
     for store in (sets, namespaces, revisions):
         store.replace([], 3)
     stores: dict[Any, Any] = {SIDECAR_SETS: sets, NAMESPACES: namespaces, CONTROLLER_REVISIONS: revisions}
-    target, body = Target(SIDECAR_SETS, "", "logs"), pod()
-    view = HandlerView(now=NOW, seed=1, stores=stores.__getitem__, coming=lambda kind: (target,))
-    request = request_of(body, kind="Pod", resource="pods")
-    step = Injection("kruise-system")
-    assert step(body, StepContext(request, view, "d")) == NeedsReads(targets=(target,), may_fail=True)
+    target, body, step = Target(SIDECAR_SETS, "", "logs"), pod(), Injection("kruise-system")
+
+    def coming(**spec: Any) -> HandlerView:
+        late = (Expected(target=target, body=sidecar_set(**spec), until=NOW),)
+        return HandlerView(now=NOW, seed=1, stores=stores.__getitem__, coming=lambda kind: late)
+
+    def asked(view: HandlerView) -> Any:
+        return step(body, StepContext(request_of(body, kind="Pod", resource="pods"), view, "d"))
+
+    needed = NeedsReads(targets=(target,), may_fail=True)
+    others = {"selector": {"matchLabels": {"app": "other"}}}
+    assert asked(coming(**others)) is None, "a pod that no set concerns costs no read"
+    assert asked(coming()) == needed
     found = stored(sidecar_set())
     sets.written(found)  # as whoever reads it does
-    read = dataclasses.replace(view, reads={target: found})
-    answer = step(body, StepContext(request, read, "d"))
+    answer = asked(dataclasses.replace(coming(), reads={target: found}))
     assert isinstance(answer, Change)
     assert names(answer.object["spec"]["containers"]) == ["side", "main"]
-    gone = dataclasses.replace(view, reads={target: Failure(403, "Forbidden", "no")})
+    assert asked(coming(**others)) == needed, "the one that is known selects the pod, and may not do so any more"
     sets.replace([], 9)
-    assert step(body, StepContext(request, gone, "d")) is None
+    assert asked(dataclasses.replace(coming(), reads={target: Failure(403, "Forbidden", "no")})) is None
 
 
 def test_own_variables_stay_as_they_are() -> None:

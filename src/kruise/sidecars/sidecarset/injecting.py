@@ -23,6 +23,7 @@ from kruise.sidecars.sidecarset.content import Content, Json, content_of, record
 from kruise.sidecars.sidecarset.matching import (
     REVISIONS_OF,
     applying,
+    may_concern,
     needs_namespace,
     pinned,
     selecting,
@@ -44,7 +45,8 @@ class Injection:
         labels = _mapping(metadata.get("labels"))
         view, namespace = context.view, context.namespace or "default"
         sets = view.store(SIDECAR_SETS)
-        late = tuple(target for target in view.coming(SIDECAR_SETS) if not view.was_read(target))
+        coming = (one for one in view.coming(SIDECAR_SETS) if not view.was_read(one.target))
+        late = tuple(one.target for one in coming if may_concern(one, sets, labels))
         if late:
             return NeedsReads(targets=late, may_fail=True)  # the store has them once they are read (SCS-66)
         if not len(sets):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from kruise.admission.coming import Expected
 from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
 from kruise.api.meta import LabelSelector, controller_of
 from kruise.api.native.apps import CONTROLLER_REVISIONS, ControllerRevision
 from kruise.api.native.nodes import NAMESPACES
+from kruise.api.versions import mapping
+from kruise.machinery import codec
 from kruise.machinery.selector_index import ALL_NAMESPACES, Selects
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.spec import OWNER_INDEX
@@ -76,6 +79,19 @@ def selecting(
 ) -> tuple[SidecarSet, ...]:
     """The SidecarSets that select a pod, wherever they are in their lives."""
     return sets.selecting(PODS_OF, labels, namespace, namespace_labels)
+
+
+def may_concern(expected: Expected, sets: Store[SidecarSet], labels: Mapping[str, str]) -> bool:
+    """Whether a SidecarSet that the store may not show yet selects pods with these labels, or did so until now. What
+    namespaces it is about is asked of the one that is read."""
+    known = sets.get("", expected.target.name)
+    try:
+        # The selector is the same in both versions.
+        coming = codec.convert(mapping(mapping(expected.body.get("spec")).get("selector")), LabelSelector)
+    except codec.DecodeError:
+        return True
+    selectors = (coming, known.spec.selector if known is not None else None)
+    return any(not is_empty(one) and selects_pod(one, labels) for one in selectors)
 
 
 def needs_namespace(sets: Store[SidecarSet], labels: Mapping[str, str]) -> bool:
