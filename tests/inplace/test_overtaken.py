@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kruise.api.native.apps import ControllerRevision
-from kruise.inplace import engine, keys
+from kruise.inplace import edits, engine, keys
 from kruise.inplace.completion import is_complete
 from kruise.inplace.difference import InPlaceOptions, compare
 from kruise.inplace.hashes import ContainerHashes, ContainerMeta, ContainersMeta, containers_meta_json, plain_hash
@@ -23,7 +23,7 @@ from kruise.inplace.resizing import INFEASIBLE
 from kruise.inplace.state import LastStatus, UpdateSpec, UpdateState, state_json, update_state_of
 from kruise.machinery.times import format_time
 from tests.inplace.acting import NOW, conditions_of, decoded, played, pod_body
-from tests.support.inplace_objects import container, drawn, resources, revision, template
+from tests.support.inplace_objects import barrier, container, drawn, resources, revision, template
 
 OPTIONS = InPlaceOptions(vertical_scaling=True)
 CONDITIONS = {"ContainersReady": "True", "Ready": "True", keys.IN_PLACE_READY: "True", keys.KRUISE_POD_READY: "True"}
@@ -49,6 +49,16 @@ def moved(body: dict[str, Any], old: ControllerRevision, new: ControllerRevision
     labels = {keys.REVISION_LABEL: new.metadata.name}
     chain = engine.begin(decoded(body), spec, labels=labels, state=State.UPDATING, options=OPTIONS, now=NOW, new=new)
     after = played(body, chain)
+    after["metadata"]["generation"] = body["metadata"]["generation"] + 1
+    return after
+
+
+def refreshed(body: dict[str, Any]) -> dict[str, Any]:
+    """After a look at the pod that carries its update on."""
+    pod = decoded(body)
+    looked = engine.refresh(pod, options=OPTIONS, now=NOW)
+    assert looked.stepped, looked
+    after = played(body, edits.writes(pod, looked.edit, reason="refresh"))
     after["metadata"]["generation"] = body["metadata"]["generation"] + 1
     return after
 
@@ -225,3 +235,40 @@ def test_overtaken_images_stand_in_the_annotation_only_where_there_are_some() ->
     last = {"main": LastStatus(image_id="a", overtaken=("nginx:1", "nginx:2"))}
     text = state_json(UpdateState(revision="web-1", last_container_statuses=last))
     assert '{"main":{"imageID":"a","overtaken":["nginx:1","nginx:2"]}}' in text
+
+
+def by_priority(low: dict[str, Any], high: dict[str, Any]) -> list[dict[str, Any]]:
+    return [container("low", **low, env=[barrier(0)]), container("high", **high, env=[barrier(10)])]
+
+
+def test_a_container_that_was_broken_holds_up_no_batch_before_its_own() -> None:
+    """IPU-54: the batch that repairs it comes after that of a container with a higher priority."""
+    images = [("low:1", "high:1"), ("low:broken", "high:1"), ("low:2", "high:2")]
+    all_containers = [by_priority({"image": low}, {"image": high}) for low, high in images]
+    first, second, third = (at(number, *containers) for number, containers in enumerate(all_containers, 1))
+    body = moved(moved(running(first, all_containers[0]), first, second), second, third)
+    body = refreshed(restarted(body, low="low:1"))  # the image in between cannot be pulled
+    assert [item["image"] for item in body["spec"]["containers"]] == ["low:2", "high:2"]
+    assert not complete(body)
+    assert not complete(restarted(body, low="low:1"))
+    assert complete(restarted(body))
+
+
+def test_resources_that_are_refused_hold_up_no_batch_before_their_correction() -> None:
+    """The node grants what a pod asks for in all, or nothing of it."""
+    amounts = [("1", "1"), ("500", "1"), ("2", "3")]
+    all_containers = [
+        by_priority(*({"resources": resources(requests={"cpu": amount})} for amount in pair)) for pair in amounts
+    ]
+    all_containers[2][0]["image"] = all_containers[2][1]["image"] = "nginx:1.26"
+    first, second, third = (at(number, *containers) for number, containers in enumerate(all_containers, 1))
+    body = restarted(moved(running(first, all_containers[0]), first, second))
+    body["status"]["containerStatuses"][0]["resources"] = all_containers[0][0]["resources"]
+    body["status"]["conditions"].append({"type": "PodResizePending", "status": "True", "reason": INFEASIBLE})
+    body = moved(body, second, third)
+    assert [item["resources"]["requests"]["cpu"] for item in body["spec"]["containers"]] == ["2", "3"]
+    assert [item["image"] for item in body["spec"]["containers"]] == ["nginx:1.25", "nginx:1.26"]  # in their order
+    body["status"]["conditions"].pop()
+    body = refreshed(restarted(body))
+    assert [item["image"] for item in body["spec"]["containers"]] == ["nginx:1.26", "nginx:1.26"]
+    assert complete(restarted(body))

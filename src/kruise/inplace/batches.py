@@ -18,6 +18,7 @@ from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Container, Pod
 from kruise.inplace import keys
 from kruise.inplace.edits import PodEdit
+from kruise.inplace.resizing import refused_resize
 from kruise.inplace.state import (
     BatchRecord,
     LastStatus,
@@ -144,7 +145,8 @@ def _batch(
     # A container that the pod does not have is in no batch; waiting for it would never end.
     names = {container.name for container in concerned}
     chosen = _chosen(concerned, references)
-    waiting = names - chosen
+    # As long as a node refuses what one container asks for, it grants nothing to any other: these go together.
+    resized = names if refused_resize(pod) is not None else chosen
     labels: dict[str, str | None] = {}
     annotations: dict[str, str | None] = {}
     for name in sorted(chosen & references.keys()):
@@ -155,17 +157,19 @@ def _batch(
     after = codec.evolve(
         state,
         last_container_statuses=_last_statuses(pod, state, changed),
-        next_container_images={name: image for name, image in images.items() if name in waiting},
-        next_container_ref_metadata={name: found for name, found in references.items() if name in waiting},
-        next_container_resources={name: found for name, found in resources.items() if name in waiting},
-        pre_check_before_next=PreCheck(containers_required_ready=batch) if waiting else None,
+        next_container_images={name: image for name, image in images.items() if name in names - chosen},
+        next_container_ref_metadata={name: found for name, found in references.items() if name in names - chosen},
+        next_container_resources={name: found for name, found in resources.items() if name in names - resized},
+        pre_check_before_next=None,
         container_batches_record=(*_records_without(state, chosen), BatchRecord(timestamp=now, containers=batch)),
     )
+    if after.has_next:
+        after = codec.evolve(after, pre_check_before_next=PreCheck(containers_required_ready=batch))
     return PodEdit(
         labels=labels,
         annotations={**annotations, **without_grace(pod), **_state_annotation(pod, after)},
         images=changed,
-        resources={name: found for name, found in resources.items() if name in chosen},
+        resources={name: found for name, found in resources.items() if name in resized},
         exact=True,
     )
 

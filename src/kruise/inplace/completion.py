@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Self
 
 from kruise.api.native.pod import Container, ContainerStatus, Pod, ResourceRequirements
 from kruise.inplace import keys
-from kruise.inplace.hashes import ContainerHashes, ContainersMeta, containers_meta_of, env_hash, plain_hash
+from kruise.inplace.hashes import (
+    ContainerHashes,
+    ContainerMeta,
+    ContainersMeta,
+    containers_meta_of,
+    env_hash,
+    plain_hash,
+)
 from kruise.inplace.state import (
     BatchRecord,
     BrokenAnnotation,
@@ -33,19 +42,26 @@ def is_complete(pod: Pod, *, vertical_scaling: bool) -> bool:
 
 
 def unfinished(pod: Pod, state: UpdateState, *, vertical_scaling: bool) -> str:
-    """What the containers of the batches applied so far still lack, in words; empty when they have arrived (IPU-61)."""
+    """What the containers of the batches applied so far still lack, in words; empty when they have arrived (IPU-61).
+
+    Nothing is expected of containers whose batch is still to come: an overtaken update may have broken them, and that
+    batch is what repairs them.
+    """
     try:
         meta = containers_meta_of(pod)
     except BrokenAnnotation as error:
         return str(error)
-    statuses = {status.name: status for status in pod.status.container_statuses}
-    if state.update_env_from_metadata and (awaited := _environment(pod, meta, statuses)):
+    seen = _Seen.of(pod, meta)
+    due = [container for container in pod.spec.containers if container.name not in state.later]
+    if state.update_env_from_metadata and (awaited := seen.environment(due)):
         return awaited
-    if vertical_scaling and state.update_resources and (awaited := _resources(pod, statuses)):
+    if vertical_scaling and state.update_resources and (awaited := seen.resources(due)):
         return awaited
-    if meta is not None and _all_as_created(pod, meta, statuses):
+    if seen.are_all_as_created:
         return ""
-    return _images(pod, state, statuses, meta)
+    last = state.last_container_statuses or {}
+    awaits = (seen.image(name, ran, state) for name, ran in last.items() if name not in state.later)
+    return next(filter(None, awaits), "")
 
 
 def still_open(pod: Pod, state: UpdateState, *, vertical_scaling: bool) -> UpdateState:
@@ -56,17 +72,15 @@ def still_open(pod: Pod, state: UpdateState, *, vertical_scaling: bool) -> Updat
         meta = containers_meta_of(pod)
     except BrokenAnnotation:
         meta = None
-    statuses = {status.name: status for status in pod.status.container_statuses}
-    last = state.last_container_statuses or {}
-    if meta is not None and _all_as_created(pod, meta, statuses):
-        last = {}
+    seen, everyone = _Seen.of(pod, meta), pod.spec.containers
+    last = {} if seen.are_all_as_created else state.last_container_statuses or {}
+    images = {name: ran for name, ran in last.items() if seen.image(name, ran, state)}
     # Where no node tells of environments nobody can wait for them, and another update may as well go on.
-    environment = state.update_env_from_metadata and meta is not None and bool(_environment(pod, meta, statuses))
-    images = {name: ran for name, ran in last.items() if _image(pod, name, ran, state, statuses, meta)}
+    environment = state.update_env_from_metadata and meta is not None and bool(seen.environment(everyone))
     return UpdateState(
         last_container_statuses=images or None,
         update_env_from_metadata=environment,
-        update_resources=vertical_scaling and state.update_resources and bool(_resources(pod, statuses)),
+        update_resources=vertical_scaling and state.update_resources and bool(seen.resources(everyone)),
         container_batches_record=tuple(_last_batches(state, images)),
     )
 
@@ -82,62 +96,84 @@ def _last_batches(state: UpdateState, names: Collection[str]) -> Iterator[BatchR
     yield from reversed(found)
 
 
-def _environment(pod: Pod, meta: ContainersMeta | None, statuses: Mapping[str, ContainerStatus]) -> str:
-    if meta is None:
-        return (
-            "the node has not told which environment the containers run with "
-            f"(annotation {keys.CONTAINERS_META_ANNOTATION} is missing)"
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Seen:
+    """A pod as its node tells of it. Each method says what is still awaited, in words; empty: nothing."""
+
+    pod: Pod
+    statuses: Mapping[str, ContainerStatus]
+    meta: Mapping[str, ContainerMeta] | None
+    """What containers were made from, by name; None: the node does not tell."""
+
+    @classmethod
+    def of(cls, pod: Pod, meta: ContainersMeta | None) -> Self:
+        reported = {item.name: item for item in meta.containers} if meta is not None else None
+        return cls(pod, {status.name: status for status in pod.status.container_statuses}, reported)
+
+    def environment(self, containers: Iterable[Container]) -> str:
+        if self.meta is None:
+            return (
+                "the node has not told which environment the containers run with "
+                f"(annotation {keys.CONTAINERS_META_ANNOTATION} is missing)"
+            )
+        for container in containers:
+            hashes = self._made_from(container.name)
+            if hashes is None or hashes.extracted_env_from_metadata_hash != env_hash(container, self.pod.metadata):
+                return f"container {container.name} has not restarted with its new environment"
+        return ""
+
+    def resources(self, containers: Iterable[Container]) -> str:
+        for container in containers:
+            status = self.statuses.get(container.name)
+            if status is None or status.resources is None:
+                return f"the resources of container {container.name} are not known yet"
+            if not same_resources(container.resources, status.resources):
+                return f"container {container.name} does not have its new resources yet"
+        if len(self.statuses) != len(self.pod.spec.containers):
+            return "the containers are not all known yet"
+        return ""
+
+    @property
+    def are_all_as_created(self) -> bool:
+        """By the hash of kubelets since 1.31.
+
+        Older ones hash the whole container, of which the store keeps only a part. Their number never matches, and the
+        image ids decide.
+        """
+        return self.meta is not None and all(
+            self._was_made_from(container.name, (container.image,)) for container in self.pod.spec.containers
         )
-    stale = _inconsistent(
-        pod,
-        meta,
-        statuses,
-        lambda container, hashes: hashes.extracted_env_from_metadata_hash == env_hash(container, pod.metadata),
-    )
-    return f"container {stale} has not restarted with its new environment" if stale else ""
 
+    def image(self, name: str, last: LastStatus, state: UpdateState) -> str:
+        status = self.statuses.get(name)
+        if status is None:
+            return f"container {name} has not started"
+        wanted = next((container.image for container in self.pod.spec.containers if container.name == name), "")
+        return "" if self._has_arrived(status, wanted, last, state) else _not_arrived(status, wanted)
 
-def _all_as_created(pod: Pod, meta: ContainersMeta, statuses: Mapping[str, ContainerStatus]) -> bool:
-    """By the hash of kubelets since 1.31.
+    def _has_arrived(self, status: ContainerStatus, wanted: str, last: LastStatus, state: UpdateState) -> bool:
+        runs = full_name(status.image)
+        # Two names may belong to one image: then only the name tells that the container was replaced.
+        tells = status.image_id != last.image_id or runs == full_name(wanted)
+        if not last.overtaken:
+            return tells or (self.meta is None and _was_replaced(self.pod, status, state))
+        # Its kubelet may still be on the way to an image in between, and look at the last one only then.
+        if _is_behind(self.pod) or self._was_made_from(status.name, last.overtaken):
+            return False
+        # A name may be another one of the same image: then the times decide, or nothing ever would.
+        return (tells and runs not in map(full_name, last.overtaken)) or _was_replaced(self.pod, status, state)
 
-    Older ones hash the whole container, of which the store keeps only a part. Their number never matches, and the
-    image ids decide.
-    """
-    return not _inconsistent(
-        pod,
-        meta,
-        statuses,
-        lambda container, hashes: hashes.plain_hash == plain_hash(container.name, container.image),
-    )
+    def _was_made_from(self, name: str, images: Iterable[str]) -> bool:
+        """Whether the node tells that the container was made from one of these images."""
+        hashes = self._made_from(name)
+        return hashes is not None and any(hashes.plain_hash == plain_hash(name, image) for image in images)
 
-
-def _inconsistent(
-    pod: Pod,
-    meta: ContainersMeta,
-    statuses: Mapping[str, ContainerStatus],
-    is_expected: Callable[[Container, ContainerHashes], bool],
-) -> str:
-    """The first container that is not known to run as expected (IPU-62); empty when all do."""
-    reported = {item.name: item for item in meta.containers}
-    for container in pod.spec.containers:
-        status, item = statuses.get(container.name), reported.get(container.name)
-        if status is None or item is None or status.container_id != item.container_id:
-            return container.name
-        if not is_expected(container, item.hashes):
-            return container.name
-    return ""
-
-
-def _resources(pod: Pod, statuses: Mapping[str, ContainerStatus]) -> str:
-    for container in pod.spec.containers:
-        status = statuses.get(container.name)
-        if status is None or status.resources is None:
-            return f"the resources of container {container.name} are not known yet"
-        if not same_resources(container.resources, status.resources):
-            return f"container {container.name} does not have its new resources yet"
-    if len(pod.status.container_statuses) != len(pod.spec.containers):
-        return "the containers are not all known yet"
-    return ""
+    def _made_from(self, name: str) -> ContainerHashes | None:
+        """What the node tells of the container that runs now (IPU-62)."""
+        status, reported = self.statuses.get(name), (self.meta or {}).get(name)
+        if status is None or reported is None or status.container_id != reported.container_id:
+            return None
+        return reported.hashes
 
 
 def same_resources(wanted: ResourceRequirements, present: ResourceRequirements) -> bool:
@@ -154,48 +190,6 @@ def _same_amounts(wanted: Mapping[str, str | int | float], present: Mapping[str,
         return all(parse_quantity(amount) == parse_quantity(present[name]) for name, amount in wanted.items())
     except QuantityError:
         return False
-
-
-def _images(pod: Pod, state: UpdateState, statuses: Mapping[str, ContainerStatus], meta: ContainersMeta | None) -> str:
-    last = state.last_container_statuses or {}
-    awaited = (_image(pod, name, ran, state, statuses, meta) for name, ran in last.items())
-    return next(filter(None, awaited), "")
-
-
-def _image(
-    pod: Pod,
-    name: str,
-    last: LastStatus,
-    state: UpdateState,
-    statuses: Mapping[str, ContainerStatus],
-    meta: ContainersMeta | None,
-) -> str:
-    status = statuses.get(name)
-    if status is None:
-        return f"container {name} has not started"
-    wanted = next((container.image for container in pod.spec.containers if container.name == name), "")
-    runs = full_name(status.image)
-    if last.overtaken:
-        # Its kubelet may still be on the way to an image in between, and look at the last one only then.
-        if _is_behind(pod) or _was_made_from(last.overtaken, status, meta):
-            return _not_arrived(status, wanted)
-        in_between = runs in map(full_name, last.overtaken)
-        has_arrived = not in_between and (runs == full_name(wanted) or status.image_id != last.image_id)
-        # A name may be another one of the same image: then the times decide, or nothing ever would.
-        return "" if has_arrived or _was_replaced(pod, status, state) else _not_arrived(status, wanted)
-    # Two names may belong to one image: then only the name tells that the container was replaced.
-    if status.image_id != last.image_id or runs == full_name(wanted):
-        return ""
-    return _not_arrived(status, wanted) if meta is not None or not _was_replaced(pod, status, state) else ""
-
-
-def _was_made_from(images: Iterable[str], status: ContainerStatus, meta: ContainersMeta | None) -> bool:
-    """Whether the node tells that the container was made from one of these images. Kubelets before 1.31 have a number
-    of their own, which says nothing about it."""
-    reported = next((item for item in meta.containers if item.name == status.name), None) if meta is not None else None
-    if reported is None or reported.container_id != status.container_id:
-        return False
-    return any(reported.hashes.plain_hash == plain_hash(status.name, image) for image in images)
 
 
 def _not_arrived(status: ContainerStatus, wanted: str) -> str:

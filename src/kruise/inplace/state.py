@@ -99,6 +99,13 @@ class UpdateState(Struct):
         """Whether containers wait for a later batch."""
         return bool(self.next_container_images or self.next_container_ref_metadata or self.next_container_resources)
 
+    @property
+    def later(self) -> frozenset[str]:
+        """The containers that wait for a later batch."""
+        return frozenset(
+            (*self.next_container_images, *self.next_container_ref_metadata, *self.next_container_resources)
+        )
+
 
 class _Grace(Struct):
     """The grace annotation as it stands on the pod."""
