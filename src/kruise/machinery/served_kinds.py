@@ -27,26 +27,36 @@ class ServedKinds(Generic[T]):
         self._model = model
         self._kinds: dict[tuple[str, str], Resource[T]] = {}
         self._looked: float | None = None
+        self._unreachable: frozenset[str] = frozenset()
+        """Groups whose servers did not answer when somebody looked last."""
 
     async def find(self, group: str, kind: str) -> Resource[T] | None:
         """None: there is no such kind. Raises OutsideError where the group's own server does not answer."""
-        now = self._clock.monotonic()
-        if (group, kind) not in self._kinds and (self._looked is None or now >= self._looked + _LASTS):
-            found = await self._client.discover()
-            if any(version.rpartition("/")[0] == group for version in found.unreachable):
-                # What cannot be seen now is not gone: whoever counts it stays as it is.
-                raise OutsideError(f"the server of {group} does not answer: what is known of {kind} may be old")
-            self._looked = now
-            for served in found.resources:
-                resource = Resource(
-                    served.group, served.version, served.plural, served.kind, served.namespaced, self._model
-                )
-                self._kinds.setdefault((served.group, served.kind), resource)
-        return self._kinds.get((group, kind))
+        if (group, kind) not in self._kinds and (self._may_have_come() or group in self._unreachable):
+            await self._look()
+        found = self._kinds.get((group, kind))
+        if found is None and group in self._unreachable:
+            # What cannot be seen now is not gone: whoever counts it stays as it is.
+            raise OutsideError(f"the server of {group} does not answer: what is known of {kind} may be old")
+        return found
+
+    def _may_have_come(self) -> bool:
+        return self._looked is None or self._clock.monotonic() >= self._looked + _LASTS
+
+    async def _look(self) -> None:
+        found = await self._client.discover()
+        self._looked = self._clock.monotonic()
+        self._unreachable = frozenset(version.rpartition("/")[0] for version in found.unreachable)
+        for served in found.resources:
+            resource = Resource(
+                served.group, served.version, served.plural, served.kind, served.namespaced, self._model
+            )
+            self._kinds.setdefault((served.group, served.kind), resource)
 
     def forget(self, group: str, kind: str) -> None:
-        """The server does not know it any more."""
+        """The server does not know it any more by what it was called: it is looked for anew."""
         self._kinds.pop((group, kind), None)
+        self._looked = None
 
 
 class OnlyLooks:

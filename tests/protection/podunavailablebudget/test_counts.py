@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from typing import Any
 
 import pytest
@@ -104,5 +105,27 @@ def test_what_tells_nothing_is_counted_by_the_budget() -> None:  # PUB-33, PUB-3
             POD_UNAVAILABLE_BUDGETS, "pub", {"spec": {"protectTotalReplicas": None}}, world.namespace
         )
         await _shows(world, 3, 3, 0, -1)
+
+    run_local(play)
+
+
+def test_a_kind_that_gets_another_version_is_not_taken_for_gone() -> None:  # PUB-30
+    """Its pods are guarded all the time, although nobody can read it by the version that was known."""
+
+    async def play(world: LocalWorld) -> None:
+        await _play(world, scales=True, spec={"players": 3})
+        await _shows(world, 1, 3, 2, 3)
+        (version,) = definition(scales=True)["spec"]["versions"]
+        versions = [{**version, "served": False, "storage": False}, {**version, "name": "v2"}]
+        change = {"spec": {"versions": versions}}
+        await world.client.patch(CUSTOM_RESOURCE_DEFINITIONS, "games.example.com", change)
+        for _ in range(120):
+            await asyncio.sleep(1)
+            status = (await world.client.get(POD_UNAVAILABLE_BUDGETS, "pub", world.namespace)).status
+            assert status.desired_available == 2
+        newer = dataclasses.replace(GAMES, version="v2")
+        await world.client.patch(newer, "web", {"spec": {"players": 2}}, world.namespace)
+        await asyncio.sleep(60)
+        await _shows(world, 2, 3, 1, 2)
 
     run_local(play)

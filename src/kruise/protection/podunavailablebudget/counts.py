@@ -99,9 +99,10 @@ class Counts(OnlyLooks):
         try:
             # By a list: that the manager may do for every kind.
             found = (await self._client.list(resource, namespace, fields=f"metadata.name={owner.name}")).items
-        except NotFoundError:
+        except NotFoundError as error:
+            # The kind, or the version by which it was known. Until that is clear, nobody is gone.
             self._kinds.forget(owner.group, owner.kind)
-            return None
+            raise OutsideError(f"{owner} is not served as it was: {error}") from error
         if not found or found[0].metadata.deletion_timestamp is not None:
             return None
         [workload] = found
