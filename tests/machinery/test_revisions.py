@@ -93,10 +93,19 @@ def test_a_collision_count_changes_the_hash() -> None:
 
 def test_names_are_cut_in_front_of_the_hash() -> None:
     """IPU-13"""
-    assert revisions.revision_name("web", "abc") == "web-abc"
-    assert revisions.revision_name("w" * 250, "abc") == "w" * 223 + "-abc"
+    assert revision_names.revision_name("web", "abc") == "web-abc"
+    assert revision_names.revision_name("w" * 250, "abc") == "w" * 223 + "-abc"
     assert revision_names.short_hash("my-web-abc") == "abc"
     assert revision_names.short_hash("abc") == "abc"
+
+
+def test_a_revision_is_of_one_owner() -> None:
+    """IPU-13"""
+    assert revision_names.is_of("web-abc", "web")
+    assert revision_names.is_of("w" * 223 + "-abc", "w" * 250)
+    assert not revision_names.is_of("web-2-abc", "web")
+    assert not revision_names.is_of("", "web")
+    assert not revision_names.is_of("web", "web")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from kruise.api.meta import controller_of
 from kruise.api.native.pod import Pod
+from kruise.api.native.replica_sets import deployment_of
 from kruise.faces.forecast import ForecastFacts
 from kruise.foresight.forecast import Forecast
-from kruise.inplace.keys import TEMPLATE_HASH_LABEL
 
 ALONE = "no workload"
 
@@ -43,12 +43,9 @@ def shares(pods: Iterable[Pod], kind: ForecastFacts, forecast: Forecast) -> tupl
 
 
 def workload_of(pod: Pod) -> str:
-    """The controller, as kubectl takes it; of a ReplicaSet that a Deployment has made, the Deployment, as far as names
-    tell."""
+    """The controller, as kubectl takes it; of a ReplicaSet that a Deployment has made, the Deployment."""
     owner = controller_of(pod)
     if owner is None:
         return ALONE
-    hashed = pod.metadata.labels.get(TEMPLATE_HASH_LABEL)
-    if owner.kind == "ReplicaSet" and hashed and owner.name.endswith(f"-{hashed}"):
-        return f"deployment/{owner.name.removesuffix(f'-{hashed}')}"
-    return f"{owner.kind.lower()}/{owner.name}"
+    deployment = deployment_of(pod)
+    return f"deployment/{deployment}" if deployment else f"{owner.kind.lower()}/{owner.name}"

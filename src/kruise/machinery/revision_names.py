@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+_NAME_BYTES = 223
+
+
+def revision_name(owner_name: str, hashed: str) -> str:
+    """The name of a revision (IPU-13)."""
+    return f"{owner_name.encode()[:_NAME_BYTES].decode(errors='ignore')}-{hashed}"
+
+
+def is_of(revision: str, owner_name: str) -> bool:
+    """Whether the revision of this name is one of an owner's: `web-5d9c` is of `web`, and `web-2-5d9c` is not."""
+    return bool(revision) and revision == revision_name(owner_name, short_hash(revision))
+
 
 def short_hash(label_or_name: str) -> str:
     """The hash in a revision's name or in a pod's revision label, which holds the name or the hash alone."""

@@ -24,14 +24,13 @@ from kruise.machinery.fnv import fnv32
 from kruise.machinery.names import safe_encode
 from kruise.machinery.ownership import Owner
 from kruise.machinery.patches.values import same
-from kruise.machinery.revision_names import short_hash
+from kruise.machinery.revision_names import revision_name, short_hash
 from kruise.machinery.selectors import Selector
 
 HASH_LABEL = "controller.kubernetes.io/hash"
 """On a revision: the hash that its name ends in."""
 
 DEFAULT_HISTORY_LIMIT = 10
-_NAME_BYTES = 223
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
@@ -103,11 +102,6 @@ def _tidy(value: Any) -> Any:
 def data_hash(data: bytes, collision_count: int = 0) -> str:
     """The hash of a revision's data (IPU-12): 1 to 10 characters of the safe alphabet, never a dash."""
     return safe_encode(str(fnv32(data + str(collision_count).encode())))
-
-
-def revision_name(owner_name: str, hashed: str) -> str:
-    """The name of a revision (IPU-13)."""
-    return f"{owner_name.encode()[:_NAME_BYTES].decode(errors='ignore')}-{hashed}"
 
 
 def _age(revision: ControllerRevision) -> tuple[int, datetime, str]:

@@ -14,7 +14,7 @@ from kruise.api.native.pod import ContainerStatus, Pod, condition, is_ready, rea
 from kruise.faces.face import Face, History, Pods
 from kruise.inplace import keys
 from kruise.machinery.documents import Json, name_of, uid_of, value_at
-from kruise.machinery.revision_names import is_revision
+from kruise.machinery.revision_names import is_of, is_revision
 from kruise.verbs.history import TEMPLATE_HASH, Revision
 
 UPDATING = "Updating"
@@ -121,7 +121,7 @@ def _label(kind: Face, pod: Pod) -> str:
 def is_member(kind: Face, document: Json, pod: Pod) -> bool:
     """Whether a pod is one of a workload's own, or of the workloads that it makes: these name its revision."""
     if kind.is_ours and kind.pods is Pods.CHILDREN:
-        return pod.metadata.labels.get(kind.revision_label, "").startswith(f"{name_of(document)}-")
+        return is_of(pod.metadata.labels.get(kind.revision_label, ""), name_of(document))
     owner = controller_of(pod)
     return owner is not None and owner.uid == uid_of(document)
 

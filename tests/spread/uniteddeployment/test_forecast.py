@@ -6,13 +6,15 @@ import copy
 from typing import Any
 
 from kruise import kinds
-from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
+from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS, UnitedDeployment
 from kruise.api.meta import Key
 from kruise.api.native.nodes import NODES, Node
+from kruise.api.native.pod import Pod
 from kruise.foresight import foresee, needed
 from kruise.foresight.forecast import Forecast
 from kruise.machinery.codec import convert
 from kruise.manager.options import Options
+from kruise.spread.uniteddeployment import keys
 from kruise.spread.uniteddeployment.forecast import FORECAST
 from tests.spread.uniteddeployment.objects import NOW
 
@@ -98,3 +100,10 @@ def test_native_children_cannot_be_foreseen() -> None:
     body["spec"]["replicas"] = 2
     body["spec"]["topology"]["subsets"][0]["replicas"] = 3
     assert "the subsets' replicas come to 4, more than the 2" in FORECAST.refusal(body)
+
+
+def test_the_pods_of_another_one_whose_name_begins_alike_are_not_its_own() -> None:
+    united = convert(manifest(), UnitedDeployment)
+    for revision, wanted in (("shop-5d9c", True), ("shop-2-5d9c", False), ("", False)):
+        pod = convert({"metadata": {"name": "p", "labels": {keys.REVISION: revision}}}, Pod)
+        assert FORECAST.owns(united, pod) is wanted

@@ -397,6 +397,12 @@ async def two_about_the_same_pods(world: World) -> None:
     assert await seen(world, "other") == {"x": (0, 2), "y": (0, -1)}
     await world.delete(WORKLOAD_SPREADS, "ws")
 
+    async def taken_over() -> None:
+        assert await seen(world, "other") == {"x": (1, 1), "y": (2, -1)}
+        assert await costs(world) == [("x", 200), ("y", 100), ("y", 100)]
+
+    await world.until(taken_over)
+
 
 async def left_behind_and_taken_over(world: World) -> None:
     """A workload is deleted without its pods, and made again: it takes them over, and they count (WS-34, WS-38)."""

@@ -100,7 +100,31 @@ def test_the_pods_of_another_spread_stay_there() -> None:  # WS-43
     snapshot = SPEC.snapshot(view_of(SPEC, going, now=NOW, gates={}), Key("default", "other"))
     assert snapshot is not None
     assert len(snapshot.pods) == 2
-    assert keys(WORKLOAD_SPREADS, other, None) == ["other", "ws"]
+
+
+def test_whoever_is_no_more_about_its_pods_leaves_them_to_the_others() -> None:  # WS-43
+    """One of a Deployment and one of its ReplicaSet: only the pods tell that they have to do with each other."""
+    spread = spread_of(subset("a", size=1), subset("b"), target=("apps/v1", "Deployment"))
+    other = evolve(SPREAD, metadata=evolve(SPREAD.metadata, name="other", uid="other-uid", resource_version="8"))
+    reference = evolve(other.spec.target_ref, api_version="apps/v1", kind="ReplicaSet")
+    other = evolve(other, spec=evolve(other.spec, target_ref=reference))
+    replica_set = workload(owner="web")
+    pod = pod_of("p", "a", owner=("apps/v1", "ReplicaSet"))
+    objects: dict[Resource[Any], Any] = {
+        WORKLOAD_SPREADS: (spread, other),
+        PODS: (evolve(pod, metadata=evolve(pod.metadata, resource_version="9")),),
+        REPLICA_SETS: (evolve(replica_set, metadata=evolve(replica_set.metadata, name="web", resource_version="10")),),
+    }
+    leaving = evolve(spread, metadata=evolve(spread.metadata, deletion_timestamp=NOW))
+    filtered = {"selector": {"matchLabels": {"app": "x"}}}
+    narrower = spread_of(subset("a", size=1), subset("b"), target=("apps/v1", "Deployment"), targetFilter=filtered)
+    larger = spread_of(subset("a", size=2), subset("b"), target=("apps/v1", "Deployment"))
+    source = next(item for item in SPEC.all_sources if item.resource == WORKLOAD_SPREADS)
+    stores = ReadStores(SPEC, objects)
+    for new in (None, leaving, narrower):
+        assert {key.name for key in source.keys(spread, new, stores)} == {"ws", "other"}, new
+    assert [key.name for key in source.keys(spread, larger, stores)] == ["ws"]
+    assert [key.name for key in source.keys(leaving, leaving, stores)] == ["ws"]
 
 
 def test_the_word_of_the_scheduler_counts_where_pods_are_rescheduled() -> None:  # WS-50

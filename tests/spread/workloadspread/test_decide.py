@@ -16,7 +16,7 @@ from kruise.machinery.codec import evolve
 from kruise.machinery.plan import OnError, Outcome, Outcomes, PhaseOutcomes, Plan, Result
 from kruise.spread.workloadspread.conclude import conclude, events
 from kruise.spread.workloadspread.costs import in_order_of_leaving
-from kruise.spread.workloadspread.decide import MARK, STATUS, decide
+from kruise.spread.workloadspread.decide import MARK, STATUS, Memo, decide
 from kruise.spread.workloadspread.numbers import PathError, number_at, sum_at
 from tests.spread.workloadspread.objects import NOW, node_of, pod_of, snapshot_of, spread_of, with_list
 from tests.spread.workloadspread.stories import MATCHED, adaptive, subset, zone_term
@@ -271,6 +271,12 @@ def test_those_that_were_let_in_stay_as_they_are_until_there_is_a_place() -> Non
     assert marks(decide(snapshot_of(full, *found))) == {}
     raised = spread_of(subset("a", size=2))
     assert list(marks(decide(snapshot_of(raised, *found)))) == ["extra"]
+    # One that another WorkloadSpread let in, which is gone, is taken over like one from before (WS-43).
+    foreign = pod_of("foreign", annotations={MATCHED: '{"name":"gone","subset":"x"}'})
+    assert list(marks(decide(snapshot_of(full, *pods("a", 1, annotations={COST: "100"}), foreign)))) == [
+        "a-0",
+        "foreign",
+    ]
 
 
 @pytest.mark.parametrize("text", ["no json", "[]", '{"subset":"a"}', '{"name":5,"subset":"a"}'])
@@ -363,6 +369,7 @@ def test_a_path_that_leads_nowhere_stops_nothing_but_the_count() -> None:  # WS-
     plan = decide(snapshot_of(spread, *pods("a", 1), problem="spec.targetFilter.replicasPathList: odd"))
     assert plan.phases == ()
     assert plan.held[0].causes[0].meaning.code == "no-target"
+    assert plan.memo_as(Memo).parts == (), "nobody can tell who is above a maximum that nobody knows"
 
 
 # What goes wrong

@@ -13,8 +13,8 @@ from kruise.api.apps.statefulset import StatefulSet
 from kruise.api.meta import controller_of
 from kruise.api.native.apps import DEPLOYMENTS, STATEFUL_SETS, Workload
 from kruise.api.native.pod import Pod, is_active, is_ready
+from kruise.api.native.replica_sets import deployment_of
 from kruise.api.resource import Resource
-from kruise.inplace.keys import TEMPLATE_HASH_LABEL
 from kruise.machinery import codec, intorpercent
 from kruise.machinery.documents import value_at
 from kruise.machinery.plan import Target
@@ -234,10 +234,7 @@ def active(pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
 
 
 def child_of(pod: Pod) -> tuple[str, str] | None:
-    """Kind and name of the child that a pod of a subset belongs to; None: it is of no subset.
-
-    The pods of a Deployment belong to ReplicaSets, whose names are made of its name and the hash on the pods.
-    """
+    """Kind and name of the child that a pod of a subset belongs to; None: it is of no subset."""
     if keys.SUBSET not in pod.metadata.labels:
         return None
     owner = controller_of(pod)
@@ -246,8 +243,8 @@ def child_of(pod: Pod) -> tuple[str, str] | None:
     group = owner.api_version.rpartition("/")[0]
     if (group, owner.kind) != ("apps", "ReplicaSet"):
         return f"{group}/{owner.kind}", owner.name
-    suffix = f"-{pod.metadata.labels.get(TEMPLATE_HASH_LABEL, '')}"
-    return ("apps/Deployment", owner.name.removesuffix(suffix)) if owner.name.endswith(suffix) else None
+    deployment = deployment_of(pod)
+    return ("apps/Deployment", deployment) if deployment else None
 
 
 def index_value(namespace: str, kind: ChildKind, name: str) -> str:

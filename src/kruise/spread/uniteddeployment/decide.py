@@ -310,13 +310,11 @@ def _name(situation: Situation, subset: Subset) -> str:
         base = f"{united.name}-"
     # One that lost the labels of the selector is neither used nor let go (UD-47), but has its name.
     taken = {one.metadata.name for one in situation.snapshot.objects(situation.kind)}
-    for attempt in itertools.count():
-        again = (attempt,) if attempt else ()
-        suffix = names.derived_suffix(united.uid, subset.name, situation.kind.member, *again)
-        name = names.child_name(base, suffix, limit=_LONGEST_NAME)
-        if name not in taken:
-            return name
-    raise AssertionError("there is a name that nobody has")
+    parts = (united.uid, subset.name, situation.kind.member)
+    suffixes = (names.derived_suffix(*parts, *((again,) if again else ())) for again in itertools.count())
+    return next(
+        name for suffix in suffixes if (name := names.child_name(base, suffix, limit=_LONGEST_NAME)) not in taken
+    )
 
 
 def _delete_duplicate(child: Child) -> Action:

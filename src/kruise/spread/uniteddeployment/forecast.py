@@ -12,6 +12,7 @@ from kruise.inplace import availability
 from kruise.machinery import codec
 from kruise.machinery.documents import Json, value_at
 from kruise.machinery.plan import Plan
+from kruise.machinery.revision_names import is_of
 from kruise.machinery.wording import plural
 from kruise.spread.uniteddeployment import keys
 from kruise.spread.uniteddeployment.children import ADVANCED, CLONES, KINDS, kind_of
@@ -23,7 +24,7 @@ _OURS = (CLONES, ADVANCED)
 
 
 def _owns(united: UnitedDeployment, pod: Pod) -> bool:
-    return pod.metadata.labels.get(keys.REVISION, "").startswith(f"{united.metadata.name}-")
+    return is_of(pod.metadata.labels.get(keys.REVISION, ""), united.metadata.name)
 
 
 def _wanted(united: UnitedDeployment, around: Around) -> int:

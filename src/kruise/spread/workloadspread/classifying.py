@@ -94,7 +94,10 @@ def _adopt(
 
 def _was_let_in(spread: WorkloadSpread, pod: Pod) -> bool:
     """It was created when the WorkloadSpread was there, and no subset had a place for it. As long as that is so it
-    stays as it is, whenever anybody looks: with neither a mark nor a cost (WS-34a, WS-60)."""
+    stays as it is, whenever anybody looks: with neither a mark nor a cost (WS-34a, WS-60). One that bears the mark of
+    another WorkloadSpread was let in by that one."""
+    if mark_of(pod) is not None:
+        return False
     since, created = spread.metadata.creation_timestamp, pod.metadata.creation_timestamp
     return since is not None and created is not None and created >= since
 

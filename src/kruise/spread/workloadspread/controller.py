@@ -16,10 +16,11 @@ from kruise.api.meta import Key, Object, controller_of, key_of
 from kruise.api.native.apps import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Pod, condition, is_active, is_ready
+from kruise.api.native.replica_sets import TEMPLATE_HASH
 from kruise.api.resource import Resource
 from kruise.feature import Feature, PodMutation, PodValidation, Settings
 from kruise.flags import FeatureFlag, Flag, text
-from kruise.machinery.selectors import SelectorError, from_label_selector, parse
+from kruise.machinery.selectors import parse
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, Stores, View, no_keys, own_key
 from kruise.machinery.watched import Watched
 from kruise.spread.workloadspread.admission import CONVERSION, webhooks
@@ -39,9 +40,10 @@ from kruise.spread.workloadspread.targets import (
     Workload,
     index_value,
     owner_of,
+    selector_of,
     target_of,
 )
-from kruise.spread.workloadspread.versions import IGNORED, TEMPLATE_HASH, version_of, versioned_kinds
+from kruise.spread.workloadspread.versions import IGNORED, version_of, versioned_kinds
 
 NAME = "workloadspread-controller"
 GATE = "WorkloadSpread"
@@ -157,10 +159,16 @@ def _spread_of(pod: Pod, stores: Stores) -> WorkloadSpread | None:
 
 
 def _spread_keys(old: WorkloadSpread | None, new: WorkloadSpread | None, stores: Stores) -> Iterable[Key]:
-    """Itself; and where it goes, the others of its workload: its pods are theirs then."""
+    """Itself; and where it is no more about pods that bear its mark, the others that are: these are theirs then."""
     yield from own_key(old, new, stores)
-    if new is None and old is not None:
-        yield from map(key_of, stores.store(WORKLOAD_SPREADS).by_index(TARGET, index_value(target_of(old))))
+    if old is None or not (new is None or _is_leaving(new) > _is_leaving(old) or selector_of(new) != selector_of(old)):
+        return
+    marked = stores.store(PODS).by_index(_MARKED, f"{old.metadata.namespace}/{old.metadata.name}")
+    yield from dict.fromkeys(key_of(spread) for pod in marked for spread in _spreads_about(pod, stores))
+
+
+def _is_leaving(spread: WorkloadSpread) -> bool:
+    return spread.metadata.deletion_timestamp is not None
 
 
 def _rival(spread: WorkloadSpread, pod: Pod, view: View) -> str:
@@ -170,7 +178,7 @@ def _rival(spread: WorkloadSpread, pod: Pod, view: View) -> str:
     if mark is None or mark.name == spread.metadata.name or not mark.subset:
         return ""
     other = view.store(WORKLOAD_SPREADS).get(pod.metadata.namespace, mark.name)
-    if other is None or other.metadata.deletion_timestamp is not None or not _filtered(other, (pod,)):
+    if other is None or _is_leaving(other) or not _filtered(other, (pod,)):
         return ""
     # Of kinds that nobody here watches, it cannot be told whose pods are whose.
     is_about = not target_of(other).is_supported or other in _spreads_about(pod, view)
@@ -289,14 +297,8 @@ def _revision(replica_set: Object) -> tuple[int, str]:
 
 
 def _filtered(spread: WorkloadSpread, pods: tuple[Pod, ...]) -> tuple[Pod, ...]:
-    wanted = spread.spec.target_filter
-    if wanted is None or wanted.selector is None:
-        return pods
-    try:
-        selector = from_label_selector(wanted.selector)
-    except SelectorError:
-        return ()
-    return tuple(pod for pod in pods if selector.matches(pod.metadata.labels))
+    selector = selector_of(spread)
+    return pods if selector.is_empty else tuple(pod for pod in pods if selector.matches(pod.metadata.labels))
 
 
 def _workload_keys(resource: Resource[Any]) -> Any:

@@ -99,6 +99,8 @@ def decide(snapshot: Snapshot) -> Plan:
 
 
 def _parts(spread: WorkloadSpread, groups: Mapping[str, Group], counted: Count) -> Iterator[str]:
+    if counted.status is spread.status:
+        return  # nobody can tell: the workload could not be looked at
     everybody = Group.of_all(groups.values())
     adopted = Counter(name for group in groups.values() for name in group.adopted.values())
     for subset, element in zip(spread.spec.subsets, counted.status.subset_statuses, strict=False):

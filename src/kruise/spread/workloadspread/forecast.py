@@ -5,36 +5,27 @@ from __future__ import annotations
 from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpread
 from kruise.api.meta import controller_of
 from kruise.api.native.pod import Pod, is_active
+from kruise.api.native.replica_sets import deployment_of
 from kruise.faces.forecast import Around, ForecastFacts
 from kruise.inplace import availability
 from kruise.machinery.plan import Plan
-from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.wording import plural
 from kruise.spread.workloadspread.decide import Memo
 from kruise.spread.workloadspread.matched import mark_of
-from kruise.spread.workloadspread.targets import DEPLOYMENT, REPLICA_SET, owner_of, target_of
-from kruise.spread.workloadspread.versions import TEMPLATE_HASH
+from kruise.spread.workloadspread.targets import DEPLOYMENT, owner_of, selector_of, target_of
 
 
 def _owns(spread: WorkloadSpread, pod: Pod) -> bool:
-    """A pod of its workload. Those of a Deployment belong to ReplicaSets, which are named after it and the hash that
-    their pods bear; those of kinds that nobody here watches bear its mark."""
+    """A pod of its workload; those of kinds that nobody here watches bear its mark."""
     target, owner = target_of(spread), controller_of(pod)
     if owner is None or pod.metadata.namespace != target.namespace:
         return False
-    wanted = spread.spec.target_filter
-    if wanted is not None and wanted.selector is not None:
-        try:
-            if not from_label_selector(wanted.selector).matches(pod.metadata.labels):
-                return False
-        except SelectorError:
-            return False
-    workload = owner_of(owner, target.namespace)
-    if workload == target:
+    if not selector_of(spread).matches(pod.metadata.labels):
+        return False
+    if owner_of(owner, target.namespace) == target:
         return True
     if target.kind == DEPLOYMENT:
-        name = f"{target.name}-{pod.metadata.labels.get(TEMPLATE_HASH, '')}"
-        return (workload.group, workload.kind, workload.name) == ("apps", REPLICA_SET, name)
+        return deployment_of(pod) == target.name
     mark = mark_of(pod)
     return not target.is_supported and mark is not None and mark.name == spread.metadata.name
 

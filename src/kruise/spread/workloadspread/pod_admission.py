@@ -22,7 +22,6 @@ from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
 from kruise.machinery import codec
 from kruise.machinery.plan import Target
-from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.spec import OWNER_INDEX
 from kruise.machinery.watched import Kinds, Watched
 from kruise.spread.workloadspread import whitelist
@@ -45,6 +44,7 @@ from kruise.spread.workloadspread.targets import (
     index_value,
     kind_value,
     owner_of,
+    selector_of,
 )
 from kruise.spread.workloadspread.versions import version_of
 from kruise.spread.workloadspread.whitelist import CustomKind, WhitelistError, replicas_in
@@ -209,7 +209,9 @@ def _spread_of(pod: _NewPod, context: StepContext, own_namespace: str) -> Worklo
         if not isinstance(above, list):
             return above
         found += [item for owner in above for item in store.by_index(TARGET, index_value(owner))]
-    fitting = (item for item in found if item.metadata.deletion_timestamp is None and _is_selected(item, pod.labels))
+    fitting = (
+        item for item in found if item.metadata.deletion_timestamp is None and selector_of(item).matches(pod.labels)
+    )
     return min(fitting, key=lambda item: item.metadata.name, default=None)
 
 
@@ -260,17 +262,6 @@ def _deployment_of(pod: _NewPod, context: StepContext) -> Workload | Mutation | 
         return Deny(message=message, code=500, reason="InternalError")
     reference = controller_of(replica_set)
     return owner_of(reference, pod.namespace) if reference is not None else None
-
-
-def _is_selected(spread: WorkloadSpread, labels: dict[str, str]) -> bool:
-    """WS-19: a filter without a selector only redirects the replicas."""
-    wanted = spread.spec.target_filter
-    if wanted is None or wanted.selector is None:
-        return True
-    try:
-        return from_label_selector(wanted.selector).matches(labels)
-    except SelectorError:
-        return False
 
 
 def _replicas(spread: WorkloadSpread, context: StepContext, own_namespace: str) -> int | NeedsReads | Deny | None:

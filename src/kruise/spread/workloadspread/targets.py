@@ -10,6 +10,7 @@ from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, TargetReference, Wo
 from kruise.api.meta import OwnerReference, PartialObject
 from kruise.api.resource import Resource
 from kruise.machinery.documents import Json
+from kruise.machinery.selectors import EVERYTHING, NOTHING, Selector, SelectorError, from_label_selector
 from kruise.machinery.watched import Watched
 
 DEPLOYMENT, REPLICA_SET, STATEFUL_SET, CLONE_SET, JOB = "Deployment", "ReplicaSet", "StatefulSet", "CloneSet", "Job"
@@ -45,6 +46,17 @@ class Workload(NamedTuple):
 def target_of(spread: WorkloadSpread) -> Workload:
     reference = spread.spec.target_ref
     return Workload(spread.metadata.namespace, reference.group, reference.kind, reference.name)
+
+
+def selector_of(spread: WorkloadSpread) -> Selector:
+    """Which pods of its workload it is about (WS-19): a filter without a selector only redirects the replicas."""
+    wanted = spread.spec.target_filter
+    if wanted is None or wanted.selector is None:
+        return EVERYTHING
+    try:
+        return from_label_selector(wanted.selector)
+    except SelectorError:
+        return NOTHING
 
 
 def owner_of(reference: OwnerReference, namespace: str) -> Workload:

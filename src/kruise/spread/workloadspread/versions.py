@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kruise.api.native.replica_sets import TEMPLATE_HASH
+
 IGNORED = "versionIgnored"
-TEMPLATE_HASH = "pod-template-hash"
 REVISION_HASH = "controller-revision-hash"
 
 
