@@ -374,3 +374,11 @@ def test_who_stays_behind_is_counted() -> None:
     pods = [made(OLD, "web-1"), made(OLD, "web-2", {"canary": "yes"}), made(OLD, "web-3")]
     memo = decide(snapshot(current, *pods)).memo_as(Memo)
     assert (memo.matched, memo.updated, memo.not_selected, memo.stuck) == (3, 0, 2, 1)
+
+
+@pytest.mark.parametrize(("is_paused", "codes"), [(False, ["revision-missing"]), (True, [])])
+def test_a_revision_that_is_gone_is_missed_by_those_who_need_it(is_paused: bool, codes: list[str]) -> None:
+    """SCS-35, SCS-39: while injection is paused, pods are made without it."""
+    injection = {"paused": is_paused, "revision": {"revisionName": "logs-gone"}}
+    plan = decide(snapshot(stored(sidecar_set(injectionStrategy=injection))))
+    assert [cause.code for held in plan.held for cause in held.causes] == codes

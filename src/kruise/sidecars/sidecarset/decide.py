@@ -21,7 +21,7 @@ from kruise.sidecars.sidecarset.building import InjectionError
 from kruise.sidecars.sidecarset.causes import REVISION_MISSING
 from kruise.sidecars.sidecarset.facts import SidecarFacts, injected_sets, noted
 from kruise.sidecars.sidecarset.failures import judged, stop_of
-from kruise.sidecars.sidecarset.matching import pinned, why_unpinned
+from kruise.sidecars.sidecarset.matching import newest_tagged, pinned, why_unpinned
 from kruise.sidecars.sidecarset.memo import Memo
 from kruise.sidecars.sidecarset.rolling import choose
 from kruise.sidecars.sidecarset.situation import Situation, Snapshot, situation_of
@@ -86,16 +86,12 @@ def decide(snapshot: Snapshot) -> Plan:
 def _unpinned(situation: Situation) -> Iterator[Held]:
     """Without a word only those would hear of it who make pods."""
     sidecar_set = situation.sidecar_set
-    if sidecar_set.spec.injection_strategy.revision is None:
+    injection = sidecar_set.spec.injection_strategy
+    if injection.paused or injection.revision is None or pinned(sidecar_set, situation.snapshot.revisions) is not None:
         return
-    if pinned(sidecar_set, situation.snapshot.revisions) is not None:
-        return
-    remedy = (
-        "name another one in spec.injectionStrategy.revision, or remove that: kruise rollout history "
-        f"sidecarset/{sidecar_set.metadata.name}"
-    )
-    text = f"{why_unpinned(sidecar_set)}: no pod that it selects can be made"
-    yield Held(target=Target.of(SIDECAR_SETS, sidecar_set), causes=(REVISION_MISSING.cause(text, remedy=remedy),))
+    why, remedy = why_unpinned(sidecar_set)
+    cause = REVISION_MISSING.cause(f"{why}: no pod that it selects can be made", remedy=remedy)
+    yield Held(target=Target.of(SIDECAR_SETS, sidecar_set), causes=(cause,))
 
 
 def _update(situation: Situation, fact: SidecarFacts) -> Action:
@@ -160,15 +156,10 @@ def _truncated(situation: Situation) -> Iterator[Action]:
         if isinstance(entry := noted(fact.pod).hashes.get(situation.content.owner), dict)
     }
     wanted = spec.injection_strategy.revision
-    if wanted is not None:
-        used.add(wanted.revision_name or "")
-        tagged = [
-            one
-            for one in situation.history
-            if wanted.custom_version and one.metadata.labels.get(keys.CUSTOM_VERSION) == wanted.custom_version
-        ]
-        if tagged:
-            used.add(max(tagged, key=lambda one: one.revision).metadata.name)
+    if wanted is not None and wanted.revision_name:
+        used.add(wanted.revision_name)
+    if (tagged := newest_tagged(situation.sidecar_set, situation.history)) is not None:
+        used.add(tagged.metadata.name)
     limit = max(
         revisions.DEFAULT_HISTORY_LIMIT if spec.revision_history_limit is None else spec.revision_history_limit, 1
     )

@@ -152,10 +152,8 @@ def restored(sidecar_set: SidecarSet, revisions: Store[ControllerRevision], own_
     """The content that new pods are to get. Raises InjectionError."""
     found, name = revision_for(sidecar_set, revisions, own_namespace), sidecar_set.metadata.name
     if found is None:
-        raise InjectionError(
-            f"{why_unpinned(sidecar_set)}: name another one in spec.injectionStrategy.revision, or remove that (kruise "
-            f"rollout history sidecarset/{name} lists them)"
-        )
+        why, remedy = why_unpinned(sidecar_set)
+        raise InjectionError(f"{why}; {remedy}")
     try:
         return recorded_content(name, found.metadata.name, found.data, found.metadata.annotations)
     except codec.DecodeError as error:

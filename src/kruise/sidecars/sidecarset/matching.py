@@ -55,10 +55,16 @@ def pinned(sidecar_set: SidecarSet, named: Iterable[ControllerRevision]) -> Cont
     """The revision that new pods are to get, among those `named` by the SidecarSet; None: there is no such one, or
     they get the present content (SCS-80)."""
     wanted = sidecar_set.spec.injection_strategy.revision
-    if wanted is None:
-        return None
-    if wanted.revision_name:
+    if wanted is not None and wanted.revision_name:
         return next((one for one in named if one.metadata.name == wanted.revision_name), None)
+    return newest_tagged(sidecar_set, named)
+
+
+def newest_tagged(sidecar_set: SidecarSet, named: Iterable[ControllerRevision]) -> ControllerRevision | None:
+    """Its newest revision with the tag that `injectionStrategy` names."""
+    wanted = sidecar_set.spec.injection_strategy.revision
+    if wanted is None or not wanted.custom_version:
+        return None
     tagged = [
         one
         for one in named
@@ -67,11 +73,15 @@ def pinned(sidecar_set: SidecarSet, named: Iterable[ControllerRevision]) -> Cont
     return max(tagged, key=lambda one: one.revision, default=None)
 
 
-def why_unpinned(sidecar_set: SidecarSet) -> str:
-    """What is said where there is no such revision: no pod that it selects can be made."""
+def why_unpinned(sidecar_set: SidecarSet) -> tuple[str, str]:
+    """What is said where there is no such revision, so no pod that it selects can be made; and what helps."""
     wanted, name = sidecar_set.spec.injection_strategy.revision, sidecar_set.metadata.name
     what = (wanted.revision_name or f"with customVersion {wanted.custom_version}") if wanted is not None else ""
-    return f"SidecarSet {name} is to inject its revision {what}, which does not exist"
+    return (
+        f"SidecarSet {name} is to inject its revision {what}, which does not exist",
+        "name another one in spec.injectionStrategy.revision, or remove that: kruise rollout history "
+        f"sidecarset/{name}",
+    )
 
 
 def selecting(
