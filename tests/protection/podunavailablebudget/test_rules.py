@@ -553,9 +553,22 @@ def test_how_a_refusal_is_said(operation: PodOperation, code: int, reason: str) 
     assert said.note is not None
     assert (said.note.component, said.note.event.reason) == ("pub-controller", "PubPreventPodDeletion")
     assert said.note.event.message.startswith("openkruise pub prevents pod deletion: budget pub refuses")
+    assert said.note.event.message.endswith(
+        "; it goes on when more pods are available; kruise why pub/pub names those that are not"
+    )
     assert said.record is not None
     assert said.record.counter == "pod_unavailable_budget"
     assert said.record.labels == {"kind_namespace_name": "unknown_demo_web-a"}
+
+
+def test_a_refusal_that_no_wait_ends_says_what_would() -> None:
+    """PUB-127: no pod is down, and the budget has nothing to give."""
+    closed = budget(spec={"maxUnavailable": 0}, allowed=0, current=3, desired=3)
+    said, _ = booked(question(PodOperation.EVICTION, view(closed)), closed)
+    assert isinstance(said, Deny)
+    assert said.note is not None
+    assert "; change maxUnavailable or minAvailable of podunavailablebudget/pub, or add" in said.note.event.message
+    assert f"annotation {keys.NO_PROTECT}=true" in said.note.event.message
 
 
 def test_what_is_not_asked_about() -> None:

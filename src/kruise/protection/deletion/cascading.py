@@ -11,14 +11,13 @@ from typing import Any
 from kruise.admission.decisions import Allow, Deny, Failure, HandlerView, Listing, NeedsReads, Verdict
 from kruise.admission.review import AdmissionRequest
 from kruise.api.meta import PartialObject
-from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.pod import PODS, is_active
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.resource import Resource
 from kruise.protection.deletion.rules import ALWAYS, CASCADING, CASCADING_GATE, label_of, name_of, named, refusal
 
 _NAMESPACES = "namespace_deletion_protection"
 _DEFINITIONS = "crd_deletion_protection"
-_ENDED = frozenset({"Succeeded", "Failed"})
 
 
 def judge_namespace(request: AdmissionRequest, view: HandlerView) -> Verdict:
@@ -34,7 +33,7 @@ def judge_namespace(request: AdmissionRequest, view: HandlerView) -> Verdict:
     for listing in (pods, claims):
         if isinstance(failed := view.live(listing), Failure):
             return Deny(message=f"failed to list {listing}: {failed.message}", code=500, reason="InternalError")
-    active = [pod for pod in view.live(pods) if _is_active(pod)]
+    active = [pod for pod in view.live(pods) if is_active(pod)]
     if active:
         remedy = f"delete its pods first ({named(active)})"
         return refusal(request, CASCADING, f"active pods {len(active)}>0", remedy, counter=_NAMESPACES)
@@ -47,10 +46,6 @@ def judge_namespace(request: AdmissionRequest, view: HandlerView) -> Verdict:
         inside, remedy = f'"Bound" status pvc {len(bound)}>0', f"delete its claims first ({named(bound)})"
         return refusal(request, CASCADING, inside, remedy, counter=_NAMESPACES)
     return Allow()
-
-
-def _is_active(pod: Pod) -> bool:
-    return pod.status.phase not in _ENDED and pod.metadata.deletion_timestamp is None
 
 
 def judge_definition(request: AdmissionRequest, view: HandlerView) -> Verdict:

@@ -156,9 +156,9 @@ def guard(question: PodQuestion) -> Verdict | None:
     if said is None:
         return NeedsBooking(target=target, book=ask, write=_written, may_fail=True)
     if isinstance(said, Failure):
-        return _deny(question, operation, name, said.message)
+        return _deny(question, operation, name, Refused(said.message, "it is worth another try"))
     if isinstance(said, Refused):
-        return _deny(question, operation, name, said.message)
+        return _deny(question, operation, name, said)
     return Allow()
 
 
@@ -200,16 +200,17 @@ def _asked(question: PodQuestion) -> tuple[str, str] | None:
     return (EVICT if question.operation is PodOperation.EVICTION else DELETE), name
 
 
-def _deny(question: PodQuestion, operation: str, budget: str, why: str) -> Deny:
+def _deny(question: PodQuestion, operation: str, budget: str, refused: Refused) -> Deny:
     is_eviction = operation == EVICT
-    message = f'{POD_UNAVAILABLE_BUDGETS.kind.lower()}.{POD_UNAVAILABLE_BUDGETS.group} "{budget}" is forbidden: {why}'
+    which = f'{POD_UNAVAILABLE_BUDGETS.kind.lower()}.{POD_UNAVAILABLE_BUDGETS.group} "{budget}"'
+    message = f"{which} is forbidden: {refused.message}"
     return Deny(
         message=message,
         code=EVICTION_CODE if is_eviction else _CODE,
         reason=EVICTION_REASON if is_eviction else _REASON,
         causes=(StatusCause(reason=_CAUSE if is_eviction else UNAVAILABLE_BUDGET, message=message, field=""),),
         record=_record(question.pod),
-        note=note_of(question.pod, budget, operation, why),
+        note=_note(question.pod, budget, operation, refused),
     )
 
 
@@ -231,11 +232,12 @@ def _record(pod: Pod) -> Protected:
 _WORDS = {DELETE: "deletion", EVICT: "eviction", UPDATE: "update", RESIZE: "resize"}
 
 
-def note_of(pod: Pod, budget: str, operation: str, why: str) -> PublicNote:
+def _note(pod: Pod, budget: str, operation: str, refused: Refused) -> PublicNote:
     """PUB section 15: it names the budget, and what would free it."""
+    why = f"budget {budget} refuses the {_WORDS[operation]}: {refused.message}; {refused.remedy}"
     event = EventNote(
         reason="PubPreventPodDeletion",
-        message=f"openkruise pub prevents pod deletion: budget {budget} refuses the {_WORDS[operation]}: {why}",
+        message=f"openkruise pub prevents pod deletion: {why}",
         type=EventType.WARNING,
         target=Target.of(PODS, pod),
         uid=pod.metadata.uid,

@@ -60,6 +60,8 @@ class Freedom(enum.Enum):
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refused:
     message: str
+    remedy: str = ""
+    """What would free it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -85,9 +87,9 @@ def book(
     if free is not None:
         return free
     if status.unavailable_allowed <= 0:
-        return Refused(f"{REFUSAL} ({shortage(budget)})")
+        return Refused(f"{REFUSAL} ({shortage(budget)})", remedy(budget))
     if len(status.disrupted_pods) + len(status.unavailable_pods) > MOST_RECORDS:
-        return Refused(TOO_MANY)
+        return Refused(TOO_MANY, "it goes on when some of them are over")
     return Taken(taken(status, pod, operation, now))
 
 
@@ -199,6 +201,23 @@ def shortage(budget: PodUnavailableBudget) -> str:
     if under_way:
         text += f", {under_way} let through just now"
     return text
+
+
+def is_closed(status: PodUnavailableBudgetStatus) -> bool:
+    """It has nothing to give although no pod is missing: no wait opens it."""
+    is_whole = status.current_available >= status.total_replicas
+    return is_whole and status.unavailable_allowed <= 0 and status.current_available <= status.desired_available
+
+
+def remedy(budget: PodUnavailableBudget) -> str:
+    """What would free it."""
+    name = budget.metadata.name
+    if is_closed(budget.status):
+        return (
+            f"change maxUnavailable or minAvailable of podunavailablebudget/{name}, or add replicas;"
+            f" a single pod is let through by annotation {keys.NO_PROTECT}=true"
+        )
+    return f"it goes on when more pods are available; kruise why pub/{name} names those that are not"
 
 
 def write(budget: PodUnavailableBudget, status: PodUnavailableBudgetStatus, reason: str) -> Action:

@@ -9,7 +9,7 @@ from kruise.admission.chain import PodStep
 from kruise.admission.registry import Handler, ValidatingHandler
 from kruise.admission.validating_chain import PodOperation, PodValidationStep
 from kruise.api.meta import Key, key_of
-from kruise.api.native.pod import Pod
+from kruise.api.native.pod import Pod, is_active
 from kruise.api.policy.conversion.podunavailablebudget import convert
 from kruise.api.policy.definitions.podunavailablebudget import DEFINITION
 from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS, PodUnavailableBudget
@@ -80,8 +80,7 @@ class _Watching:
             before.labels == after.labels
             and before.owner_references == after.owner_references
             and keys.budget_named_by(before.annotations) == keys.budget_named_by(after.annotations)
-            and (before.deletion_timestamp is None) == (after.deletion_timestamp is None)
-            and (old.status.phase in _ENDED) == (new.status.phase in _ENDED)
+            and is_active(old) == is_active(new)
             and is_available(old, resizes=self._resizes) == is_available(new, resizes=self._resizes)
         )
 
@@ -103,9 +102,6 @@ class _Watching:
         except NotKnownYetError as error:
             waits_for = str(error)
         return Snapshot(budget=budget, members=members, now=view.now, gates=self._gates, waits_for=waits_for)
-
-
-_ENDED = ("Succeeded", "Failed")
 
 
 def _workload_keys(resource: Resource[Any]) -> Callable[[Any, Any, Stores], Iterable[Key]]:

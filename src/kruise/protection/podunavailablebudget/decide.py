@@ -13,14 +13,21 @@ from kruise.api.policy.podunavailablebudget import (
 )
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
-from kruise.machinery.codec import Struct, field
+from kruise.machinery.codec import Struct, evolve, field
 from kruise.machinery.intorpercent import IntOrPercentError
 from kruise.machinery.plan import Action, Cause, EventNote, EventType, Held, OnError, Phase, Plan, Target, Wake
 from kruise.machinery.times import format_time
 from kruise.machinery.wording import listed, plural
 from kruise.protection.podunavailablebudget import causes, keys
 from kruise.protection.podunavailablebudget.availability import is_available, why_unavailable
-from kruise.protection.podunavailablebudget.booking import DISRUPTION_LASTS, UPDATE_LASTS, ends, is_recorded
+from kruise.protection.podunavailablebudget.booking import (
+    DISRUPTION_LASTS,
+    UPDATE_LASTS,
+    ends,
+    is_closed,
+    is_recorded,
+    remedy,
+)
 from kruise.protection.podunavailablebudget.floor import floor_of
 from kruise.protection.podunavailablebudget.members import Members
 from kruise.protection.podunavailablebudget.operations import guarded_operations, unguarded_operations
@@ -325,12 +332,11 @@ def _used_up(snapshot: Snapshot, status: PodUnavailableBudgetStatus, down: list[
     guarded = guarded_operations(snapshot.budget, snapshot.gates)
     operations = ", ".join(sorted(guarded.difference(unguarded_operations(snapshot.budget, snapshot.gates))))
     needed = f"{said} wants {plural(status.desired_available, 'available pod')}, and {status.current_available} are"
-    if not down and status.current_available <= status.desired_available and _is_whole(status):
+    if not down and is_closed(status):
         return causes.NEVER_FREE.cause(
             f"{needed}: {operations} are refused, although no pod is down",
             details={"down": down},
-            remedy="raise maxUnavailable, lower minAvailable, or add replicas;"
-            f" a single pod is let through by annotation {keys.NO_PROTECT}=true",
+            remedy=remedy(evolve(snapshot.budget, status=status)),
         )
     missing = status.total_replicas - len(snapshot.members.pods)
     lacking = [listed(down)] if down else []
@@ -341,10 +347,6 @@ def _used_up(snapshot: Snapshot, status: PodUnavailableBudgetStatus, down: list[
         details={"down": down},
         remedy="wait for these pods, or repair them",
     )
-
-
-def _is_whole(status: PodUnavailableBudgetStatus) -> bool:
-    return status.current_available >= status.total_replicas
 
 
 def _remedy(pod: Pod, why: str) -> str:

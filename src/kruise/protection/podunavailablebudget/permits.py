@@ -29,7 +29,17 @@ from kruise.machinery.codec import evolve
 from kruise.machinery.plan import Chain, OnError, Phase
 from kruise.machinery.spec import Source, Stores, View
 from kruise.protection.podunavailablebudget import causes, keys
-from kruise.protection.podunavailablebudget.booking import Freedom, Refused, Taken, book, good_until, shortage, write
+from kruise.protection.podunavailablebudget.booking import (
+    Freedom,
+    Refused,
+    Taken,
+    book,
+    good_until,
+    is_closed,
+    remedy,
+    shortage,
+    write,
+)
 from kruise.protection.podunavailablebudget.indexes import GUARDED, SERVED_BUDGETS, guarded_value
 
 BUDGET_PHASE = "budget"
@@ -86,20 +96,12 @@ class Permits:
         return self._until
 
     def _cause(self, key: Key) -> Cause:
-        budget, name = self._known[key], key.name
-        status = budget.status
-        is_whole = status.current_available >= status.total_replicas
-        if is_whole and status.unavailable_allowed <= 0 and status.current_available <= status.desired_available:
-            return causes.CLOSED_BUDGET.cause(
-                f"budget {name} lets no pod be unavailable ({shortage(budget)})",
-                details={"budget": name},
-                remedy=f"change maxUnavailable or minAvailable of podunavailablebudget/{name}, or add replicas",
-            )
-        return causes.BUDGET.cause(
-            f"budget {name} is used up ({shortage(self._left[key])})",
-            details={"budget": name},
-            remedy=f"it goes on when more pods are available; kruise why pub/{name} names those that are not",
-        )
+        budget, details = self._known[key], {"budget": key.name}
+        if is_closed(budget.status):
+            message = f"budget {key.name} lets no pod be unavailable ({shortage(budget)})"
+            return causes.CLOSED_BUDGET.cause(message, details=details, remedy=remedy(budget))
+        message = f"budget {key.name} is used up ({shortage(self._left[key])})"
+        return causes.BUDGET.cause(message, details=details, remedy=remedy(budget))
 
     @property
     def phase(self) -> Phase:
