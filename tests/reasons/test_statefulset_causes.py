@@ -72,6 +72,13 @@ async def ordinals_begin_elsewhere_without_the_gate(web: Stateful) -> None:
     await web.world.sleep(10)
 
 
+@reaches("too-many", "StatefulSetStartOrdinal=true")
+async def ordinals_come_to_an_end(web: Stateful) -> None:
+    await web.world.create(manifest(2, ordinals={"start": 2**31 - 1}))
+    await web.reaches(replicas=1)
+    await web.world.sleep(10)
+
+
 async def _grow(web: Stateful, *, provisioner: bool = True) -> None:
     given = with_claims(manifest(1, volumeClaimUpdateStrategy={"type": "OnPodRollingUpdate"}))
     given["spec"]["volumeClaimTemplates"][0]["spec"]["storageClassName"] = "fixed"

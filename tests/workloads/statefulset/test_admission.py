@@ -230,6 +230,7 @@ def test_storage_classes_are_watched_only_with_the_gate() -> None:
             "feature gate StatefulSetAutoDeletePVC",
         ),
         ({"volumeClaimUpdateStrategy": {"type": "OnPodRollingUpdate"}}, GATES, ""),
+        ({"replicas": 2**31 - 1}, {}, "spec.replicas: 2147483647 counts as 150000"),
         (
             {"lifecycle": {"preDelete": {"exec": {"command": ["x"]}}}},
             {},

@@ -393,6 +393,9 @@ def test_where_ordinals_end_no_pod_is_made_in_vain() -> None:  # ST-40
     )
     model.settle(8)
     assert model.names == [f"web-{last}"]
+    assert model.causes(model.reconcile(), "web") == ["too-many"]
+    [waiting] = [item for item in model.statefulset.status.conditions if item.type == "Waiting"]
+    assert (waiting.reason, waiting.message.split(" (")[0]) == ("TooMany", "web: of 3 pods there can be 1")
     model.set_image("nginx:2")
     model.settle(8)
     assert model.updated == []

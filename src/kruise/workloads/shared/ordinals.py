@@ -9,7 +9,7 @@ from kruise.api.apps.statefulset import StatefulSetSpec
 from kruise.api.native.ordinals import HIGHEST_ORDINAL
 
 MOST_PODS = 150_000
-"""More than that no cluster of Kubernetes is made for. Whoever asks for more gets as many."""
+"""More than that no cluster of Kubernetes is made for. Whoever asks for more gets as many, and is told so."""
 START_GATE = "StatefulSetStartOrdinal"
 
 Reserved = tuple[tuple[int, int], ...]

@@ -12,7 +12,7 @@ from kruise.api.versions import mapping
 from kruise.machinery.codec import struct_fields
 from kruise.machinery.wording import listed
 from kruise.workloads.shared import advice
-from kruise.workloads.shared.ordinals import START_GATE
+from kruise.workloads.shared.ordinals import START_GATE, replicas_of
 from kruise.workloads.shared.validation import Candidate
 from kruise.workloads.shared.wire import CLAIM_TEMPLATES, ROLLING, SPEC
 from kruise.workloads.statefulset.claim_templates import GROWTH_GATE
@@ -30,6 +30,7 @@ def warnings_of(
     if rolling is not None:
         yield advice.of_pre_download(ROLLING, rolling.in_place_update_strategy, "a StatefulSet")
     yield from _gates(spec, gates)
+    yield _too_many(spec)
     yield from _claim_names(candidate.claim_names)
     yield from _hooks(mapping(candidate.spec.get("lifecycle")))
 
@@ -49,6 +50,11 @@ def _gates(spec: StatefulSetSpec, gates: Mapping[str, bool]) -> Iterator[str]:
     if retention is not None and is_off and DELETE in (retention.when_deleted, retention.when_scaled):
         path = SPEC.child("persistentVolumeClaimRetentionPolicy")
         yield f"{path}: no claim is deleted while the manager runs without feature gate StatefulSetAutoDeletePVC"
+
+
+def _too_many(spec: StatefulSetSpec) -> str:
+    most = replicas_of(spec)
+    return f"{SPEC.child('replicas')}: {spec.replicas} counts as {most}" if (spec.replicas or 0) > most else ""
 
 
 def _claim_names(names: tuple[str, ...]) -> Iterator[str]:

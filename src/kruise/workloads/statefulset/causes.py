@@ -54,5 +54,12 @@ GATE_OFF = Meaning(
     act=Act.SOMEBODY,
     patience=0,
 )
+TOO_MANY = Meaning(
+    code="too-many",
+    says="it asks for more pods than there can be",
+    act=Act.SOMEBODY,
+    field="spec.replicas",
+    patience=0,
+)
 
-CAUSES = (ORDER, OVERDUE, NAME_TAKEN, CLAIM_LEAVING, CLAIM_GROWING, CLAIM_DIFFERS, GATE_OFF)
+CAUSES = (ORDER, OVERDUE, NAME_TAKEN, CLAIM_LEAVING, CLAIM_GROWING, CLAIM_DIFFERS, GATE_OFF, TOO_MANY)

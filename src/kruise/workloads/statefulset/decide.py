@@ -14,11 +14,11 @@ from kruise.workloads.shared.rollout_revisions import history_phase, revision_ph
 from kruise.workloads.statefulset import scale, update
 from kruise.workloads.statefulset.adoption import adopt, adopting
 from kruise.workloads.statefulset.failures import believed, failures_of, stopped
-from kruise.workloads.statefulset.gates import missing_gates
 from kruise.workloads.statefulset.memo import Memo
 from kruise.workloads.statefulset.predownload import pull_images
 from kruise.workloads.statefulset.situation import Snapshot, situation_of
 from kruise.workloads.statefulset.status import figures
+from kruise.workloads.statefulset.unmet import unmet
 
 
 def decide(snapshot: Snapshot) -> Plan:
@@ -35,7 +35,7 @@ def decide(snapshot: Snapshot) -> Plan:
     situation = stopped(situation, failures)
     scaling = scale.scale(situation)
     updating = update.update(situation, scaling, failures)
-    held = (*scaling.held, *updating.held, *missing_gates(situation))
+    held = (*scaling.held, *updating.held, *unmet(situation))
     waits = waiting.of_pods(situation.facts, held, situation.now)
     phases = (
         revision_phase(situation.choice),
