@@ -173,6 +173,8 @@ class Schedule:
     """The moments of a schedule. `anchor` is where the grid of a period begins; a calendar needs none."""
 
     rule: Rule
+    zone: str = "UTC"
+    """Where its clock hangs, by name."""
 
     def next(self, after: datetime, *, anchor: datetime) -> datetime | None:
         """The first moment after that one; None where there is none within years."""
@@ -242,20 +244,22 @@ def parse(text: str, zone: str = "UTC") -> Schedule:
     UTC. Raises ScheduleError."""
     if not text:
         raise ScheduleError("empty spec string")
-    found: tzinfo | None = zone_of(zone) or UTC
+    if zone_of(zone) is None:
+        zone = "UTC"
     if text.startswith(_PREFIXES):
         prefix, blank, rest = text.partition(" ")
         name = prefix.partition("=")[2]
         if not blank:
             raise ScheduleError(f"a schedule must follow the zone, after a space: {text}")
-        found = zone_of(name or "UTC") if name != "Local" else found
-        if found is None:
-            raise ScheduleError(f"provided bad location {name}: unknown time zone {name}")
+        if name != "Local":
+            zone = name or "UTC"
         text = rest.strip()
-    assert found is not None
+    found = zone_of(zone)
+    if found is None:
+        raise ScheduleError(f"provided bad location {zone}: unknown time zone {zone}")
     if text.startswith("@"):
-        return Schedule(_described(text, found))
-    return Schedule(_calendar(text.split(), found))
+        return Schedule(_described(text, found), zone)
+    return Schedule(_calendar(text.split(), found), zone)
 
 
 def _described(text: str, zone: tzinfo) -> Rule:

@@ -6,6 +6,7 @@ import pytest
 
 from kruise.faces.outlook import Outlook, Seen
 from kruise.machinery import codec
+from kruise.model.world import Json
 from kruise.workloads.advancedcronjob.outlook import OUTLOOK
 from tests.workloads.advancedcronjob.modelled import ModelledCron, document, name_of
 
@@ -67,3 +68,45 @@ def test_an_active_run_that_takes_longer_than_any_before_may_meet_it() -> None:
     first, *others = overlaps(model)
     assert first == f"waits for {name_of(10)}, unless that has ended by then"
     assert set(others) == {""}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "spec", "first"),
+    [
+        ("TZ=Asia/Shanghai 0 3 * * *", {}, "2030-01-02 03:00:00"),
+        ("0 3 * * *", {"timeZone": "Asia/Shanghai"}, "2030-01-02 03:00:00"),
+        ("CRON_TZ=Asia/Shanghai @daily", {}, "2030-01-02 00:00:00"),
+    ],
+)
+def test_the_zone_is_that_of_the_schedule_wherever_it_is_named(schedule: str, spec: Json, first: str) -> None:
+    """ACJ-19, ACJ-27."""
+    found = outlook(ModelledCron(document(schedule, **spec)))
+    assert (found.header[0], found.rows[0][0]) == ("TIME (Asia/Shanghai)", first)
+    assert ("Zone", "Asia/Shanghai") in found.facts
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "note"),
+    [
+        (
+            document("0 3 * * *"),
+            "it names no time zone, so that of the manager counts: these are times of UTC, that of",
+        ),
+        (document("0 3 * * *", timeZone="Moon/Sea"), "Moon/Sea is no time zone that is known here, and is ignored"),
+        (document("@every 1h", startingDeadlineSeconds=0), "startingDeadlineSeconds is 0: none of these runs ever"),
+        (document("@every 1h", paused=True), "it is paused: none of these runs starts until it goes on"),
+        (document("TZ=UTC 0 0 30 2 *"), "no day matches the schedule for years"),
+    ],
+)
+def test_what_stands_in_the_way_is_noted(given: Json, note: str) -> None:  # ACJ-27, ACJ-52, ACJ-68
+    assert outlook(ModelledCron(given)).notes[0].startswith(note)
+
+
+def test_runs_before_the_last_one_do_not_come_again() -> None:  # ACJ-69
+    model = ModelledCron(document("@every 1m"))
+    model.to(30)
+    model.to(5)
+    found = outlook(model)
+    assert found.rows[0][2] == name_of(31)
+    assert found.notes == ("its last run, or its creation, is in the future: runs go on after that",)

@@ -19,12 +19,12 @@ from kruise.api.native.apps import JOBS
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.offline import view_of
-from kruise.machinery.plan import Outcome
+from kruise.machinery.plan import Outcome, Outcomes, PhaseOutcomes, Result
 from kruise.machinery.times import format_time
 from kruise.manager.options import Options
 from kruise.model.world import Json
 from kruise.workloads.advancedcronjob.controller import controllers
-from kruise.workloads.advancedcronjob.decide import Memo, decide
+from kruise.workloads.advancedcronjob.decide import RUN, Memo, decide
 from kruise.workloads.advancedcronjob.timing import zone_name
 from tests.support.examples import story_settings
 from tests.support.killed import Killed
@@ -134,6 +134,29 @@ def test_what_was_given_up_is_looked_at_anew_with_another_spec(change: Json, mad
     assert model.minutes == made
 
 
+def test_a_clock_that_was_ahead_gives_up_nothing_that_is_still_to_come() -> None:  # ACJ-55, ACJ-69
+    model = ModelledCron()
+    assert code(model.to(300)) == "missed-too-many"
+    model.to(5)
+    assert model.minutes == [5]
+    model.through(8)
+    assert model.minutes == [5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("result", [Result.UNKNOWN, Result.FAILED, Result.SKIPPED])
+def test_what_was_given_up_stays_so_until_a_run_is_made(result: Result) -> None:  # ACJ-55, ACJ-77
+    """Else it would be given up a second time, and with it the run that was only tried."""
+    model = ModelledCron()
+    model.to(101)
+    model.world.now = moment(102)
+    seen = model.snapshot()
+    plan = decide(seen)
+    tried = PhaseOutcomes(RUN, tuple((Outcome(action=action, result=result),) for action in plan.actions()))
+    model.loop.controllers[0].spec.conclude(seen, plan, Outcomes((tried,)))
+    model.to(102.5)
+    assert model.minutes == [102]
+
+
 def test_since_when_runs_were_missed() -> None:  # ACJ-55
     model = ModelledCron()
     [held] = model.to(101).held
@@ -225,11 +248,11 @@ def test_a_zone_that_is_not_known_is_ignored_but_not_in_silence() -> None:  # AC
     [held] = plan.held
     assert held.causes[0].code == "scheduled"
     assert held.causes[0].message.endswith("(Moon/Tranquility is no time zone that is known here)")
-    [note] = plan.memo_as(Memo).events
+    assert not plan.memo_as(Memo).events
+    [note] = model.to(1).memo_as(Memo).events
     assert note.reason == "UnknownTimeZone"
-    model.to(1)
     assert model.minutes == [1]
-    assert not ModelledCron(document(timeZone="Asia/Shanghai")).to(0.5).memo_as(Memo).events
+    assert not ModelledCron(document(timeZone="Asia/Shanghai")).to(1).memo_as(Memo).events
 
 
 # Several at a time

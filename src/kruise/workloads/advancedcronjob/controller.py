@@ -10,7 +10,7 @@ from kruise.api.apps.advancedcronjob import ADVANCED_CRON_JOBS, AdvancedCronJob
 from kruise.api.apps.definitions.advancedcronjob import DEFINITION
 from kruise.api.meta import Key, key_of
 from kruise.feature import Feature, Settings
-from kruise.machinery.plan import Conclusion, Outcomes, Plan
+from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result
 from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, View, own_key, owner_keys
 from kruise.machinery.watched import Watched
 from kruise.machinery.zones import local_zone
@@ -44,7 +44,7 @@ class _Notes(dict[Key, _Note]):
     def note(self, job: AdvancedCronJob, plan: Plan, outcomes: Outcomes) -> None:
         memo, known = plan.memo_as(Memo), self.of(job)
         refusal = refusal_of(outcomes)
-        is_made = memo.due is not None and not refusal and any(True for _ in outcomes.within(RUN))
+        is_made = any(outcome.result is Result.DONE for outcome in outcomes.within(RUN))
         floor = None if is_made else memo.floor or known.floor
         if floor is None and not refusal:
             self.pop(key_of(job), None)

@@ -21,7 +21,7 @@ from kruise.machinery.times import format_time
 from kruise.machinery.wording import listed
 from kruise.workloads.advancedcronjob import causes
 from kruise.workloads.advancedcronjob.children import Child, ChildKind, State, kind_of
-from kruise.workloads.advancedcronjob.timing import anchor_of, schedule_of, timing_of, unknown_zone, zone_name
+from kruise.workloads.advancedcronjob.timing import anchor_of, schedule_of, timing_of, unknown_zone
 from kruise.workloads.shared.events import warning
 
 HISTORY, REPLACED, RUN = "history", "replace", "run"
@@ -84,15 +84,12 @@ def decide(snapshot: Snapshot) -> Plan:
         schedule = schedule_of(job, snapshot.local_zone)
     except cron.ScheduleError as error:
         return _unreadable(plan, memo, job, str(error))
-    if ignored := unknown_zone(job):
-        told = f"time zone {ignored!r} is not known here, and is ignored: the schedule is read in {snapshot.local_zone}"
-        memo = evolve(memo, events=(warning("UnknownTimeZone", told),))
-    timing = timing_of(job, schedule, last=memo.last, floor=snapshot.floor, now=snapshot.now)
-    plan = dataclasses.replace(plan, memo=memo, wakes=runs.wakes_for(timing.next, snapshot.now))
+    timing = timing_of(job, schedule, last=memo.last, floor=_given_up(snapshot), now=snapshot.now)
+    plan = dataclasses.replace(plan, wakes=runs.wakes_for(timing.next, snapshot.now))
     if snapshot.closed_gate:
         return dataclasses.replace(plan, held=_held(job, _gate_off(kind, snapshot.closed_gate)))
     if timing.missed is None:
-        return _waiting(plan, memo, snapshot, timing)
+        return _waiting(plan, memo, snapshot, timing, schedule.zone)
     if (obstacle := _obstacle(job, active, timing.missed)) is not None:
         return dataclasses.replace(plan, held=_held(job, obstacle))
     return _running(plan, memo, snapshot, kind, timing.missed)
@@ -104,6 +101,12 @@ def last_of(job: AdvancedCronJob, children: Iterable[Child]) -> datetime | None:
     if job.status.last_schedule_time is not None:
         known.append(job.status.last_schedule_time)
     return max(known, default=None)
+
+
+def _given_up(snapshot: Snapshot) -> datetime | None:
+    """A clock that was ahead when runs were given up, and was set back, gave up runs that are still to come."""
+    floor = snapshot.floor
+    return floor if floor is not None and floor <= snapshot.now else None
 
 
 def run_name(job: AdvancedCronJob, moment: datetime) -> str:
@@ -162,9 +165,15 @@ def _running(plan: Plan, memo: Memo, snapshot: Snapshot, kind: ChildKind, due: d
     held: tuple[Held, ...] = ()
     if snapshot.refusal:
         held = _held(job, _refused(job, snapshot.refusal, due))
-    return dataclasses.replace(
-        plan, phases=tuple(phases), held=held, memo=evolve(memo, due=due, refusal=snapshot.refusal)
-    )
+    memo = evolve(memo, due=due, refusal=snapshot.refusal, events=_ignored_zone(snapshot))
+    return dataclasses.replace(plan, phases=tuple(phases), held=held, memo=memo)
+
+
+def _ignored_zone(snapshot: Snapshot) -> tuple[EventNote, ...]:
+    """Told with each run, which may begin at another time than its author thinks."""
+    zone = unknown_zone(snapshot.job)
+    told = f"time zone {zone!r} is not known here, and is ignored: the schedule is read in {snapshot.local_zone}"
+    return (warning("UnknownTimeZone", told),) if zone else ()
 
 
 def _refused(job: AdvancedCronJob, refusal: str, due: datetime) -> Cause:
@@ -211,9 +220,8 @@ def _unreadable(plan: Plan, memo: Memo, job: AdvancedCronJob, error: str) -> Pla
     return dataclasses.replace(plan, held=_held(job, cause), memo=evolve(memo, events=(note,)))
 
 
-def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, timing: Due) -> Plan:
+def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, timing: Due, zone: str) -> Plan:
     job, now = snapshot.job, snapshot.now
-    zone = zone_name(job.spec.time_zone, job.spec.schedule, snapshot.local_zone)
     begin = format_time(anchor_of(job, memo.last, now))
     if timing.is_too_many:
         told = (
@@ -226,9 +234,7 @@ def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, timing: Due) -> Plan:
             "clock skew"
         )
         note = warning("TooManyMissedTimes", text)
-        return dataclasses.replace(
-            plan, held=_held(job, cause), memo=evolve(memo, floor=now, events=(*memo.events, note))
-        )
+        return dataclasses.replace(plan, held=_held(job, cause), memo=evolve(memo, floor=now, events=(note,)))
     if timing.next is None:
         remedy = "correct spec.schedule: it names days that no month has"
         cause = causes.NEVER_DUE.cause(f"schedule {job.spec.schedule!r} matches no day for years", remedy=remedy)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from kruise.api.apps.advancedcronjob import ALLOW, FORBID, AdvancedCronJob
@@ -12,11 +12,12 @@ from kruise.faces.outlook import Outlook, OutlookFacts, Seen
 from kruise.machinery import codec, cron
 from kruise.machinery.ages import age
 from kruise.machinery.documents import Json
+from kruise.machinery.runs import MOST_MISSED, Due
 from kruise.machinery.times import format_time
 from kruise.machinery.wording import listed, plural
 from kruise.workloads.advancedcronjob.children import Child, State, child_of, kind_of
 from kruise.workloads.advancedcronjob.decide import last_of, run_name
-from kruise.workloads.advancedcronjob.timing import anchor_of, schedule_of, timing_of, zone_name
+from kruise.workloads.advancedcronjob.timing import anchor_of, names_zone, schedule_of, timing_of, unknown_zone
 
 RUNS = 10
 
@@ -32,12 +33,13 @@ def _tell(document: Json, seen: Seen) -> Outlook:
         raise ValueError(f"spec.schedule: {error}") from error
     runs = list(seen.objects.get(kind.resource, ()))
     children = [child_of(kind, one, is_leaving=False) for one in runs]
-    last, zone = last_of(job, children), zone_name(job.spec.time_zone, job.spec.schedule, seen.zone)
+    last, zone = last_of(job, children), schedule.zone
     timing = timing_of(job, schedule, last=last, floor=None, now=seen.now)
     longest = max(filter(None, map(_took, runs)), default=None)
     active = [child for child in children if child.state is State.ACTIVE]
-    place = cron.zone_of(zone) or UTC
-    moments = list(schedule.upcoming(seen.now, RUNS, anchor=anchor_of(job, last, seen.now)))
+    place = cron.zone_of(zone)
+    anchor = anchor_of(job, last, seen.now)
+    moments = list(schedule.upcoming(max(anchor, seen.now), RUNS, anchor=anchor))
     if timing.missed is not None and not job.spec.paused:
         moments.insert(0, timing.missed)
     rows = []
@@ -62,17 +64,27 @@ def _tell(document: Json, seen: Seen) -> Outlook:
         ("Active", f"{len(active)}{': ' if active else ''}{', '.join(child.name for child in active)}"),
         ("Last run", f"{format_time(last)} ({age(last, seen.now)} ago)" if last is not None else "none yet"),
     )
-    notes = []
-    if job.spec.paused:
-        notes.append("it is paused: none of these runs starts until it goes on")
-    if timing.missed is not None and not job.spec.paused:
-        notes.append(f"the run of {format_time(timing.missed)} is due already")
-    if timing.is_too_many:
-        notes.append("more than 100 runs were missed: none of them is made up for")
-    if not moments:
-        notes.append("no day matches the schedule for years")
     header = (f"TIME ({zone})", "UTC", "RUN", "OVERLAP")
-    return Outlook(facts=facts, header=header, rows=tuple(rows), notes=tuple(notes))
+    return Outlook(facts=facts, header=header, rows=tuple(rows), notes=tuple(_notes(job, schedule, timing, zone)))
+
+
+def _notes(job: AdvancedCronJob, schedule: cron.Schedule, timing: Due, zone: str) -> Iterator[str]:
+    if job.spec.paused:
+        yield "it is paused: none of these runs starts until it goes on"
+    if job.spec.starting_deadline_seconds == 0:
+        yield "startingDeadlineSeconds is 0: none of these runs ever starts"
+    if ignored := unknown_zone(job):
+        yield f"{ignored} is no time zone that is known here, and is ignored"
+    if isinstance(schedule.rule, cron.Calendar) and not names_zone(job):
+        yield f"it names no time zone, so that of the manager counts: these are times of {zone}, that of this machine"
+    if timing.is_ahead:
+        yield "its last run, or its creation, is in the future: runs go on after that"
+    if timing.missed is not None and not job.spec.paused:
+        yield f"the run of {format_time(timing.missed)} is due already"
+    if timing.is_too_many:
+        yield f"more than {MOST_MISSED} runs were missed: none of them is made up for"
+    if timing.next is None:
+        yield "no day matches the schedule for years"
 
 
 def _took(run: Any) -> timedelta | None:

@@ -17,6 +17,11 @@ def zone_name(spec_zone: str | None, schedule: str, local: str) -> str:
     return local
 
 
+def names_zone(job: AdvancedCronJob) -> bool:
+    """Otherwise that of the manager counts."""
+    return cron.has_zone(job.spec.schedule) or zone_name(job.spec.time_zone, job.spec.schedule, "") != ""
+
+
 def unknown_zone(job: AdvancedCronJob) -> str:
     """The zone that is asked for and that nobody knows, if so. Admission refuses it; an object that was made where more
     zones are known may have it."""
