@@ -214,7 +214,6 @@ def test_indexed_job(plane: ControlPlane) -> None:
     assert local == real
 
 
-@pytest.mark.smoke
 def cron_job(name: str, policy: str, **spec: Any) -> dict[str, Any]:
     # Nobody reports for the nodes all the time, so pods are placed without a scheduler.
     template = {"metadata": {"labels": {"cron": name}}, "spec": bodies.job(name)["spec"]}
@@ -288,6 +287,7 @@ def test_cron_jobs(plane: ControlPlane) -> None:
     assert local == real
 
 
+@pytest.mark.smoke
 def test_pods_that_fit_nowhere(plane: ControlPlane) -> None:
     """The scheduler's words."""
     wanting: dict[str, dict[str, Any]] = {
