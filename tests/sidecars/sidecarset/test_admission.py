@@ -174,6 +174,7 @@ def test_what_does_nothing_is_warned_of(labels: Json, strategy: Json, told: str)
     [
         ("nginx@sha256:" + "a" * 64, True),
         ("library/nginx:1@sha256:" + "a" * 64, True),
+        ("docker.io/nginx@sha256:" + "a" * 64, True),
         ("docker.io/library/nginx@sha256:" + "a" * 64, False),
         ("localhost/nginx@sha256:" + "a" * 64, False),
         ("registry:5000/nginx@sha256:" + "a" * 64, False),

@@ -105,6 +105,34 @@ def test_digests_are_compared_by_repository_and_digest() -> None:
         assert facts_of(read(whole), content_of(current), is_selected=True).is_consistent is is_same
 
 
+def test_digests_are_not_compared_where_another_sidecar_has_a_tag() -> None:
+    """SCS-84: what is said of a pod that has not arrived is about what it waits for."""
+    digest = f"side@sha256:{'a' * 64}"
+    more = {"name": "more", "image": "more:1"}
+    manifest = sidecar_set(containers=[{**SIDE, "image": digest}, more])
+    later = sidecar_set(containers=[{**SIDE, "image": digest}, {**more, "image": "more:2"}])
+    before = made(manifest)
+    (action,) = writes_of(stored(later), before)
+    whole = patched(before, action)
+    status = next(item for item in whole["status"]["containerStatuses"] if item["name"] == "side")
+    status["imageID"] = f"docker.io/library/{digest}"
+    fact = facts_of(read(whole), content_of(stored(later)), is_selected=True)
+    assert (fact.is_consistent, fact.spelling) == (False, "")
+
+
+@pytest.mark.parametrize("reported", ["docker.io/library/nginx:1.26", "nginx:1.26"])
+@pytest.mark.parametrize("image", ["nginx:1.26", "docker.io/nginx:1.26", "index.docker.io/library/nginx:1.26"])
+def test_an_image_is_the_same_however_it_is_written(image: str, reported: str) -> None:
+    """SCS-84: two names of one image have one id, so its name tells that the new one runs."""
+    current = stored(sidecar_set(containers=[{**SIDE, "image": image}]))
+    before = made(OLD)
+    (action,) = writes_of(current, before)
+    whole = patched(before, action)
+    for status in whole["status"]["containerStatuses"]:
+        status["image"] = reported
+    assert facts_of(read(whole), content_of(current), is_selected=True).is_consistent
+
+
 def test_only_pods_with_all_its_containers_are_managed() -> None:
     """SCS-63: selected, active, injected by it, with every container that it has now; SCS-87."""
     current = stored(OLD)

@@ -19,6 +19,7 @@ from kruise.sidecars.sidecarset import keys, whitelist
 from kruise.sidecars.sidecarset.amounts import pods_of
 from kruise.sidecars.sidecarset.content import EXTRA_FIELDS
 from kruise.sidecars.sidecarset.defaults import defaulted
+from kruise.sidecars.sidecarset.facts import spelled_out
 from kruise.sidecars.sidecarset.injecting import revision_for
 from kruise.sidecars.sidecarset.matching import WATCHED_REVISIONS, WATCHED_SETS, base_of
 from kruise.sidecars.sidecarset.validation import (
@@ -125,11 +126,11 @@ def warnings_of(
     yield from _misspelt(candidate)
     for kind in ("containers", "initContainers"):
         for position, container in enumerate(candidate.spec.get(kind) or ()):
-            if kind == "containers" and isinstance(container, dict) and _lacks_registry(container.get("image")):
+            image = container.get("image") if isinstance(container, dict) else None
+            if kind == "containers" and isinstance(image, str) and (spelling := spelled_out(image)):
                 yield (
                     f"spec.containers[{position}].image: nodes spell out where an image comes from, and one that is "
-                    "named by its digest is compared to the letter: without docker.io/ (and library/) in front, pods "
-                    "never count as ready"
+                    f"named by its digest is compared to the letter: pods never count as ready unless it is {spelling}"
                 )
             strategies = container.get("upgradeStrategy") if isinstance(container, dict) else None
             if not isinstance(strategies, dict) or strategies.get("upgradeType") != HOT_UPGRADE:
@@ -139,13 +140,6 @@ def warnings_of(
                     f"spec.{kind}[{position}].upgradeStrategy: {HOT_UPGRADE} needs hotUpgradeEmptyImage: without it "
                     "no pod can be created, since one of the two containers has no image"
                 )
-
-
-def _lacks_registry(image: object) -> bool:
-    if not isinstance(image, str) or "@" not in image:
-        return False
-    host, slash, _ = image.partition("/")
-    return not slash or not ("." in host or ":" in host or host == "localhost")
 
 
 def _of_amounts(strategy: SidecarSetUpdateStrategy) -> Iterator[str]:

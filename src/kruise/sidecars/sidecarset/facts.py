@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from kruise.api.core.images import reference_of, repository_and_digest
 from kruise.api.native.container_reasons import NO_IMAGE, NO_START
-from kruise.api.native.pod import ContainerStatus, Pod, is_ready
+from kruise.api.native.pod import Container, ContainerStatus, Pod, is_ready
 from kruise.inplace.hashes import containers_meta_of, plain_hash
 from kruise.inplace.state import BrokenAnnotation
 from kruise.machinery.remembered import once_per_object
@@ -15,9 +16,6 @@ from kruise.machinery.wording import full_name
 from kruise.sidecars.sidecarset import keys, records
 from kruise.sidecars.sidecarset.content import Content, Json, is_hot, name_of, names_in_pods, twins_of
 from kruise.sidecars.sidecarset.records import RecordError, UpdateState
-
-_DOCKER = "docker.io/"
-_LIBRARY = "docker.io/library/"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +202,7 @@ def is_consistent(pod: Pod, names: Collection[str], state: UpdateState | str | N
     statuses = {status.name: status for status in pod.status.container_statuses}
     if len(statuses) != len(pod.spec.containers):
         return False
-    if all("@" in item.image for item in own):
+    if _are_digests(own):
         return all(_has_digest(statuses.get(item.name), item.image) for item in own)
     if state is None:
         return True
@@ -217,27 +215,43 @@ def is_consistent(pod: Pod, names: Collection[str], state: UpdateState | str | N
     )
 
 
+def _are_digests(containers: Iterable[Container]) -> bool:
+    """Whether they are compared by what nodes say that they run; where one is named by its tag, none is."""
+    return all("@" in item.image for item in containers)
+
+
 def _has_digest(status: ContainerStatus | None, image: str) -> bool:
-    if status is None:
-        return False
-    return _repository_and_digest(status.image_id.rpartition("://")[2]) == _repository_and_digest(image)
+    return status is not None and _repository_and_digest(_ran(status)) == _repository_and_digest(image)
+
+
+def _ran(status: ContainerStatus) -> str:
+    return status.image_id.rpartition("://")[2]
 
 
 def _repository_and_digest(image: str) -> tuple[str, str]:
-    """Without the tag that may stand between them."""
+    """To the letter, without the tag that may stand between them."""
     name, _, digest = image.partition("@")
     place = name.rfind(":")
     return (name[:place] if place > name.rfind("/") else name), digest
 
 
+def spelled_out(image: str) -> str:
+    """How nodes call an image that is named by its digest, such as `docker.io/library/x@sha256:…` for `x@sha256:…`;
+    empty: just so, or it is named by a tag."""
+    whole = repository_and_digest(image)
+    return f"{whole[0]}@{whole[1]}" if whole is not None and whole != _repository_and_digest(image) else ""
+
+
 def _spelling(pod: Pod, names: Collection[str]) -> str:
-    """An image that is named by its digest and runs, but is called otherwise, such as `docker.io/library/x` for `x`,
-    never counts as the one that was asked for (SCS-84)."""
-    images = {item.name: item.image for item in pod.spec.containers if item.name in names and "@" in item.image}
+    """An image that is named by its digest and runs, but is called otherwise, never counts as the one that was asked
+    for (SCS-84)."""
+    own = [item for item in pod.spec.containers if item.name in names]
+    if not _are_digests(own):
+        return ""
+    images = {item.name: _repository_and_digest(item.image) for item in own}
     for status in pod.status.container_statuses:
-        given = _repository_and_digest(images.get(status.name, ""))
-        ran = _repository_and_digest(status.image_id.rpartition("://")[2])
-        if given[1] and given[1] == ran[1] and given[0] != ran[0]:
+        asked, ran = images.get(status.name), _repository_and_digest(_ran(status))
+        if asked is not None and asked != ran and asked[1] == ran[1]:
             return f"{ran[0]}@{ran[1]}"
     return ""
 
@@ -247,7 +261,8 @@ def _has_arrived(pod: Pod, status: ContainerStatus | None, image: str, before: s
         return False
     if _runs_as_told(pod, status, image):
         return True
-    same_name = plain_name(status.image) == plain_name(image)
+    wanted = reference_of(image)
+    same_name = wanted is not None and reference_of(status.image) == wanted
     if before:
         return status.image_id != before or same_name
     return bool(status.image_id) and (same_name or status.image.startswith("sha256:"))
@@ -267,12 +282,6 @@ def _runs_as_told(pod: Pod, status: ContainerStatus, image: str) -> bool:
                 and item.hashes.plain_hash == plain_hash(status.name, image)
             )
     return False
-
-
-def plain_name(image: str) -> str:
-    """As people write it: nodes spell out where an image comes from."""
-    name = image.removeprefix(_LIBRARY).removeprefix(_DOCKER)
-    return name if "@" in name or ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 
 def _failure(pod: Pod, names: Iterable[str], state: UpdateState | str | None) -> str:
