@@ -131,9 +131,21 @@ def test_nothing_comes_back_while_it_goes() -> None:  # RD-75
 
 
 def test_a_resource_from_before_admission_that_cannot_be_copied() -> None:  # RD-31
-    plan = decide(seen(distribution(listing("a"), {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})))
+    """Its status says so, and it is not tried again."""
+    one = distribution(listing("a"), {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}})
+    plan = decide(seen(one))
     assert [cause.meaning for cause in causes(plan)] == [UNFIT]
-    assert conclude(seen(distribution(listing("a"))), plan, Outcomes()).status is None
+    concluded = conclude(seen(one), plan, Outcomes())
+    assert concluded.retry == ""
+    assert concluded.status is not None
+    status = concluded.status.body[0]["value"]
+    assert (status["desired"], status["succeeded"], status["failed"]) == (1, 0, 1)
+    (told,) = [item for item in status["conditions"] if item["status"] == "True"]
+    assert told["type"] == "CreateResourceFailed"
+    assert told["reason"] == "spec.resource is no Secret or ConfigMap with a name"
+    assert list(told["failedNamespaces"]) == ["a"]
+    again = seen(distribution(listing("a"), {"kind": "Pod"}, status=status))
+    assert conclude(again, decide(again), Outcomes()).status is None
 
 
 def test_an_update_keeps_what_others_added_and_takes_away_what_is_not_in_the_template() -> None:  # RD-37

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import logging
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -20,7 +23,7 @@ from tests.scenarios.distribution import CONFIG
 from tests.support.world import LocalWorld, run_local
 
 GATE = "ResourceDistributionGate=true"
-SECRET, SHOWN = "hunter2-very-secret", "aHVudGVyMi12ZXJ5LXNlY3JldA=="
+SECRET, OTHER = "hunter2-very-secret", "hunter3-very-secret"
 TOKEN = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token"}, "stringData": {"k": SECRET}}
 
 
@@ -55,14 +58,29 @@ def test_no_secret_is_seen_anywhere(caplog: pytest.LogCaptureFixture) -> None:
             assert (await world.client.get(SECRETS, "token", "default")).data == {"k": SECRET.encode()}
 
         await world.until(repaired)
+        # A copy that nobody can change any more, and a change that it does not follow.
+        frozen = {"data": {"k": "eA=="}, "immutable": True}
+        await world.client.patch(SECRETS, "token", frozen, "default")
+        change = {"spec": {"resource": {"stringData": {"k": OTHER}}}}
+        await world.client.patch(RESOURCE_DISTRIBUTIONS, "rd", change)
+
+        async def refused() -> None:
+            found = await world.client.get(RESOURCE_DISTRIBUTIONS, "rd")
+            assert found.status.observed_generation == found.metadata.generation
+            assert [one.type for one in found.status.conditions if one.status == "True"] == ["UpdateResourceFailed"]
+
+        await world.until(refused)
+        status = encode((await world.client.get(RESOURCE_DISTRIBUTIONS, "rd")).status)
         journal = world.journal
         dump = journal.dump(NAME, Key("", "rd"))
         assert dump is not None
         entries = encode(journal.entries())
         events = encode([event async for event in _events(world)])
-        for text in (dump, entries, events, caplog.text.encode()):
-            assert SECRET.encode() not in text
-            assert SHOWN.encode() not in text
+        assert b"immutable" in dump
+        for text in (dump, entries, events, status, caplog.text.encode()):
+            for secret in (SECRET, OTHER):
+                assert secret.encode() not in text
+                assert base64.b64encode(secret.encode()) not in text
         assert replay(dump, controllers(world.options)).plan_equal
 
     run_local(play, feature_gates=GATE)
@@ -88,13 +106,25 @@ def test_a_change_costs_a_write_for_each_namespace_and_idling_none() -> None:
             assert (status.succeeded, status.observed_generation) == (count, generation)
 
         await world.until(lambda: copied(1))
-        before = {one.metadata.namespace: one for one in (await world.client.list(SECRETS)).items}
+        writes: Counter[str] = Counter()
+        listed = await world.client.list(SECRETS)
+        following = asyncio.create_task(_count(world, listed.resource_version, writes))
         await world.sleep(600)
-        assert {one.metadata.namespace: one for one in (await world.client.list(SECRETS)).items} == before
+        assert not writes
         change = {"spec": {"resource": {"stringData": {"k": "other"}}}}
         await world.client.patch(RESOURCE_DISTRIBUTIONS, "rd", change)
         await world.until(lambda: copied(2))
+        await world.sleep(600)
+        following.cancel()
+        assert writes == {f"n{number}": 1 for number in range(count)}
         after = (await world.client.list(SECRETS)).items
         assert sum(one.data == {"k": b"other"} for one in after) == count
 
     run_local(play, feature_gates=GATE)
+
+
+async def _count(world: LocalWorld, version: str, writes: Counter[str]) -> None:
+    """What is done to Secrets from a version on, by namespace."""
+    async with world.client.watch(SECRETS, resource_version=version, bookmarks=False) as events:
+        async for event in events:
+            writes[event.object.metadata.namespace] += 1

@@ -37,7 +37,8 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
     memo, failures = plan.memo_as(Memo), _failures(plan.memo_as(Memo), outcomes)
     done = sum(outcome.result is Result.DONE for outcome in outcomes.within(CREATE, UPDATE))
     status = _status(snapshot, memo.desired, memo.kept + done, failures)
-    retry = "; ".join(failures[kind].reason for kind in TYPES[:4] if kind in failures)
+    # RD-31: what cannot be copied is not tried again before it is changed.
+    retry = "" if memo.problem else "; ".join(failures[kind].reason for kind in TYPES[:4] if kind in failures)
     if status == snapshot.distribution.status:
         return Conclusion(retry=retry)
     write = plans.status_patch(
@@ -57,7 +58,7 @@ def _failures(memo: Memo, outcomes: Outcomes) -> Mapping[str, _Failure]:
     refused = [outcome for outcome in created if outcome.error_reason != "AlreadyExists"]
     conflicts = (*memo.conflicts, *(outcome.action.target.namespace for outcome in taken))
     found = {
-        CREATE_FAILED: _failure(refused),
+        CREATE_FAILED: _Failure(memo.problem, memo.unfit) if memo.problem else _failure(refused),
         UPDATE_FAILED: _failure(outcomes.within(UPDATE)),
         DELETE_FAILED: _failure(outcomes.within(DELETE)),
         CONFLICT: _Failure(CONFLICT_TEXT, tuple(sorted(conflicts))),

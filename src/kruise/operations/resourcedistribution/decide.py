@@ -31,6 +31,9 @@ class Memo(Struct):
     """Copies that are as they should be."""
     conflicts: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    unfit: tuple[str, ...] = ()
+    """Targets for which there is nothing that could be copied; `problem` says why."""
+    problem: str = ""
 
 
 def decide(snapshot: Snapshot) -> Plan:
@@ -40,7 +43,7 @@ def decide(snapshot: Snapshot) -> Plan:
     template = content.read(distribution.spec.resource)
     kind, name, problem = content.kind_of(template), content.name_of(template), content.problem_of(template)
     if kind is None or problem:
-        return _unfit(distribution, problem)
+        return _unfit(snapshot, problem)
     return _Distributing(snapshot, kind, name, template).plan()
 
 
@@ -53,9 +56,7 @@ class _Distributing:
         self._content = content.content_of(template)
         self._places = {place.name: place for place in snapshot.places}
         self._copies = {copy.namespace: copy for copy in snapshot.copies}
-        self._targets = wanted(
-            snapshot.distribution.spec.targets, ((place.name, place.labels) for place in snapshot.places)
-        )
+        self._targets = _targets(snapshot)
         self._marks = {
             FROM: snapshot.distribution.metadata.name,
             HASH: content.hash_of(snapshot.distribution.spec.resource),
@@ -210,10 +211,16 @@ def _no_namespace(name: str, is_going: bool) -> Cause:
     return NO_NAMESPACE.cause(f"there is no namespace {name}", remedy=remedy)
 
 
-def _unfit(distribution: ResourceDistribution, problem: str) -> Plan:
-    """Only one from before there was admission can be so."""
+def _unfit(snapshot: Snapshot, problem: str) -> Plan:
+    """Only one from before there was admission can be so. What it has copied before stays."""
     cause = UNFIT.cause(problem, remedy="delete it, and create it anew with a whole Secret or ConfigMap")
-    return Plan(held=(Held(target=Target.of(RESOURCE_DISTRIBUTIONS, distribution), causes=(cause,)),))
+    held = Held(target=Target.of(RESOURCE_DISTRIBUTIONS, snapshot.distribution), causes=(cause,))
+    targets = _targets(snapshot)
+    return Plan(held=(held,), memo=Memo(desired=len(targets), unfit=tuple(targets), problem=problem))
+
+
+def _targets(snapshot: Snapshot) -> list[str]:
+    return wanted(snapshot.distribution.spec.targets, ((place.name, place.labels) for place in snapshot.places))
 
 
 def _with_chains(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
