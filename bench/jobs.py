@@ -1,27 +1,38 @@
 """Jobs: a BroadcastJob over a thousand nodes, a thousand AdvancedCronJobs that are due at the same second, and an
 EphemeralJob for a thousand pods.
 
-All in one process, on virtual time: the figures are CPU seconds of cluster, nodes and manager together.
+All in one process, on virtual time: the figures are CPU seconds of cluster, nodes and manager together. Memory is
+measured in a process of its own.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import gc
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+from bench import processes
+from bench.memory import memory
 from bench.report import Report, Row
 from kruise import kinds
 from kruise.api.apps.advancedcronjob import ADVANCED_CRON_JOBS
 from kruise.api.apps.broadcastjob import BROADCAST_JOBS
 from kruise.api.native.apps import JOBS
+from kruise.feature import Feature
 from kruise.kinds import feature_of
 from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response, Transport
+from kruise.machinery.codec import decode, encode
+from kruise.machinery.store import Store
+from kruise.manager.options import Options
+from kruise.workloads.advancedcronjob.admission import ADMISSION as CRONS
+from kruise.workloads.broadcastjob.admission import ADMISSION as JOBS_ON_NODES
+from tests.support.admission import Server
 from tests.support.world import LocalWorld, run_local
 from tests.workloads.broadcastjob.modelled import ModelledJob
 from tests.workloads.broadcastjob.test_local import job
@@ -29,6 +40,7 @@ from tests.workloads.ephemeraljob.model import RUNNING
 from tests.workloads.ephemeraljob.modelled import ModelledDebug, document
 
 HOUR = 3600.0
+KINDS = ("BroadcastJob", "AdvancedCronJob", "EphemeralJob")
 
 
 def measure(scale: float) -> Report:
@@ -38,6 +50,11 @@ def measure(scale: float) -> Report:
     made, ended = _broadcast(nodes)
     cluster = _broadcast_on_cluster(nodes)
     injected, look = _debug(nodes)
+    with processes.child("jobs", jobs) as (_, kept):
+        rss = tuple(
+            Row(what=f"memory of {jobs} {kind}s", value=megabytes, unit="MB", below=10 * scale + 2)
+            for kind, megabytes in kept.items()
+        )
     rows = (
         Row(
             what=f"{jobs} AdvancedCronJobs due at one second: CPU until all have started",
@@ -58,6 +75,7 @@ def measure(scale: float) -> Report:
         Row(what="writes of the manager in the ten minutes after its end", value=cluster.later, below=1),
         Row(what=f"EphemeralJob for {nodes} pods at once: writes for each pod", value=injected / nodes, below=1.01),
         Row(what="a look at them when nothing has changed", value=look * 1000, unit="ms", below=100),
+        *rss,
     )
     setting = (
         f"{jobs} AdvancedCronJobs of paused Jobs; {nodes} nodes and pods in the model of a cluster; as many simulated "
@@ -199,3 +217,56 @@ def _debug(pods: int) -> tuple[int, float]:
     look = time.process_time() - began
     assert model.writes == before
     return injected, look
+
+
+# Memory
+
+
+def _stored(feature: Feature, count: int) -> list[bytes]:
+    """Objects as a server sends them: with what admission has written into them, and their status."""
+    if feature.name == "advancedcronjob":
+        given = Server(CRONS).defaults({"kind": "AdvancedCronJob", **cron(0, "0 3 * * *")})
+        status: dict[str, Any] = {"type": "Job", "lastScheduleTime": "2030-01-01T03:00:00Z"}
+    elif feature.name == "broadcastjob":
+        given = Server(JOBS_ON_NODES).defaults(job("task", "sleep 1", version="v1beta1"))
+        counts = {"active": 0, "desired": 3, "failed": 0, "succeeded": 3, "phase": "completed"}
+        status = {**counts, "startTime": "2030-01-01T03:00:00Z", "completionTime": "2030-01-01T03:00:04Z"}
+    else:
+        given, status = document(), {"match": 3, "phase": "Running", "startTime": "2030-01-01T03:00:00Z"}
+    made = []
+    for number in range(count):
+        name = {"name": f"job-{number}", "namespace": f"team-{number % 10}", "uid": f"{number:032x}"}
+        times = {"creationTimestamp": f"2030-01-01T{number % 24:02}:{number % 60:02}:00Z", "generation": 1}
+        metadata = {**given["metadata"], **name, **times, "resourceVersion": str(number + 1)}
+        made.append(encode({**given, "metadata": metadata, "status": status}))
+    return made
+
+
+def _kept(feature: Feature, count: int) -> float:
+    """What a controller's store of them takes, in MB."""
+    [controller] = feature.controllers(Options())
+    [source] = [one for one in controller.sources if one.resource == controller.subject]
+    raw, store = _stored(feature, count), Store[Any](source.watched)
+    decode(raw[0], controller.subject.type)
+    gc.collect()
+    before = memory()["rss"]
+    store.replace([decode(one, controller.subject.type) for one in raw], count + 1)
+    gc.collect()
+    assert len(store) == count
+    return memory()["rss"] - before
+
+
+def main(count: int) -> None:
+    kept = {}
+    for kind in KINDS:
+        feature = feature_of("apps.kruise.io", kind)
+        assert feature is not None
+        kept[kind] = _kept(feature, count)
+    processes.say(kept)
+    processes.run(processes.until_input_ends())
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(int(sys.argv[1]))

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -20,8 +21,9 @@ from kruise.api.resource import Resource
 from kruise.local.apicore.builtin import custom_kind
 from kruise.machinery.apply import Run
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.clock import run_virtual
+from kruise.machinery.clock import VIRTUAL_EPOCH, run_virtual
 from kruise.machinery.controller import RECONCILE, Controller
+from kruise.machinery.delays import LONGEST_WAIT
 from kruise.machinery.journal import replay
 from kruise.machinery.plan import (
     Conclusion,
@@ -241,6 +243,33 @@ def test_wakes_of_plan_and_conclusion_become_waits_with_reasons() -> None:
             assert scene.passes("requeue_after") == 1
             await asyncio.sleep(10)
             assert scene.passes("requeue_after") == 2
+
+    run_virtual(main())
+
+
+def test_a_clock_that_jumps_is_noticed_within_minutes_however_far_away_a_moment_is() -> None:
+    """ACJ-54, BJ-47, BJ-48, EJ-35: the plan tells the moment, and the loop looks sooner."""
+    looks: list[datetime] = []
+    end = VIRTUAL_EPOCH + timedelta(days=1)
+
+    def waiting(seen: ToySnapshot) -> Plan:
+        looks.append(seen.now)
+        left = (end - seen.now).total_seconds()
+        return Plan(wakes=(Wake(after=left, reason="its life is over then"),) if left > 0 else ())
+
+    async def main() -> None:
+        scene = Scene(spec=changed(decide=waiting, conclude=nothing))
+        await scene.add_toy()
+        async with scene.at_work():
+            await asyncio.sleep(1)
+            [wait] = scene.controller.queue.waiting()
+            assert round(wait.due_in) == LONGEST_WAIT - 1
+            [told] = scene.journal.entries("toy")[0]["plan"]["wakes"]
+            assert round(told["after"]) == 86400
+            scene.clock.shift(2 * 86400)
+            await asyncio.sleep(LONGEST_WAIT)
+            assert [look > end for look in looks] == [False, True]
+            assert not scene.controller.queue.waiting()
 
     run_virtual(main())
 

@@ -134,3 +134,12 @@ def test_no_number_of_seconds_is_too_much(seconds: int) -> None:
     assert (found > time) is (seconds > 0)
     assert abs((found + timedelta(minutes=10) - time).days) > 700_000
     assert times.later(time, 90) == time + timedelta(seconds=90)
+
+
+@settings(max_examples=50 * EXAMPLES)
+@given(micro=st.integers(0, 10**6 - 1), seconds=st.integers(0, 10**9))
+def test_what_counts_from_a_whole_second_never_ends_early(micro: int, seconds: int) -> None:
+    moment = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds, microseconds=micro)
+    found = times.next_second(moment)
+    assert times.parse_time(times.format_time(found)) == found
+    assert timedelta() <= found - moment < timedelta(seconds=1)

@@ -27,6 +27,7 @@ from kruise.inplace.state import BrokenAnnotation, UpdateSpec, UpdateState
 from kruise.machinery.plan import Chain
 from kruise.machinery.remembered import once_per_object
 from kruise.machinery.revision_names import is_revision
+from kruise.machinery.times import next_second
 
 
 def begin(
@@ -55,7 +56,7 @@ def begin(
     if readiness.needs_unready(pod, spec, vertical_scaling=options.vertical_scaling):
         chain = writes(pod, readiness.not_ready(pod, now=now), reason=f"out of service for {spec.revision}")
     if spec.grace_seconds > 0:
-        edit = batches.grace_start(pod, spec, now=_next_whole_second(now), overtaken=overtaken)
+        edit = batches.grace_start(pod, spec, now=next_second(now), overtaken=overtaken)
         reason = f"update to {spec.revision} in place after {spec.grace_seconds} s of grace"
     else:
         edit = batches.first_batch(pod, spec, now=now, previous=None, overtaken=overtaken)
@@ -72,11 +73,6 @@ def _overtaken(pod: Pod) -> UpdateState | None:
         return states.update_state_of(pod)
     except BrokenAnnotation:
         return None  # it says nothing, and is about to be replaced
-
-
-def _next_whole_second(now: datetime) -> datetime:
-    """Times on pods have whole seconds. Cutting the fraction off would end a grace period up to a second early."""
-    return now if now.microsecond == 0 else now.replace(microsecond=0) + timedelta(seconds=1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

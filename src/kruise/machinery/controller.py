@@ -22,6 +22,7 @@ from kruise.api.resource import Resource
 from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.clock import Clock
+from kruise.machinery.delays import LONGEST_WAIT
 from kruise.machinery.journal import Journal
 from kruise.machinery.key_state import KeyState, KeyStates
 from kruise.machinery.metrics import Metrics, PassResult, RequeueCause
@@ -478,11 +479,12 @@ def _describe(outcome: Outcome) -> str:
 
 
 def _wakes(plan: Plan | None, conclusion: Conclusion | None) -> dict[str, float]:
-    """The earliest moment for each reason."""
+    """The earliest moment for each reason, none of them far away: plans go by the clock on the wall, which may be set
+    meanwhile, and waits by one that only runs."""
     all_wakes: tuple[Wake, ...] = (plan.wakes if plan else ()) + (conclusion.wakes if conclusion else ())
     earliest: dict[str, float] = {}
     for wake in all_wakes:
-        earliest[wake.reason] = min(wake.after, earliest.get(wake.reason, wake.after))
+        earliest[wake.reason] = min(wake.after, LONGEST_WAIT, earliest.get(wake.reason, wake.after))
     return earliest
 
 

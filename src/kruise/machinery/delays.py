@@ -8,7 +8,8 @@ from typing import Final
 from kruise.machinery.codec import Struct
 
 LONGEST_WAIT: Final = 600.0
-"""Seconds. A clock that is set meanwhile is noticed by then; a look costs next to nothing."""
+"""Seconds from a look at an object that waits for a moment to the next. A clock that is set meanwhile is noticed by
+then; a look costs next to nothing."""
 
 
 class Delay(Struct):

@@ -10,7 +10,6 @@ from typing import Any, Final, TypeVar
 from kruise.api.resource import Resource
 from kruise.machinery import plan as plans
 from kruise.machinery.cron import Schedule
-from kruise.machinery.delays import LONGEST_WAIT
 from kruise.machinery.ownership import Owner
 from kruise.machinery.plan import Action, Target, Wake
 
@@ -61,7 +60,7 @@ def wakes_for(upcoming: datetime | None, now: datetime, *, later: float = 0.0) -
     if upcoming is None:
         return ()
     left = max((upcoming - now).total_seconds() + later, 0.0)
-    return (Wake(after=min(left, LONGEST_WAIT), reason="the next run is due then"),)
+    return (Wake(after=left, reason="the next run is due then"),)
 
 
 def surplus(ended: Iterable[T], limit: int | None, begin: Callable[[T], tuple[datetime | None, str]]) -> list[T]:

@@ -46,6 +46,11 @@ def later(time: datetime, seconds: float) -> datetime:
         return _LATEST if seconds > 0 else _EARLIEST
 
 
+def next_second(time: datetime) -> datetime:
+    """Times on objects have whole seconds: the next one, so that no wait that is counted from it ends early."""
+    return time if time.microsecond == 0 else time.replace(microsecond=0) + timedelta(seconds=1)
+
+
 def format_time(time: datetime) -> str:
     """Whole seconds in UTC: `2006-01-02T15:04:05Z`."""
     return f"{_utc(time):%Y-%m-%dT%H:%M:%SZ}".rjust(20, "0")

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
-from kruise.faces.outlook import Seen
+from kruise.faces.outlook import Outlook, Seen
 from kruise.machinery import codec
 from kruise.model.world import Json
 from kruise.workloads.broadcastjob.outlook import OUTLOOK
 from tests.workloads.broadcastjob.modelled import ModelledJob, document
 
 
-def rows(model: ModelledJob) -> list[tuple[str, ...]]:
+def outlook(model: ModelledJob) -> Outlook:
     given: Json = codec.to_builtins(model.job)
     seen = Seen(now=model.now, objects={NODES: model.world.store(NODES).list(), PODS: model.pods})
-    return list(OUTLOOK.tell(given, seen).rows)
+    return OUTLOOK.tell(given, seen)
+
+
+def rows(model: ModelledJob) -> list[tuple[str, ...]]:
+    return list(outlook(model).rows)
 
 
 def test_nodes_in_turn() -> None:  # BJ-61
@@ -36,3 +40,21 @@ def test_a_node_that_does_not_suit_any_more_is_named_though_its_pod_is_not_place
     assert not model.on("node-1").spec.node_name
     model.edit_node("node-1", lambda doc: doc.update(spec={"unschedulable": True}))
     assert rows(model)[-1] == ("node-1", "-", "left out", "it is cordoned")
+
+
+def test_one_that_never_completes_and_has_failed_serves_no_more_nodes() -> None:  # BJ-51
+    model = ModelledJob(document(parallelism=1, completionPolicy={"type": "Never"}))
+    model.reconcile()
+    model.end("node-0", "Failed")
+    model.reconcile()
+    assert [row[:2] for row in rows(model)] == [("node-0", "-"), ("node-1", "never"), ("node-2", "never")]
+    assert outlook(model).notes == ("it is failed: no more pods are made",)
+
+
+def test_a_failed_pod_that_pauses_it_is_named() -> None:  # BJ-39
+    model = ModelledJob(document(parallelism=1, failurePolicy={"type": "Pause"}))
+    model.reconcile()
+    model.end("node-0", "Failed")
+    model.reconcile()
+    name = model.on("node-0").metadata.name
+    assert outlook(model).notes == (f"a failed pod pauses it ({name}): no pods are made until it is deleted",)

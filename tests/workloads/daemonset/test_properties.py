@@ -25,12 +25,12 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Action, Outcome, Result
 from kruise.machinery.revision_names import short_hash
 from kruise.model.world import Json
-from kruise.workloads.daemonset import update
+from kruise.workloads.daemonset import keeping, update
 from kruise.workloads.daemonset.numbers import limits_of
 from kruise.workloads.daemonset.situation import Snapshot
 from tests.support.clonesets import TEMPLATE
 from tests.support.examples import story_settings
-from tests.support.modelled import BROKEN, runs_what_it_should
+from tests.support.modelled import BROKEN, UNGRANTED, runs_what_it_should
 from tests.workloads.daemonset.modelled import ModelledDaemonSet, document
 
 GUARD = "example.com/guard"
@@ -120,10 +120,19 @@ class Checked:
             alive = [pod for pod in self.pods_for(node) if is_active(pod)]
             most = 2 if limits.surges else 1
             assert len(alive) <= most, f"{len(alive)} pods on {node}"
+        elif action.verb is Verb.DELETE and action.reason == keeping.REPLACED:
+            self._has_a_successor(action.target.name, was_serving=served.get(action.target.name, False))
         elif (moved := self._moved(action)) is not None:
             self._was_chosen(moved, limits.partition)
             if served.get(action.target.name):
                 self._within_limit(limits.unavailable)
+
+    def _has_a_successor(self, name: str, *, was_serving: bool) -> None:
+        """DS-68: a surge is there so that a node is served all the time."""
+        gone = self.model.pod(name)
+        node = target_node(gone) if gone is not None else ""
+        if was_serving and gone is not None:
+            assert any(map(self._arrived, self.pods_for(node))), f"{name} served, and nobody on {node} does now"
 
     def _moved(self, action: Action) -> Pod | None:
         """The pod that the rollout took, by deletion or in place; None: it was another write."""
@@ -181,11 +190,18 @@ def documents(draw: st.DrawFn) -> Json:
     spec: dict[str, Any] = {"minReadySeconds": draw(st.sampled_from([0, 0, 3]))}
     if draw(st.booleans()):
         spec |= {"lifecycle": {"preDelete": {"labelsHandler": {GUARD: "on"}}}, "template": HOOKED}
-    return document(rolling, **spec)
+    made = document(rolling, **copy.deepcopy(spec))
+    made["spec"]["template"] = copy.deepcopy(dict(made["spec"]["template"]))
+    made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    return made
 
 
 def _set_image(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
     model.set_image(draw(st.sampled_from(IMAGES)))
+
+
+def _set_cpus(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
+    model.set_cpus(draw(st.sampled_from(("1", "2", *UNGRANTED))))
 
 
 def _set_rolling(model: ModelledDaemonSet, draw: st.DrawFn) -> None:
@@ -257,6 +273,7 @@ def _unguard(model: ModelledDaemonSet, name: str) -> None:
 
 STEPS: tuple[Callable[[ModelledDaemonSet, st.DrawFn], None], ...] = (
     _set_image,
+    _set_cpus,
     _set_rolling,
     _set_strategy,
     _set_pace,
@@ -279,6 +296,7 @@ def _let_go(model: ModelledDaemonSet) -> None:
         model.edit_spec(lambda spec: spec.update(updateStrategy=copy.deepcopy(STRATEGIES[1])))
     model.edit_spec(lambda spec: spec["updateStrategy"]["rollingUpdate"].update(free))
     model.set_image("nginx:9")
+    model.set_cpus("1")
 
 
 def _everybody_does_their_part(checked: Checked) -> None:
@@ -300,10 +318,11 @@ def _everybody_does_their_part(checked: Checked) -> None:
     raise AssertionError("it does not come to rest")
 
 
-@given(documents(), st.data())
+@given(documents(), st.booleans(), st.data())
 @story_settings(30)
-def test_each_node_that_suits_has_one_pod_in_the_end(given_document: Json, data: st.DataObject) -> None:
-    checked = Checked(ModelledDaemonSet(given_document))
+def test_each_node_that_suits_has_one_pod_in_the_end(given_document: Json, resizes: bool, data: st.DataObject) -> None:
+    gates = {"InPlaceWorkloadVerticalScaling": resizes}
+    checked = Checked(ModelledDaemonSet(given_document, gates=gates))
     model = checked.model
     draw: Any = data.draw
     if data.draw(st.booleans(), label="runs already"):

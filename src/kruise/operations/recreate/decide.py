@@ -28,7 +28,7 @@ from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import to_builtins
 from kruise.machinery.documents import Json
 from kruise.machinery.plan import Action, Cause, Chain, Conclusion, Held, Outcomes, Phase, Plan, Target, Wake
-from kruise.machinery.times import format_time, later
+from kruise.machinery.times import format_time, later, next_second
 from kruise.operations.recreate.situation import Snapshot
 from kruise.operations.recreate.waiting import causes_of
 
@@ -176,14 +176,9 @@ def _unready(seen: Snapshot, pod: Pod) -> Chain:
         if edit is not None:
             chain.extend(writes(pod, edit, reason=reason))
     others = [to_builtins(item) for item in request.status.conditions if item.type != GRACE_CONDITION]
-    condition = grace_condition(_rounded_up(seen.now))
+    condition = grace_condition(next_second(seen.now))
     chain.append(_status(request, {"conditions": [*others, condition]}, reason))
     return tuple(chain)
-
-
-def _rounded_up(now: datetime) -> datetime:
-    """The grace counts from here, and must not end early: a part of a second would be cut off."""
-    return now if not now.microsecond else now.replace(microsecond=0) + WHOLE_SECOND
 
 
 def _writer(request: ContainerRecreateRequest) -> Writer:

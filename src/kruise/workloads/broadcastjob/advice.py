@@ -25,7 +25,7 @@ def warnings_of(
         yield _unknown("completionPolicy", completion.type, _COMPLETION, ALWAYS)
     if failure.type and failure.type not in _FAILURE:
         yield _unknown("failurePolicy", failure.type, _FAILURE, CONTINUE)
-    if (completion.active_deadline_seconds or 0) < 0 or completion.active_deadline_seconds == 0:
+    if completion.active_deadline_seconds is not None and completion.active_deadline_seconds <= 0:
         where = SPEC.child("completionPolicy", "activeDeadlineSeconds")
         yield f"{where}: {completion.active_deadline_seconds} lets the job fail at once: use a positive number"
     if (completion.ttl_seconds_after_finished or 0) < 0:

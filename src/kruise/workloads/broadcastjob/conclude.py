@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from kruise.api.apps.broadcastjob import FAILED_CONDITION, BroadcastJob, BroadcastJobStatus
 from kruise.machinery.codec import evolve
-from kruise.machinery.delays import LONGEST_WAIT
 from kruise.machinery.plan import (
     ChainOutcomes,
     Conclusion,
@@ -69,7 +68,7 @@ def _failed(snapshot: Snapshot, memo: Memo, outcomes: Outcomes) -> Conclusion:
 def _to_live(job: BroadcastJob, status: BroadcastJobStatus, snapshot: Snapshot) -> Iterator[Wake]:
     left = seconds_to_live(evolve(job, status=status), snapshot.now)
     if left is not None:
-        yield Wake(after=min(max(left, 0.0), LONGEST_WAIT), reason="ttlSecondsAfterFinished is over then")
+        yield Wake(after=max(left, 0.0), reason="ttlSecondsAfterFinished is over then")
 
 
 def _effect(old: BroadcastJobStatus, new: BroadcastJobStatus) -> StatusEffect:

@@ -19,7 +19,6 @@ from kruise.api.apps.broadcastjob import (
     FAILED,
     FAILED_CONDITION,
     NEVER,
-    PAUSE,
     PAUSED,
     RUNNING,
     BroadcastJob,
@@ -28,7 +27,6 @@ from kruise.api.meta import key_of
 from kruise.api.native.pod import PODS, Pod
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import evolve
-from kruise.machinery.delays import LONGEST_WAIT
 from kruise.machinery.plan import EventNote, Held, OnError, Phase, Plan, Target, Urgency, Wake
 from kruise.machinery.wording import listed, plural
 from kruise.workloads.broadcastjob import causes
@@ -41,6 +39,7 @@ from kruise.workloads.broadcastjob.situation import (
     is_finished,
     is_over,
     is_over_limit,
+    is_paused_by_failure,
     names,
     own_pods,
     situation_of,
@@ -70,7 +69,7 @@ def decide(snapshot: Snapshot) -> Plan:
     if job.spec.paused:
         cause = causes.JOB_PAUSED.cause(f"the job is paused; {plural(len(situation.rest), 'node')} to go")
         return _paused(situation, cause, ())
-    if situation.failed and job.spec.failure_policy.type == PAUSE:
+    if is_paused_by_failure(situation):
         return _paused_by_failure(situation)
     notes = [*_twins(situation)]
     if before == PAUSED:
@@ -101,7 +100,7 @@ def _finished(snapshot: Snapshot) -> Plan:
     if left is None or job.metadata.deletion_timestamp is not None:
         return plan
     if left > 0:
-        return dataclasses.replace(plan, wakes=(_look(left, "ttlSecondsAfterFinished is over then"),))
+        return dataclasses.replace(plan, wakes=(Wake(after=left, reason="ttlSecondsAfterFinished is over then"),))
     ttl = job.spec.completion_policy.ttl_seconds_after_finished
     reason = f"it finished more than {plural(ttl or 0, 'second')} ago"
     removal = plans.delete(Target.of(BROADCAST_JOBS, job), uid=job.metadata.uid, reason=reason)
@@ -243,7 +242,7 @@ def _going_on(situation: Situation, notes: list[EventNote], left: float | None) 
     end = None
     if situation.is_done and job.spec.completion_policy.type != NEVER:
         end = End(condition=COMPLETE_CONDITION, event="JobComplete", message="")
-    wakes = () if left is None or end is not None else (_look(left, "activeDeadlineSeconds is over then"),)
+    wakes = () if left is None or end is not None else (Wake(after=left, reason="activeDeadlineSeconds is over then"),)
     return Plan(
         phases=tuple(phase for phase in phases if phase.chains),
         held=tuple(_waiting(situation, len(chosen))) if end is None else (),
@@ -324,10 +323,6 @@ def _reasons(situation: Situation) -> str:
 
 
 # Parts
-
-
-def _look(left: float, reason: str) -> Wake:
-    return Wake(after=min(left, LONGEST_WAIT), reason=reason)
 
 
 def _twins(situation: Situation) -> Iterator[EventNote]:

@@ -12,6 +12,7 @@ from kruise.api.apps.broadcastjob import (
     FAILED_CONDITION,
     NAME_LABEL,
     NEVER,
+    PAUSE,
     UID_LABEL,
     BroadcastJob,
 )
@@ -146,6 +147,11 @@ def is_finished(job: BroadcastJob) -> bool:
 def wants_no_nodes(job: BroadcastJob) -> bool:
     """Nor does one that has failed, if it never completes (BJ-51)."""
     return is_finished(job) or job.status.phase == FAILED
+
+
+def is_paused_by_failure(situation: Situation) -> bool:
+    """BJ-39."""
+    return bool(situation.failed) and situation.job.spec.failure_policy.type == PAUSE
 
 
 def has_ended(job: BroadcastJob) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from kruise.api.apps.broadcastjob import (
@@ -16,7 +16,7 @@ from kruise.api.meta import Condition, key_of
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import evolve
 from kruise.machinery.plan import EventNote, Target
-from kruise.machinery.times import format_time
+from kruise.machinery.times import format_time, later, next_second
 from kruise.machinery.wording import plural
 from kruise.workloads.broadcastjob.memo import Memo
 from kruise.workloads.shared.conditions import condition_form
@@ -29,20 +29,11 @@ COUNTS = ("active", "succeeded", "failed", "desired")
 
 
 def start_of(job: BroadcastJob, now: datetime) -> datetime:
-    return job.status.start_time or not_before(now)
-
-
-def not_before(now: datetime) -> datetime:
-    """The next whole second: times on the wire have no fraction, and nothing that counts from them may end early."""
-    whole = now.replace(microsecond=0)
-    return whole if whole == now else whole + timedelta(seconds=1)
+    return job.status.start_time or next_second(now)
 
 
 def seconds_left(since: datetime, seconds: int, now: datetime) -> float:
-    try:
-        return (since + timedelta(seconds=seconds) - now).total_seconds()
-    except OverflowError:
-        return float(seconds)
+    return (later(since, seconds) - now).total_seconds()
 
 
 def seconds_to_live(job: BroadcastJob, now: datetime) -> float | None:
@@ -95,7 +86,7 @@ def ended(
         last_probe_time=moment,
         last_transition_time=moment,
     )
-    return evolve(status, conditions=(*status.conditions, condition), completion_time=not_before(now)), note
+    return evolve(status, conditions=(*status.conditions, condition), completion_time=next_second(now)), note
 
 
 def _s(count: int) -> str:

@@ -10,7 +10,7 @@ from kruise.api.native.pod import PODS, Pod
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import Struct
-from kruise.machinery.delays import LONGEST_WAIT, seconds_left
+from kruise.machinery.delays import seconds_left
 from kruise.machinery.plan import Action, OnError, Phase, Plan, Target, Wake, single
 from kruise.workloads.ephemeraljob.pods import Seen
 from kruise.workloads.ephemeraljob.situation import LONGEST_SILENCE, USUAL_TTL, Situation, Snapshot, situation_of
@@ -56,7 +56,7 @@ def _ended(situation: Situation, ended: datetime) -> Plan:
     memo = Memo(status=after_the_end(job.status, situation.targets))
     left = (removal_of(job, ended, USUAL_TTL) - now).total_seconds()
     if left > 0:
-        wakes = (Wake(after=min(left, LONGEST_WAIT), reason="it is deleted then (ttlSecondsAfterFinished)"),)
+        wakes = (Wake(after=left, reason="it is deleted then (ttlSecondsAfterFinished)"),)
         return Plan(held=failures(situation), wakes=wakes, memo=memo)
     remove = plans.delete(
         Target.of(EPHEMERAL_JOBS, job),
@@ -93,7 +93,7 @@ def _wakes(situation: Situation, status: EphemeralJobStatus) -> tuple[Wake, ...]
     deadline = deadline_of(situation.job, status.start_time)
     if deadline is not None and not situation.job.spec.paused and deadline > situation.now:
         left = (deadline - situation.now).total_seconds()
-        found.append(Wake(after=min(left, LONGEST_WAIT), reason="activeDeadlineSeconds is over then"))
+        found.append(Wake(after=left, reason="activeDeadlineSeconds is over then"))
     delays = [
         seconds_left(situation.refusals[one.pod.metadata.uid].delay, situation.now)
         for one in situation.candidates

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from kruise.api.apps.ephemeraljob import EphemeralJob, EphemeralJobStatus
 from kruise.api.meta import Condition
 from kruise.machinery.codec import evolve, to_builtins
-from kruise.machinery.times import format_time
+from kruise.machinery.times import format_time, later
 from kruise.workloads.ephemeraljob.pods import Seen, State
 from kruise.workloads.ephemeraljob.situation import Situation
 
@@ -17,7 +17,6 @@ WAITING, RUNNING, SUCCEEDED, FAILED = "Waiting", "Running", "Succeeded", "Failed
 PAUSED, ERROR, UNKNOWN = "Paused", "Error", "Unknown"
 _MAY_EXPIRE = (WAITING, UNKNOWN, RUNNING)
 _ALWAYS = ("failed", "match", "phase", "running", "succeeded", "waiting")
-_ONE_SECOND = timedelta(seconds=1)
 
 
 def deadline_of(job: EphemeralJob, start: datetime) -> datetime | None:
@@ -33,10 +32,7 @@ def removal_of(job: EphemeralJob, ended: datetime, usual: int) -> datetime:
 
 
 def _after(time: datetime, seconds: int) -> datetime:
-    try:
-        return time + timedelta(seconds=seconds) + (_ONE_SECOND if seconds > 0 else timedelta())
-    except OverflowError:
-        return datetime.max.replace(tzinfo=time.tzinfo)
+    return later(time, seconds + 1 if seconds > 0 else seconds)
 
 
 def status_of(situation: Situation) -> EphemeralJobStatus:
