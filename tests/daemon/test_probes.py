@@ -17,7 +17,7 @@ from kruise.daemon.parts import Place, Scene, Settings
 from kruise.daemon.probes import liveness
 from kruise.daemon.probes.asking import perform
 from kruise.daemon.probes.calls import Ask, Found
-from kruise.daemon.probes.decide import MARGIN, Ended
+from kruise.daemon.probes.decide import MARGIN, Ended, Worker, after
 from kruise.daemon.runtime import CONTAINER_NAME, CallError, ContainerState, ContainerStatus, ExecResult, HttpAnswer
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.codec import convert
@@ -35,6 +35,7 @@ class Fake:
     def __init__(self, **answers: Any) -> None:
         self.answers = answers
         self.asked: list[Any] = []
+        self.looked_at: list[str] = []
         self.runtimes = {"containerd": self}
         self.network = self
 
@@ -57,6 +58,7 @@ class Fake:
         return self._containers()
 
     async def container_status(self, container_id: str, *, verbose: bool = False) -> ContainerStatus:
+        self.looked_at.append(container_id)
         if self.answers.get("vanishes"):
             raise CallError("NotFound", "gone")
         return next(one for one in self._containers() if one.id == container_id)
@@ -105,6 +107,28 @@ def test_exec() -> None:
     found, _ = ask({**EXEC, "timeoutSeconds": 2}, exec=CallError("DeadlineExceeded", "late"))
     assert found.state == "Failed"
     assert "timed out" in found.message
+
+
+def test_when_a_container_started_is_asked_once() -> None:
+    """PRB-3: the next probe of the same container needs one call less; another one is asked about."""
+    worker = Worker(probe=convert(EXEC, Probe), due=datetime.fromtimestamp(0, UTC))
+    fake: Any = Fake(exec=ExecResult(), containers=(1,))
+    scene = Scene(place=Place.of("n", Settings()), nodes=fake, stores=fake, client=fake, clock=fake)
+    for containers in ((1,), (1,), (1, 2), (1, 2)):
+        fake.answers["containers"] = containers
+        call = Ask(
+            node="n",
+            uid="u",
+            ip="10.0.0.7",
+            container="main",
+            probe=worker.probe,
+            container_id=worker.container_id,
+            started_at=worker.started_at,
+        )
+        found = asyncio.run(perform(scene, call))
+        assert (found.state, found.started_at) == ("Succeeded", STARTED / NANO)
+        worker = after(worker, Ended(began=worker.due, found=found))
+    assert fake.looked_at == ["c1", "c2"]
 
 
 def test_a_command_that_hangs_has_failed() -> None:

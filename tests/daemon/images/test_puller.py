@@ -38,7 +38,7 @@ from kruise.daemon.images.part import find, perform, spec
 from kruise.daemon.parts import Place, Scene, Settings
 from kruise.daemon.runtime import CallError, Image
 from kruise.machinery.client.errors import NotFoundError, Status
-from kruise.machinery.clock import RealClock, run_virtual
+from kruise.machinery.clock import ManualClock, RealClock, run_virtual
 from kruise.machinery.codec import convert, evolve
 from kruise.machinery.plan import Outcome, Outcomes, PhaseOutcomes, Plan, Result
 
@@ -493,6 +493,19 @@ def test_a_password_that_was_refused_is_read_again() -> None:
     assert registry.pull(clock) == ""
     assert registry.pull(clock) == ""
     assert registry.reads == 2
+
+
+@pytest.mark.parametrize("back", [0.0, 86_400.0])
+def test_a_secret_is_remembered_for_some_minutes(back: float) -> None:
+    """DMN-44: and no longer, where the clock is put back by a day."""
+    registry, clock = Registry("right", {"s": "right"}), ManualClock()
+    asked = {}
+    for seconds in (0.0, 299.0, 301.0, 601.0):
+        passed = ManualClock(clock.now() - timedelta(seconds=back if seconds else 0.0))
+        passed.advance(seconds)
+        assert registry.pull(passed) == ""
+        asked[seconds] = registry.reads
+    assert (asked[0.0], asked[299.0], asked[601.0]) == (1, 1, 2)
 
 
 @pytest.mark.parametrize("secrets", [{}, {"s": ""}])

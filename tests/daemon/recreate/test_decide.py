@@ -163,6 +163,9 @@ def test_when_a_pod_left_traffic_is_remembered_by_request() -> None:
     assert look(before, at=0) == (None, True)
     assert look(after, at=2) == (0.0, True)
     assert look(after, at=5) == (3.0, True)
+    # The clock of the node is put back.
+    assert look(after, at=-3600) == (0.0, True)
+    assert look(after, at=-3598) == (2.0, True)
     assert look(other, at=6) == (0.0, False)
     assert look(other, at=7) == (1.0, False)
     assert look(at=8) is None

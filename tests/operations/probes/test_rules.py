@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from kruise.api.apps.probes import FINALIZER, NodePodProbe, PodProbeMarker, Probe
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
+from kruise.daemon.parts import Place, Settings
 from kruise.daemon.probes import decide as prober
+from kruise.daemon.probes import part
 from kruise.daemon.probes.calls import Ask, Found
 from kruise.machinery.codec import convert, encode, evolve
 from kruise.machinery.plan import Plan
@@ -400,9 +402,33 @@ def test_a_new_probe_is_asked_at_once_and_then_each_period() -> None:
     again = prober.decide(look(entry(), at=0.5, workers=workers_of(plan), ended={KEY: found()}))
     assert again.jobs == ()
     assert again.drops == (KEY,)
-    assert [wake.after for wake in again.wakes] == [0.5]
+    assert [wake.after for wake in again.wakes] == [0.5 + prober.beat_of(1)]
     due = prober.decide(look(entry(), at=1, workers=workers_of(again)))
     assert [one.name for one in due.jobs] == [KEY]
+
+
+def test_late_looks_do_not_make_the_period_longer() -> None:
+    """PRB-2: looks come late on a node with many probes; in ten periods there are ten probes all the same."""
+    workers, count = workers_of(prober.decide(look(entry(), at=0))), 0
+    for period in range(1, 11):
+        plan = prober.decide(look(entry(), at=period + prober.LONGEST_BEAT, workers=workers, ended={KEY: found()}))
+        workers, count = workers_of(plan), count + len(plan.jobs)
+        [wake] = prober.decide(look(entry(), at=period + 0.5, workers=workers)).wakes
+        assert wake.after == pytest.approx(0.5 + prober.beat_of(1))
+    assert count == 10
+    # Who was held up for longer begins anew, and makes up for nothing.
+    plan = prober.decide(look(entry(), at=15.5, workers=workers))
+    [wake] = prober.decide(look(entry(), at=15.6, workers=workers_of(plan))).wakes
+    assert wake.after == pytest.approx(0.9 + prober.beat_of(1))
+
+
+def test_looks_are_gathered_where_there_are_many_probes() -> None:
+    """PRB-2, section 11 no. 13: a look at all probes of a node is not taken for each of them."""
+    assert prober.beat_of(1) < 0.01
+    assert prober.beat_of(100) == prober.beat_of(10_000) == prober.LONGEST_BEAT
+    spec = part.spec(Place.of("n1", Settings()))
+    assert spec.pace is not None
+    assert spec.pace(look(entry(), workers=workers_of(prober.decide(look(entry()))))) == prober.beat_of(1)
 
 
 def test_a_daemon_that_starts_spreads_its_probes() -> None:

@@ -30,7 +30,7 @@ from kruise.daemon.images.objects import NODE_IMAGES, NodeImage
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import Struct, evolve, field, to_builtins
 from kruise.machinery.plan import Job, Phase, Plan, Target, Wake
-from kruise.machinery.times import later
+from kruise.machinery.times import later, next_second
 
 LATE = "pulling exceeds the activeDeadlineSeconds"
 LONGEST_PAUSE = 30.0
@@ -214,7 +214,7 @@ class _Look:
 
     def _pulling(self, since: datetime) -> None:
         self.status = TagStatus(
-            tag=self.task.spec.tag, phase=PULLING, version=self.task.spec.version, start_time=_second(since)
+            tag=self.task.spec.tag, phase=PULLING, version=self.task.spec.version, start_time=next_second(since)
         )
 
     def _attempt(self, number: int, began: datetime) -> None:
@@ -282,8 +282,8 @@ class _Look:
             phase=phase,
             version=task.spec.version,
             progress=100 if phase == SUCCEEDED else 0,
-            start_time=_second(began),
-            completion_time=_second(ended),
+            start_time=next_second(began),
+            completion_time=next_second(ended),
             image_id=f"{task.image}@{image_id}" if image_id else "",
             message=error,
         )
@@ -298,11 +298,6 @@ class _Look:
 def _is_within(elapsed: timedelta, seconds: float) -> bool:
     """Below zero, the clock was put back: nobody waits for it to catch up."""
     return 0 <= elapsed.total_seconds() < seconds
-
-
-def _second(time: datetime) -> datetime:
-    """Times on objects have whole seconds; the next one, so that no wait that is counted from it ends early."""
-    return time if time.microsecond == 0 else time.replace(microsecond=0) + timedelta(seconds=1)
 
 
 def _status(snapshot: Snapshot, looked: list[_Look], statuses: dict[str, ImageStatus]) -> Iterator[Phase]:

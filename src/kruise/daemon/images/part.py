@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 from functools import partial
+from weakref import WeakKeyDictionary
 
 from kruise.api.apps.images import ReferenceObject
 from kruise.api.core.images import ImageReference, reference_of
@@ -19,6 +19,7 @@ from kruise.daemon.images.objects import NODE_IMAGES, NodeImage
 from kruise.daemon.parts import Part, Place, Scene
 from kruise.daemon.patience import patiently
 from kruise.daemon.runtime import Auth, CallError, Image, Runtime, SandboxConfig, first_runtime
+from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.codec import Struct
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View
@@ -27,8 +28,8 @@ from kruise.machinery.watched import Watched
 log = logging.getLogger(__name__)
 
 PULLED_BY, DAEMON = "apps.kruise.io/pulling-image-by", "kruise-daemon"
-SHORTEST_MEMORY, LONGER = timedelta(minutes=5), timedelta(minutes=5)
-"""How long a secret is remembered: five to ten minutes, not all equally long (DMN-44)."""
+SHORTEST_MEMORY, LONGER = 300.0, 300.0
+"""Seconds for which a secret is remembered: five to ten minutes, not all equally long (DMN-44)."""
 _PACE_PER_TASK = 0.05
 _LONGEST_PACE = 2.0
 
@@ -193,30 +194,26 @@ async def _credentials(
 
 
 class _Memory:
-    """Secrets that were read lately, by daemon."""
+    """Secrets that were read lately, by who has read them. The time that has passed counts: clocks may be put back."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, str, str], tuple[datetime, Secret]] = {}
+        self._known: WeakKeyDictionary[Client, dict[tuple[str, str], tuple[float, Secret]]] = WeakKeyDictionary()
 
     def get(self, scene: Scene, reference: ReferenceObject) -> Secret | None:
-        found = self._known.get(self._key(scene, reference))
-        return found[1] if found is not None and found[0] > scene.clock.now() else None
+        found = self._known.get(scene.client, {}).get((reference.namespace, reference.name))
+        return found[1] if found is not None and found[0] > scene.clock.monotonic() else None
 
     def put(self, scene: Scene, reference: ReferenceObject, secret: Secret) -> None:
-        now = scene.clock.now()
-        for key in [key for key, (until, _) in self._known.items() if until <= now]:
-            del self._known[key]
+        now = scene.clock.monotonic()
         # Spread by the name, so that nodes with many secrets do not read them all at once.
         share = sum(reference.name.encode()) % 60 / 60
-        self._known[self._key(scene, reference)] = (now + SHORTEST_MEMORY + LONGER * share, secret)
+        known = {key: one for key, one in self._known.get(scene.client, {}).items() if one[0] > now}
+        known[reference.namespace, reference.name] = (now + SHORTEST_MEMORY + LONGER * share, secret)
+        self._known[scene.client] = known
 
     def forget(self, scene: Scene, references: Iterable[ReferenceObject]) -> None:
         for reference in references:
-            self._known.pop(self._key(scene, reference), None)
-
-    @staticmethod
-    def _key(scene: Scene, reference: ReferenceObject) -> tuple[int, str, str]:
-        return id(scene.client), reference.namespace, reference.name
+            self._known.get(scene.client, {}).pop((reference.namespace, reference.name), None)
 
 
 _MEMORY = _Memory()

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import pathlib
-from datetime import datetime, timedelta
 from typing import Any
 
 from kruise.api.core.images import ImageReference
@@ -54,7 +53,8 @@ class Answer(Struct):
 
 
 _configs: dict[str, tuple[float, Config]] = {}
-_answers: dict[tuple[str, str], tuple[datetime, Answer]] = {}
+_answers: dict[tuple[str, str], tuple[float, Answer]] = {}
+"""With when they are out of date, by the time that has passed: clocks may be put back."""
 
 
 async def credentials(path: str, folder: str, image: ImageReference, clock: Clock) -> tuple[Auth, ...]:
@@ -101,7 +101,7 @@ def _yaml(text: str) -> Any:
 
 
 async def _asked(provider: Provider, folder: str, image: ImageReference, clock: Clock) -> Answer:
-    now = clock.now()
+    now = clock.monotonic()
     host = image.repository.partition("/")[0]
     for key in ((provider.name, str(image)), (provider.name, host), (provider.name, "")):
         known = _answers.get(key)
@@ -118,7 +118,7 @@ async def _asked(provider: Provider, folder: str, image: ImageReference, clock: 
         for key in [key for key, (until, _) in _answers.items() if until <= now]:
             del _answers[key]
         scope = {"Registry": host, "Global": ""}.get(answer.cache_key_type, str(image))
-        _answers[provider.name, scope] = (now + timedelta(seconds=seconds), answer)
+        _answers[provider.name, scope] = (now + seconds, answer)
     return answer
 
 

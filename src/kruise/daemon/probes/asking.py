@@ -9,7 +9,7 @@ from kruise.api.apps.probes import FAILED, SUCCEEDED, HttpGetAction
 from kruise.daemon.kills import ending_of
 from kruise.daemon.parts import Scene
 from kruise.daemon.probes.calls import Ask, Found
-from kruise.daemon.runtime import CallError, ContainerState, ContainerStatus, Node, first_runtime
+from kruise.daemon.runtime import CallError, Container, ContainerState, Node, first_runtime
 from kruise.machinery.codec import Struct, evolve
 
 LONGEST_MESSAGE = 1024
@@ -27,12 +27,20 @@ async def perform(scene: Scene, call: Struct) -> Found:
     node = scene.node(call.node)
     if node is None:
         raise CallError("Unavailable", f"node {call.node} is not here")
-    container = await _container(node, call.uid, call.container) if call.uid else None
+    container = await _newest(node, call.uid, call.container) if call.uid else None
     if container is None:
         return Found()
+    started_at = call.started_at if container.id == call.container_id else 0.0
+    if not started_at and container.state is ContainerState.RUNNING:
+        try:
+            started_at = (await first_runtime(node).container_status(container.id)).started_at / NANO
+        except CallError as error:
+            if error.code == "NotFound":  # removed between the two calls
+                return Found()
+            raise
     seen = Found(
         container_id=container.id,
-        started_at=container.started_at / NANO,
+        started_at=started_at,
         is_running=container.state is ContainerState.RUNNING,
         ending=ending_of(container.annotations),
     )
@@ -47,21 +55,13 @@ async def perform(scene: Scene, call: Struct) -> Found:
     return evolve(seen, state=state, message=message[:LONGEST_MESSAGE])
 
 
-async def _container(node: Node, uid: str, name: str) -> ContainerStatus | None:
-    """The newest of the name. One that is removed between the two calls is none."""
-    runtime = first_runtime(node)
-    found = [one for one in await runtime.list_containers(pod_uid=uid) if one.container_name == name]
-    if not found:
-        return None
-    try:
-        return await runtime.container_status(max(found, key=lambda one: one.created_at).id)
-    except CallError as error:
-        if error.code == "NotFound":
-            return None
-        raise
+async def _newest(node: Node, uid: str, name: str) -> Container | None:
+    """The newest of the name."""
+    found = await first_runtime(node).list_containers(pod_uid=uid)
+    return max((one for one in found if one.container_name == name), key=lambda one: one.created_at, default=None)
 
 
-async def _ask(node: Node, container: ContainerStatus, call: Ask) -> tuple[str, str]:
+async def _ask(node: Node, container: Container, call: Ask) -> tuple[str, str]:
     """No state where the probe could not be made: that says nothing about the container."""
     probe = call.probe
     seconds = float(max(1, probe.timeout_seconds))
@@ -77,7 +77,7 @@ async def _ask(node: Node, container: ContainerStatus, call: Ask) -> tuple[str, 
     return "", ""
 
 
-async def _run(node: Node, container: ContainerStatus, command: tuple[str, ...], seconds: float) -> tuple[str, str]:
+async def _run(node: Node, container: Container, command: tuple[str, ...], seconds: float) -> tuple[str, str]:
     """PRB-5."""
     late = f"command timed out: {' '.join(command)!r} took longer than {seconds:g}s"
     try:

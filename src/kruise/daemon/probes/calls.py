@@ -16,6 +16,9 @@ class Ask(Struct):
     """Whom TCP and HTTP probes ask: the pod, where the probe does not name a host of its own."""
     container: str
     probe: Probe
+    container_id: str = ""
+    started_at: float = 0.0
+    """The one that was found before, and when it was started; 0: not known."""
 
 
 class Found(Struct):

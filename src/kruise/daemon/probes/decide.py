@@ -39,6 +39,9 @@ REPEAT = timedelta(seconds=600)
 REPORT = "status"
 MARGIN = 5.0
 """Seconds beyond its time-out after which a probe is given up: the runtime hangs."""
+BEAT_OF_A_PROBE, LONGEST_BEAT = 0.001, 0.1
+"""Seconds for which what happens to the probes of a node is gathered: a look costs by how many there are, and one look
+at ten of them does what ten looks would."""
 
 
 class Worker(Struct):
@@ -47,6 +50,8 @@ class Worker(Struct):
     probe: Probe
     due: datetime
     container_id: str = ""
+    started_at: float = 0.0
+    """When that container was started: it is not asked for again."""
     state: str = UNKNOWN
     message: str = ""
     is_known: bool = False
@@ -120,8 +125,8 @@ def decide(snapshot: Snapshot) -> Plan:
             if name in running or ended is not None:
                 drops.append(name)
             if is_due(worker, now):
-                jobs.append(_job(snapshot, name, entry, one))
-                worker = evolve(worker, due=now + period_of(one.probe))
+                jobs.append(_job(snapshot, name, entry, one, worker))
+                worker = evolve(worker, due=next_due(worker, now))
             workers[name] = worker
     drops += [name for name in (*snapshot.running, *snapshot.ended) if name not in workers]
     statuses, changes = reported(snapshot, workers, before)
@@ -162,7 +167,13 @@ def _worker(snapshot: Snapshot, name: str, one: ContainerProbe, before: Containe
         return known
     if _handler(known.probe) != _handler(one.probe):
         # What was found does not answer what is asked now.
-        return Worker(probe=one.probe, due=snapshot.now, container_id=known.container_id, is_known=known.is_known)
+        return Worker(
+            probe=one.probe,
+            due=snapshot.now,
+            container_id=known.container_id,
+            started_at=known.started_at,
+            is_known=known.is_known,
+        )
     return evolve(known, probe=one.probe)
 
 
@@ -184,6 +195,18 @@ def is_due(worker: Worker, now: datetime) -> bool:
     return worker.due <= now or worker.due - now > period_of(worker.probe)
 
 
+def next_due(worker: Worker, now: datetime) -> datetime:
+    """A period after it was due, not after it was looked at: however late looks are, the pace of probes is kept. Who is
+    a whole period late begins anew."""
+    period = period_of(worker.probe)
+    is_in_time = timedelta() <= now - worker.due < period
+    return (worker.due if is_in_time else now) + period
+
+
+def beat_of(probes: int) -> float:
+    return min(LONGEST_BEAT, BEAT_OF_A_PROBE * probes)
+
+
 def _handler(probe: Probe) -> tuple[object, ...]:
     return probe.exec, probe.http_get, probe.tcp_socket
 
@@ -198,8 +221,16 @@ def _fraction(seed: int, name: str) -> float:
     return int.from_bytes(digest, "big") / 2.0**64
 
 
-def _job(snapshot: Snapshot, name: str, entry: PodProbe, one: ContainerProbe) -> Job:
-    call = Ask(node=snapshot.node, uid=entry.uid, ip=entry.ip, container=one.container_name, probe=one.probe)
+def _job(snapshot: Snapshot, name: str, entry: PodProbe, one: ContainerProbe, worker: Worker) -> Job:
+    call = Ask(
+        node=snapshot.node,
+        uid=entry.uid,
+        ip=entry.ip,
+        container=one.container_name,
+        probe=one.probe,
+        container_id=worker.container_id,
+        started_at=worker.started_at,
+    )
     return Job(name=name, call=call, seconds=max(1, one.probe.timeout_seconds) + MARGIN)
 
 
@@ -210,6 +241,8 @@ def after(worker: Worker, ended: Ended) -> Worker:
         return worker
     if found.container_id != worker.container_id:
         worker = _with_container(worker, found)
+    if found.started_at != worker.started_at:
+        worker = evolve(worker, started_at=found.started_at)
     if not found.state:
         return evolve(worker, message=found.message) if found.message and worker.state == UNKNOWN else worker
     run = worker.run + 1 if worker.last == found.state else 1
@@ -237,7 +270,8 @@ def _wakes(workers: Mapping[str, Worker], jobs: list[Job], snapshot: Snapshot) -
     due = [worker.due for name, worker in workers.items() if name not in busy]
     if not due:
         return ()
-    return (Wake(after=max(0.0, (min(due) - snapshot.now).total_seconds()), reason="the next probe is due"),)
+    left = max(0.0, (min(due) - snapshot.now).total_seconds())
+    return (Wake(after=left + beat_of(len(workers)), reason="the next probes are due"),)
 
 
 # What is reported

@@ -13,7 +13,7 @@ from kruise.api.meta import ObjectMeta
 from kruise.api.native.pod import PODS, ContainerPort
 from kruise.daemon.kills import Kill, killing_note
 from kruise.daemon.probes.calls import Ask, Found
-from kruise.daemon.probes.decide import MARGIN, Ended, Worker, after, is_due, period_of
+from kruise.daemon.probes.decide import MARGIN, Ended, Worker, after, is_due, next_due, period_of
 from kruise.machinery.codec import DecodeError, Struct, convert, decode, evolve, field
 from kruise.machinery.plan import Conclusion, EventNote, EventType, Job, Outcomes, Plan, Target, Wake
 
@@ -115,9 +115,17 @@ def decide(snapshot: Snapshot) -> Plan:
             worker = evolve(worker, state=UNKNOWN, message="", last="", run=0, due=later)
         elif not is_busy and is_due(worker, snapshot.now):
             host = _host(watch.probe) or snapshot.ip
-            call = Ask(node=snapshot.node, uid=snapshot.metadata.uid, ip=host, container=name, probe=watch.probe)
+            call = Ask(
+                node=snapshot.node,
+                uid=snapshot.metadata.uid,
+                ip=host,
+                container=name,
+                probe=watch.probe,
+                container_id=worker.container_id,
+                started_at=worker.started_at,
+            )
             jobs.append(Job(name=name, call=call, seconds=max(1, watch.probe.timeout_seconds) + MARGIN))
-            worker = evolve(worker, due=snapshot.now + period_of(watch.probe))
+            worker = evolve(worker, due=next_due(worker, snapshot.now))
         workers[name] = worker
     busy = {
         *waiting,

@@ -11,7 +11,7 @@ from kruise.api.meta import Key
 from kruise.daemon.parts import Part, Place, Scene
 from kruise.daemon.probes.asking import perform
 from kruise.daemon.probes.calls import Found
-from kruise.daemon.probes.decide import Ended, Memo, Snapshot, Worker, conclude, decide
+from kruise.daemon.probes.decide import Ended, Memo, Snapshot, Worker, beat_of, conclude, decide
 from kruise.machinery.plan import Conclusion, JobState, Outcomes, Plan, Result
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View
 
@@ -91,6 +91,7 @@ def spec(place: Place) -> ControllerSpec[Snapshot]:
         snapshot_type=Snapshot,
         still_holds=lambda before, now: before.metadata.uid == now.metadata.uid,
         workers=4,
+        pace=lambda snapshot: beat_of(len(snapshot.workers)),
     )
 
 

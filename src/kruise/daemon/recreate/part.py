@@ -138,7 +138,8 @@ class _Snapshots:
         held = self._held.get(key)
         if held is None or held.uid != request.metadata.uid:
             held = _Held(uid=request.metadata.uid, saw_it_leave=request.grace_condition is None)
-        if request.grace_condition is not None and held.since is None:
+        if request.grace_condition is not None and (held.since is None or held.since > now):
+            # Where the clock was put back, it is counted anew.
             held = evolve(held, since=now)
         self._held[key] = held
         return held
