@@ -1,6 +1,6 @@
 """An admission server on one core with many SidecarSets: `python -m bench.injecting DIRECTORY CORE SETS` says its port.
 
-It serves pods with the steps of readiness and of sidecars, set up as in a manager of the role `webhook`.
+It serves pods with every step of their admission, set up as in a manager of the role `webhook`.
 """
 
 from __future__ import annotations
@@ -14,25 +14,23 @@ from typing import Any, cast
 from prometheus_client import CollectorRegistry
 
 from bench import processes
-from bench.reviewing import add_gate
 from kruise.admission.answering import Answerer
-from kruise.admission.chain import PodChain, PodStep
+from kruise.admission.chain import PATH
 from kruise.admission.conversion import Converters
-from kruise.admission.registry import Registry
+from kruise.admission.registry import Handler, Registry
 from kruise.admission.server import AdmissionServer
 from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
-from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.nodes import NAMESPACES, Namespace
 from kruise.api.resource import Resource
+from kruise.feature import handlers_of
+from kruise.kinds import features
 from kruise.machinery.clock import RealClock
 from kruise.machinery.codec import decode, encode
 from kruise.machinery.store import Store
+from kruise.machinery.watched import watched
+from kruise.manager.options import Options
 from kruise.manager.webhooks import _observer
 from kruise.sidecars.sidecarset.defaults import defaulted
-from kruise.sidecars.sidecarset.injecting import Injection
-from kruise.sidecars.sidecarset.matching import WATCHED_NAMESPACES, WATCHED_REVISIONS, WATCHED_SETS
-
-OWN_NAMESPACE = "kruise-system"
 
 
 def sidecar_set(number: int, labels: dict[str, str]) -> SidecarSet:
@@ -63,17 +61,28 @@ def sidecar_set(number: int, labels: dict[str, str]) -> SidecarSet:
     return decode(encode({**whole, "metadata": metadata}), SidecarSet)
 
 
+def pod_handler(options: Options) -> Handler:
+    """What answers for new pods."""
+    return next(handler for handler in handlers_of(features(), options) if handler.path == PATH)
+
+
 class FilledStores:
-    def __init__(self, sets: Collection[SidecarSet], namespaces: Collection[str]) -> None:
-        self._stores: dict[Resource[Any], Store[Any]] = {
-            SIDECAR_SETS: Store(WATCHED_SETS),
-            NAMESPACES: Store(WATCHED_NAMESPACES),
-            CONTROLLER_REVISIONS: Store(WATCHED_REVISIONS),
-        }
-        self._stores[SIDECAR_SETS].replace(list(sets), len(sets))
+    def __init__(self, handler: Handler, sets: Collection[SidecarSet], namespaces: Collection[str]) -> None:
+        """Nothing is there but these SidecarSets and namespaces."""
+        self._stores: dict[Resource[Any], Store[Any]] = {}
         texts = [{"metadata": {"name": name, "resourceVersion": "1"}} for name in namespaces]
-        self._stores[NAMESPACES].replace([decode(encode(text), Namespace) for text in texts], 1)
-        self._stores[CONTROLLER_REVISIONS].replace([], 1)
+        there: dict[Resource[Any], list[Any]] = {
+            SIDECAR_SETS: list(sets),
+            NAMESPACES: [decode(encode(text), Namespace) for text in texts],
+        }
+        for kind in map(watched, handler.needs):
+            if (known := self._stores.get(kind.resource)) is not None:
+                known.add_indexes(kind)
+            else:
+                self._stores[kind.resource] = Store(kind)
+        for resource, store in self._stores.items():
+            found = there.get(resource, [])
+            store.replace(found, max(1, len(found)))
 
     def store(self, resource: Resource[Any]) -> Store[Any]:
         return self._stores[resource]
@@ -85,21 +94,13 @@ class FilledStores:
         return
 
 
-def chain() -> PodChain:
-    found = PodChain()
-    found.register(PodStep.READINESS_GATE, add_gate)
-    needs = (WATCHED_SETS, WATCHED_NAMESPACES, WATCHED_REVISIONS)
-    found.register(PodStep.SIDECAR_SET, Injection(OWN_NAMESPACE), needs=needs)
-    return found
-
-
 async def serve(directory: Path, sets: int) -> None:
     many = [sidecar_set(number, {"app": f"app-{number}"}) for number in range(sets)]
-    stores = FilledStores(many, ("default",))
-    answerer = Answerer(RealClock(), stores=cast(Any, stores))
-    server = AdmissionServer(
-        Registry(chain().handler()), answerer, Converters(), observe=_observer(CollectorRegistry())
-    )
+    options = Options()
+    handler = pod_handler(options)
+    stores = FilledStores(handler, many, ("default",))
+    answerer = Answerer(RealClock(), stores=cast(Any, stores), gates=options.gates)
+    server = AdmissionServer(Registry(handler), answerer, Converters(), observe=_observer(CollectorRegistry()))
     server.certificate.load(directory / "tls.crt", directory / "tls.key")
     await server.start(processes.HOST, 0)
     processes.settle_heap()

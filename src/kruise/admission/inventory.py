@@ -203,17 +203,19 @@ VALIDATING: tuple[Entry, ...] = (
     _kruise("v", "uniteddeployment", operations=CREATE_UPDATE_DELETE),
 )
 
-PLAIN_POD_NAMESPACES: Mapping[str, Any] = {"matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}]}
+NOT_KUBE_SYSTEM: Mapping[str, Any] = {
+    "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}]
+}
+PLAIN_POD_NAMESPACES: Mapping[str, Any] = {
+    "matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}, *NOT_KUBE_SYSTEM["matchExpressions"]]
+}
 """The namespaces of the plain installation carry `control-plane`: the manager's own pods must be able to start even
-if no manager answers (MGR-40, MGR-87)."""
+if no manager answers (MGR-40, MGR-87). They need those of kube-system, which must come and go whoever is down."""
 CHART_POD_NAMESPACES: Mapping[str, Any] = {
     "matchExpressions": [
         {"key": "control-plane", "operator": "NotIn", "values": [CHART_LABEL]},
-        {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]},
+        *NOT_KUBE_SYSTEM["matchExpressions"],
     ]
-}
-NOT_KUBE_SYSTEM: Mapping[str, Any] = {
-    "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}]
 }
 AKS_NAMESPACES: tuple[Mapping[str, Any], ...] = (
     {"key": "control-plane", "operator": "NotIn", "values": ["true"]},
@@ -280,9 +282,6 @@ def _namespace_selector(entry: Entry, options: RegistrationOptions) -> dict[str,
     expressions: list[Any] = []
     if entry.is_pod:
         expressions.extend(options.pod_namespaces["matchExpressions"])
-        if entry.path == VALIDATE_POD:
-            # What can refuse that a pod goes must never stand in the way of the control plane, whoever is down.
-            expressions.extend(item for item in NOT_KUBE_SYSTEM["matchExpressions"] if item not in expressions)
     elif entry.is_protection and options.protection_namespaces:
         expressions.extend(options.protection_namespaces["matchExpressions"])
     if options.aks:
