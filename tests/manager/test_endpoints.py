@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
 
 from kruise.machinery.metrics import Metrics
 from kruise.manager import endpoints
-from kruise.manager.endpoints import Detail, Endpoints, health_app, metrics_app
+from kruise.manager.endpoints import Detail, Endpoints, exposition, health_app, metrics_app
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_a_taken_port_is_named(served: Endpoints) -> None:
 
 
 async def test_metrics_and_nothing_else(served: Endpoints) -> None:
-    """Nobody is asked who they are here: nothing about any object may be shown."""
+    """Nobody is asked who they are here: nothing but names and numbers of objects may be shown."""
     registry = CollectorRegistry()
     Metrics(registry).is_leader.set(1)
     port = await served.serve(metrics_app(registry), "127.0.0.1:0")
@@ -77,3 +77,28 @@ async def test_metrics_and_nothing_else(served: Endpoints) -> None:
     assert "kruise_manager_is_leader 1.0" in text
     for path in ("/", "/journal", "/journal/cloneset-controller/default/web", "/waiting", "/debug"):
         assert (await get(port, path))[0] == 404
+
+
+async def test_many_samples_are_written_in_pieces_and_read_as_one() -> None:
+    """Somebody else gets a turn in between, and the text is that of the library."""
+    registry = CollectorRegistry()
+    Metrics(registry).queue("a").adds.inc(3)
+    by_number = Histogram("times", "Has an age of its own.", ("number",), registry=registry)
+    for number in range(200):
+        by_number.labels(str(number)).observe(number)
+    gauge = Gauge("many", "With a \\ in it.", ("number",), registry=registry)
+    for number in range(1700):
+        gauge.labels(f'"{number}"').set(number)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    found = await exposition(registry)
+    counting.cancel()
+    assert turns >= 4
+    assert found == generate_latest(registry)

@@ -89,7 +89,15 @@ class _Kept:
 
 
 class Journal:
-    def __init__(self, *, capacity: int = CAPACITY, snapshots: int = SNAPSHOTS) -> None:
+    def __init__(
+        self,
+        *,
+        capacity: int = CAPACITY,
+        snapshots: int = SNAPSHOTS,
+        told: Callable[[str, Key, Plan], None] = lambda controller, key, plan: None,
+    ) -> None:
+        """`told` hears of every plan, after it was recorded."""
+        self._told = told
         self._capacity = capacity
         self._snapshots = snapshots
         self._rings: dict[str, deque[Entry]] = {}
@@ -132,6 +140,8 @@ class Journal:
             kept[key] = _Kept(time, reconcile_id, fingerprint, snapshot, plan or Plan(), refusal, error)
             if len(kept) > self._snapshots:
                 kept.popitem(last=False)
+        if plan is not None:
+            self._told(controller, key, plan)
 
     def drop(self, controller: str, key: Key) -> None:
         """The object is gone: its snapshot must not keep what belonged to it alive."""

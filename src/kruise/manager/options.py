@@ -67,6 +67,7 @@ FLAGS: Mapping[str, Flag] = {
     "kubeconfig": Flag(text, "", "path of a kubeconfig; empty: KUBECONFIG, in-cluster identity, or ~/.kube/config"),
     "context": Flag(text, "", "context of the kubeconfig"),
     "metrics-addr": Flag(address, ":8080", "address of /metrics, 0 switches it off"),
+    "metrics-per-workload": Flag(boolean, True, "/metrics names workloads: their pods, rollouts, and what holds those"),
     "journal-addr": Flag(address, ":8443", "address of /journal and /waiting, HTTPS, 0 switches it off"),
     "health-probe-addr": Flag(address, ":8000", "address of /healthz and /readyz, 0 switches it off"),
     "enable-pprof": Flag(boolean, True, "profiling endpoint", _NO_PROFILER),
@@ -143,6 +144,7 @@ class Options:
     daemon_namespace: str = "kruise-daemon-config"
     namespace: str = ""
     metrics_address: str = ":8080"
+    metrics_per_workload: bool = True
     journal_address: str = ":8443"
     health_address: str = ":8000"
     allow_privileged: bool = True
@@ -227,6 +229,7 @@ def parse(
         daemon_namespace=environment.get("KRUISE_DAEMON_CONFIG_NS") or "kruise-daemon-config",
         namespace=value["namespace"],
         metrics_address=value["metrics-addr"],
+        metrics_per_workload=value["metrics-per-workload"],
         journal_address=value["journal-addr"],
         health_address=value["health-probe-addr"],
         allow_privileged=value["allow-privileged"],

@@ -28,6 +28,7 @@ from kruise.admission.certificates import issue
 from kruise.admission.tls import ServingCertificate
 from kruise.api.meta import key_of
 from kruise.feature import Feature
+from kruise.kinds import face_of
 from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
@@ -46,6 +47,7 @@ from kruise.manager.callers import Reviewer
 from kruise.manager.endpoints import Detail, Endpoints, health_app, journal_app, metrics_app
 from kruise.manager.options import Options, Role
 from kruise.manager.reports import Reports, Subjects
+from kruise.manager.rollouts import Rollouts, is_measured
 from kruise.manager.webhooks import Webhooks
 
 log = logging.getLogger(__name__)
@@ -131,9 +133,10 @@ class Manager:
         self._transport = transport
         self._clock = clock
         self._random = random
-        self._registry = CollectorRegistry()
-        self._metrics = Metrics(self._registry)
-        self.journal = Journal()
+        self.registry = CollectorRegistry()
+        self._metrics = Metrics(self.registry)
+        self._rollouts = Rollouts(self.registry, clock=clock, per_workload=options.metrics_per_workload)
+        self.journal = Journal(told=self._rollouts.decided)
         self.reports = Reports(self.journal, self._subjects, self._waiting)
         self._client = Client(transport, clock=clock, field_manager=FIELD_MANAGER)
         self._cache = Cache(self._client, clock=clock, namespace=options.namespace, seed=random.getrandbits(32))
@@ -201,7 +204,7 @@ class Manager:
             cache=self._cache,
             applier=Applier(self._client, self._cache, clock=self._clock),
             clock=self._clock,
-            metrics=self._registry,
+            metrics=self.registry,
             server_version=lambda: self._server_version,
             leads=self._leads,
             certificate=self._certificate,
@@ -256,7 +259,7 @@ class Manager:
             checks = [("webhook-ready", self._ready)] if self._webhooks is not None else []
             await self._endpoints.serve(health_app(checks, self._details), options.health_address)
         if options.metrics_address:
-            await self._endpoints.serve(metrics_app(self._registry), options.metrics_address)
+            await self._endpoints.serve(metrics_app(self.registry), options.metrics_address)
         if options.journal_address and options.role is not Role.WEBHOOK:
             await self._serve_journal()
         if self._webhooks is not None:
@@ -355,6 +358,7 @@ class Manager:
     async def _lead(self) -> None:
         recording = [_task(recorder.run(), "events") for recorder in self._recorders]
         try:
+            self._follow_rollouts()
             async with asyncio.TaskGroup() as tasks:
                 for controller in self._controllers:
                     tasks.create_task(self._control(controller), name=controller.spec.name)
@@ -362,10 +366,17 @@ class Manager:
                         tasks.create_task(self._resync(controller), name=f"{controller.spec.name}-resync")
                 await asyncio.get_running_loop().create_future()  # leads until cancelled, also without controllers
         finally:
+            self._rollouts.forget()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_EVENT_FLUSH_SECONDS):
                     await asyncio.gather(*(recorder.flush() for recorder in self._recorders))
             await _end(recording)
+
+    def _follow_rollouts(self) -> None:
+        for spec in (controller.spec for controller in self._controllers):
+            face = face_of(spec.subject.group, spec.subject.kind)
+            if face is not None and is_measured(face):
+                self._rollouts.follow(face, spec.name, self._cache.store(spec.subject))
 
     async def _control(self, controller: Controller[Any]) -> None:
         # The watches may lag behind what the leader before has written.
