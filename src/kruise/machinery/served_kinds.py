@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from kruise.api.meta import Key, Object
 from kruise.api.resource import Resource
 from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import ForbiddenError, NotFoundError
 from kruise.machinery.clock import Clock
 from kruise.machinery.controller import OutsideError
 from kruise.machinery.plan import JobState, Plan
@@ -39,6 +40,24 @@ class ServedKinds(Generic[T]):
             # What cannot be seen now is not gone: whoever counts it stays as it is.
             raise OutsideError(f"the server of {group} does not answer: what is known of {kind} may be old")
         return found
+
+    async def read(self, group: str, kind: str, name: str, namespace: str) -> T | None:
+        """The object; None: there is none. One `get`, which is what clusters grant for kinds of others; where they do
+        not, a list does, too. Raises OutsideError where the kind is not served as it was."""
+        resource = await self.find(group, kind)
+        if resource is None:
+            return None
+        try:
+            return await self._client.get(resource, name, namespace)
+        except NotFoundError as error:
+            if error.status.details.name:
+                return None
+            # The kind, or the version by which it was known. Until that is clear, nobody is gone.
+            self.forget(group, kind)
+            raise OutsideError(f"{kind} of {group} is not served as it was: {error}") from error
+        except ForbiddenError:
+            found = (await self._client.list(resource, namespace, fields=f"metadata.name={name}")).items
+            return found[0] if found else None
 
     def _may_have_come(self) -> bool:
         return self._looked is None or self._clock.monotonic() >= self._looked + _LASTS

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES
-from kruise.api.native.config import CONFIG_MAPS
+from kruise.api.native.config import CONFIG_MAPS, CONFIGURATION
 from kruise.machinery.client.errors import ApiError
 from kruise.spread.persistentpodstate import keys
 from tests.support.world import Json, LocalWorld, run_local
@@ -62,10 +62,10 @@ def test_further_kinds_are_listed() -> None:
         game = manifest("v1beta1", target={"apiVersion": "example.io/v1", "kind": "Game"})
         await refusal(world, game)
         text = '{"workloads": [{"Group": "example.io", "Version": "v1", "Kind": "Game"}]}'
-        body = {"metadata": {"name": keys.CONFIGURATION}, "data": {keys.WHITELIST: text}}
+        body = {"metadata": {"name": CONFIGURATION}, "data": {keys.WHITELIST: text}}
         await world.client.create(CONFIG_MAPS, body, "kruise-system")
         await world.create(game)
-        await world.client.patch(CONFIG_MAPS, keys.CONFIGURATION, {"data": {keys.WHITELIST: "{"}}, "kruise-system")
+        await world.client.patch(CONFIG_MAPS, CONFIGURATION, {"data": {keys.WHITELIST: "{"}}, "kruise-system")
         said = await refusal(world, {**game, "metadata": {"name": "again"}})
         assert keys.WHITELIST in said
 

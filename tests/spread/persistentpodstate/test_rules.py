@@ -16,6 +16,7 @@ from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
 from kruise.api.apps.statefulset import StatefulSet
 from kruise.api.meta import Key
 from kruise.api.native.apps import STATEFUL_SETS, Workload
+from kruise.api.native.config import WhitelistError
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod
 from kruise.machinery.codec import convert, evolve
@@ -28,7 +29,7 @@ from kruise.spread.persistentpodstate import keys
 from kruise.spread.persistentpodstate.admission import _placed, inject
 from kruise.spread.persistentpodstate.controller import _node_keys, _pod_keys, _WorkloadKeys
 from kruise.spread.persistentpodstate.decide import Snapshot, conclude, decide
-from kruise.spread.persistentpodstate.targets import WATCHED_STATES, WhitelistError, whitelisted
+from kruise.spread.persistentpodstate.targets import WATCHED_STATES, whitelisted
 from tests.spread.uniteddeployment.objects import NOW
 
 Json = dict[str, Any]
@@ -236,6 +237,10 @@ def test_which_changes_are_looked_at() -> None:
     assert list(_pod_keys(going, None, stores)) == mine
     named = pod(0, annotations={keys.INJECTED: "by-name"}, deletionTimestamp="2030-01-01T00:00:00Z")
     assert list(_pod_keys(named, None, stores)) == [Key("default", "by-name")]
+    for api_version, wanted in (("games.example.io/v1", [Key("default", "web")]), ("batch/v1", [])):
+        owner = {"apiVersion": api_version, "kind": "Game", "name": "web", "uid": "g", "controller": True}
+        theirs = pod(0, ownerReferences=[owner])
+        assert list(_pod_keys(None, theirs, stores)) == wanted, "whoever is not watched may ask for it"
     assert list(_WorkloadKeys("apps")(workload(), None, stores)) == mine
     assert list(_WorkloadKeys("apps")(workload(), workload(annotations={"x": "y"}), stores)) == []
     assert list(_WorkloadKeys(GROUP)(workload(), None, stores)) == []
@@ -319,7 +324,7 @@ def test_keys_have_another_name_in_v1alpha1() -> None:
 def test_the_whitelist_is_read_in_any_case() -> None:
     """PPS-4."""
     text = '{"workloads": [{"Group": "apps.example.io", "version": "v1", "KIND": "Game"}]}'
-    assert whitelisted({keys.WHITELIST: text}) == {("apps.example.io", "Game")}
-    assert whitelisted(None) == whitelisted({keys.WHITELIST: " "}) == frozenset()
+    assert whitelisted({keys.WHITELIST: text}) == (("apps.example.io", "Game"),)
+    assert whitelisted(None) == whitelisted({keys.WHITELIST: " "}) == ()
     with pytest.raises(WhitelistError, match="kruise-configuration"):
         whitelisted({keys.WHITELIST: "{"})

@@ -12,7 +12,7 @@ import yaml
 
 from kruise.api.apps.conversion.workloadspread import convert
 from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpreadSpec
-from kruise.api.native.config import CONFIG_MAPS
+from kruise.api.native.config import CONFIG_MAPS, WhitelistError
 from kruise.machinery import codec
 from kruise.machinery.client.errors import ApiError
 from kruise.machinery.client.requests import Request, Verb
@@ -21,7 +21,7 @@ from kruise.manager import gates
 from kruise.manager.options import Options
 from kruise.spread.workloadspread.controller import FEATURE
 from kruise.spread.workloadspread.validation import problems
-from kruise.spread.workloadspread.whitelist import KEY, WhitelistError, find, is_known, parsed
+from kruise.spread.workloadspread.whitelist import KEY, find, is_known, parsed
 from tests.spread.workloadspread.stories import create, resource_of, spread, subset, workload
 from tests.support.world import LocalWorld, run_local
 

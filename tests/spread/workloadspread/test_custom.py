@@ -19,34 +19,12 @@ from kruise.machinery.client.transport import Response
 from kruise.spread.workloadspread.targets import guessed
 from kruise.spread.workloadspread.whitelist import KEY
 from tests.spread.workloadspread.stories import MATCHED, subset
+from tests.support.custom_kinds import definition, owner
 from tests.support.world import LocalWorld, run_local
 
 Json = dict[str, Any]
 GROUP = "kubeflow.org"
 JOBS, PARTS = guessed(f"{GROUP}/v1", "TFJob"), guessed(f"{GROUP}/v1", "Part")
-
-
-def definition(resource: Resource[Any]) -> Json:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    names = {"plural": resource.plural, "kind": resource.kind, "singular": resource.kind.lower()}
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{GROUP}"},
-        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-
-
-def owner(obj: Json) -> Json:
-    metadata = obj["metadata"]
-    return {
-        "apiVersion": obj["apiVersion"],
-        "kind": obj["kind"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "controller": True,
-    }
 
 
 class Stage:

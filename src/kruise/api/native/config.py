@@ -1,10 +1,40 @@
-"""Configuration and service objects."""
+"""Configuration and service objects, and what our own ConfigMap lists."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from kruise.api.meta import ObjectMeta, PartialObject
 from kruise.api.resource import Resource
+from kruise.machinery import codec
 from kruise.machinery.codec import Struct, field
+
+CONFIGURATION = "kruise-configuration"
+"""A ConfigMap in the namespace of the manager."""
+
+
+class WhitelistError(ValueError):
+    """The list cannot be read; the text says why."""
+
+
+def listed_workloads(data: Mapping[str, str] | None, key: str) -> list[dict[str, Any]]:
+    """Workloads of kinds of others, as a key of the configuration lists them; None: there is none. Raises
+    WhitelistError."""
+    text = (data or {}).get(key, "")
+    if not text.strip():
+        return []
+    try:
+        found = codec.decode(text.encode(), object)
+    except codec.DecodeError as error:
+        raise WhitelistError(f"ConfigMap {CONFIGURATION}, {key}: {error}") from error
+    workloads = folded(found).get("workloads")
+    return [folded(item) for item in workloads] if isinstance(workloads, list) else []
+
+
+def folded(value: Any) -> dict[str, Any]:
+    """Names come in any case: both `Group` and `group` are written."""
+    return {str(key).lower(): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
 class ConfigMap(Struct):

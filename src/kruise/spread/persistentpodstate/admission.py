@@ -17,7 +17,7 @@ from kruise.api.apps.persistentpodstate import (
     PodState,
 )
 from kruise.api.core.field_errors import FieldError, Path, describe, invalid, required
-from kruise.api.native.config import CONFIG_MAPS
+from kruise.api.native.config import CONFIG_MAPS, CONFIGURATION, WhitelistError
 from kruise.api.versions import NEWER
 from kruise.feature import Conversion, Settings
 from kruise.machinery import codec
@@ -27,7 +27,6 @@ from kruise.spread.persistentpodstate import keys
 from kruise.spread.persistentpodstate.targets import (
     TARGET,
     WATCHED_STATES,
-    WhitelistError,
     Workload,
     is_supported,
     whitelisted,
@@ -42,7 +41,7 @@ _WEIGHTS = range(1, 101)
 
 class _Admission:
     def __init__(self, own_namespace: str) -> None:
-        self._configuration = Target(CONFIG_MAPS, own_namespace, keys.CONFIGURATION)
+        self._configuration = Target(CONFIG_MAPS, own_namespace, CONFIGURATION)
 
     def judge(self, request: AdmissionRequest, view: HandlerView) -> Verdict:
         if request.operation not in ("CREATE", "UPDATE") or request.sub_resource:
@@ -89,7 +88,7 @@ def _problems(
         yield invalid(_TARGET, given, "apiVersion, kind and name must be given")
     if not is_listed:
         words = f"kind must be StatefulSet of apps or apps.kruise.io, or listed in {keys.WHITELIST}"
-        yield invalid(_TARGET, given, f"{words} of the ConfigMap {keys.CONFIGURATION}")
+        yield invalid(_TARGET, given, f"{words} of the ConfigMap {CONFIGURATION}")
     if spec.required_persistent_topology is None and not spec.preferred_persistent_topology:
         yield invalid(
             _SPEC, {"targetRef": given}, "requiredPersistentTopology or preferredPersistentTopology must be given"

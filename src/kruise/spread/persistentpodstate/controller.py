@@ -20,25 +20,38 @@ from kruise.machinery.spec import OWNER, OWNER_INDEX, ControllerSpec, Source, St
 from kruise.machinery.watched import Watched
 from kruise.spread.persistentpodstate import keys
 from kruise.spread.persistentpodstate.admission import CONVERSION, handlers, inject
+from kruise.spread.persistentpodstate.custom import asking
 from kruise.spread.persistentpodstate.decide import Snapshot, asks, conclude, decide
-from kruise.spread.persistentpodstate.targets import TARGET, WATCHED_STATES, Workload, is_supported, owner_of, target_of
+from kruise.spread.persistentpodstate.situation import Looked
+from kruise.spread.persistentpodstate.targets import (
+    CUSTOM_OWNER,
+    CUSTOM_OWNER_INDEX,
+    TARGET,
+    WATCHED_STATES,
+    Workload,
+    is_supported,
+    owner_of,
+    target_of,
+)
 from kruise.workloads.shared.reading import tasks_of
 
 NAME = "persistentpodstate-controller"
 
 
 def _of_pod(pod: Pod, stores: Stores) -> Iterable[Key]:
-    """The object that a pod's annotation names, or that remembers its owner's pods."""
-    store = stores.store(PERSISTENT_POD_STATES)
-    if not len(store):
-        return
+    """The object that a pod's annotation names, or that remembers its owner's pods; of a workload that nobody here
+    watches also the one of its name: it may be asked for."""
     injected = pod.metadata.annotations.get(keys.INJECTED)
     if injected:
         yield Key(pod.metadata.namespace, injected)
         return
     owner = owner_of(pod)
-    if owner is not None:
-        yield from map(key_of, store.by_index(TARGET, owner.value))
+    if owner is None:
+        return
+    found = stores.store(PERSISTENT_POD_STATES).by_index(TARGET, owner.value)
+    yield from map(key_of, found)
+    if not found and owner.is_custom:
+        yield Key(owner.namespace, owner.name)
 
 
 def _pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
@@ -99,9 +112,13 @@ def _meaning(workload: Any) -> tuple[Any, ...]:
 def snapshot(view: View, key: Key) -> Snapshot | None:
     state = view.store(PERSISTENT_POD_STATES).get(*key)
     native, advanced = view.store(STATEFUL_SETS).get(*key), view.store(ADVANCED).get(*key)
-    if state is None and native is None and advanced is None:
+    # Those who look from outside cannot ask.
+    looked = view.outside if isinstance(view.outside, Looked) else None
+    custom = looked.named if looked is not None else None
+    if state is None and native is None and advanced is None and custom is None:
         return None
     target = target_of(state) if state is not None else None
+    is_custom = target is not None and not is_supported(target.group, target.kind)
     natives = (
         view.store(STATEFUL_SETS).get(target.namespace, target.name)
         if target is not None and _is(target, "apps")
@@ -110,7 +127,8 @@ def snapshot(view: View, key: Key) -> Snapshot | None:
     advanceds = (
         view.store(ADVANCED).get(target.namespace, target.name) if target is not None and _is(target, GROUP) else None
     )
-    pods = _pods(view, target, natives or advanceds) if target is not None else ()
+    workload = natives or advanceds or (looked.target if looked is not None else None)
+    pods = _pods(view, target, workload.metadata.uid if workload is not None else "") if target is not None else ()
     nodes = view.store(NODES)
     found = (nodes.get("", name) for name in dict.fromkeys(pod.spec.node_name for pod in pods) if name)
     return Snapshot(
@@ -121,7 +139,10 @@ def snapshot(view: View, key: Key) -> Snapshot | None:
         advanced=advanced,
         native_target=natives,
         advanced_target=advanceds,
-        is_known=target is None or is_supported(target.group, target.kind),
+        custom=custom,
+        custom_target=looked.target if looked is not None else None,
+        is_known=not is_custom or (looked is not None and not looked.problem),
+        problem=looked.problem if is_custom and looked is not None else "",
         pods=pods,
         nodes=tuple(node for node in found if node is not None),
     )
@@ -131,19 +152,18 @@ def _is(target: Workload, group: str) -> bool:
     return (target.group, target.kind) == (group, "StatefulSet")
 
 
-def _pods(view: View, target: Workload, workload: Object | None) -> tuple[Pod, ...]:
+def _pods(view: View, target: Workload, uid: str) -> tuple[Pod, ...]:
     store = view.store(PODS)
-    if workload is not None:
-        return store.by_index(OWNER, workload.metadata.uid)
-    if is_supported(target.group, target.kind):
-        return ()
-    return tuple(pod for pod in store.list(target.namespace) if owner_of(pod) == target)
+    if uid:
+        return store.by_index(OWNER, uid)
+    # Whoever cannot ask for the workload goes by its name.
+    return store.by_index(CUSTOM_OWNER, target.value)
 
 
 def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
     sources: tuple[Source[Any], ...] = (
         Source(WATCHED_STATES, own_key),
-        Source(Watched(PODS, indexes={**OWNER_INDEX, **NODE_INDEX}), _pod_keys),
+        Source(Watched(PODS, indexes={**OWNER_INDEX, **NODE_INDEX, **CUSTOM_OWNER_INDEX}), _pod_keys),
         Source(STATEFUL_SETS, _WorkloadKeys("apps")),
         Source(ADVANCED, _WorkloadKeys(GROUP)),
         Source(NODES, _node_keys),
@@ -158,6 +178,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
             conclude=conclude,
             snapshot_type=Snapshot,
             workers=tasks_of(settings, "persistentpodstate"),
+            outside=asking(settings.own_namespace),
         ),
     )
 

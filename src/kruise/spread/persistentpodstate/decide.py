@@ -5,7 +5,7 @@ states of pods (PPS sections 5 and 6). Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kruise.api.apps.persistentpodstate import (
@@ -18,20 +18,39 @@ from kruise.api.apps.persistentpodstate import (
 )
 from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
 from kruise.api.apps.statefulset import StatefulSet
-from kruise.api.meta import controller_of
+from kruise.api.meta import OwnerReference, controller_of
 from kruise.api.native.apps import STATEFUL_SETS, Workload
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod, is_active, is_ready
+from kruise.api.resource import Resource, refers_to
 from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import Struct
-from kruise.machinery.plan import Action, Conclusion, EventNote, EventType, Held, Outcomes, Plan, Result, Target, single
+from kruise.machinery.plan import (
+    Action,
+    Conclusion,
+    EventNote,
+    EventType,
+    Held,
+    Outcomes,
+    Plan,
+    Result,
+    Target,
+    Wake,
+    single,
+)
 from kruise.spread.persistentpodstate import causes, keys
+from kruise.spread.persistentpodstate.situation import CustomWorkload
+from kruise.spread.persistentpodstate.targets import is_supported
 from kruise.workloads.shared.ordinals import ordinals, reserved_of
 
 GENERATE = "generate"
 _ORDINAL = re.compile(r".*-([0-9]{1,10})", re.ASCII | re.DOTALL)
 _WEIGHT = 100
+_ASKED_AGAIN = 60.0
+
+
+AnyWorkload = Workload | StatefulSet | CustomWorkload
 
 
 class Snapshot(Struct, kw_only=True):
@@ -45,16 +64,31 @@ class Snapshot(Struct, kw_only=True):
     native_target: Workload | None = None
     """What it remembers the pods of; or the next."""
     advanced_target: StatefulSet | None = None
+    custom: CustomWorkload | None = None
+    """One of a kind of others, of that name."""
+    custom_target: CustomWorkload | None = None
     is_known: bool = True
-    """False: the target is of a kind that is not looked at here."""
+    """False: the target is of a kind of others, and nobody has asked for it."""
+    problem: str = ""
+    """Why nobody could, in words."""
     pods: tuple[Pod, ...] = ()
     """Those of the target."""
     nodes: tuple[Node, ...] = ()
     """Those that pods are on."""
 
     @property
-    def target(self) -> Workload | StatefulSet | None:
-        return self.native_target if self.native_target is not None else self.advanced_target
+    def target(self) -> AnyWorkload | None:
+        return next((one for one in (self.native_target, self.advanced_target, self.custom_target) if one), None)
+
+    @property
+    def named(self) -> Iterator[tuple[Resource[Any], AnyWorkload]]:
+        """Workloads of that name, which may ask for it."""
+        if self.native is not None:
+            yield STATEFUL_SETS, self.native
+        if self.advanced is not None:
+            yield ADVANCED, self.advanced
+        if self.custom is not None:
+            yield self.custom.resource, self.custom
 
 
 class Memo(Struct, kw_only=True):
@@ -70,20 +104,34 @@ def decide(snapshot: Snapshot) -> Plan:
             observed_generation=state.metadata.generation, pod_states=_recorded(snapshot, state)
         )
     phases = (single(GENERATE, generation),) if generation is not None else ()
-    return Plan(phases=phases, held=_held(snapshot), memo=Memo(status=status))
+    return Plan(phases=phases, held=_held(snapshot), wakes=_asks_again(snapshot), memo=Memo(status=status))
 
 
 def _held(snapshot: Snapshot) -> tuple[Held, ...]:
-    """That the workload is not there. Of kinds that are not looked at, nobody knows."""
+    """That the workload is not there. Where nobody has asked, nobody knows."""
     state = snapshot.state
-    if state is None or not snapshot.is_known or snapshot.target is not None:
+    if state is None or snapshot.target is not None or not (snapshot.is_known or snapshot.problem):
         return ()
     reference = state.spec.target_ref
-    cause = causes.NOTHING_TO_REMEMBER.cause(
-        f"there is no {reference.kind} {reference.name} ({reference.api_version}) in this namespace",
-        remedy="create it, or correct spec.targetRef; or delete this PersistentPodState",
-    )
+    if snapshot.problem:
+        cause = causes.NOTHING_TO_REMEMBER.cause(
+            f"{reference.kind} {reference.name}: {snapshot.problem}",
+            remedy="let the role of the manager get it, and see to the whitelist; or delete this PersistentPodState",
+        )
+    else:
+        cause = causes.NOTHING_TO_REMEMBER.cause(
+            f"there is no {reference.kind} {reference.name} ({reference.api_version}) in this namespace",
+            remedy="create it, or correct spec.targetRef; or delete this PersistentPodState",
+        )
     return (Held(target=Target.of(PERSISTENT_POD_STATES, state), causes=(cause,)),)
+
+
+def _asks_again(snapshot: Snapshot) -> tuple[Wake, ...]:
+    """Nobody tells of workloads that are not watched."""
+    state = snapshot.state
+    if state is None or is_supported(state.spec.target_ref.group, state.spec.target_ref.kind):
+        return ()
+    return (Wake(after=_ASKED_AGAIN, reason=f"how {state.spec.target_ref.kind} {state.spec.target_ref.name} is"),)
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
@@ -98,10 +146,9 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
 
 def _events(snapshot: Snapshot, outcomes: Outcomes) -> list[EventNote]:
     """On the workload that asked for it: nobody else would hear of a refusal."""
-    workload = snapshot.native or snapshot.advanced
-    if workload is None:
+    resource, workload = next(snapshot.named, (None, None))
+    if resource is None or workload is None:
         return []
-    resource = STATEFUL_SETS if snapshot.native is not None else ADVANCED
     return [
         EventNote(
             type=EventType.WARNING,
@@ -132,15 +179,15 @@ def _generation(snapshot: Snapshot) -> Action | None:
     state = snapshot.state
     if state is not None and state.metadata.deletion_timestamp is not None:
         return None
-    for resource, workload in ((STATEFUL_SETS, snapshot.native), (ADVANCED, snapshot.advanced)):
-        if workload is None or workload.metadata.deletion_timestamp is not None:
+    for resource, workload in snapshot.named:
+        if workload.metadata.deletion_timestamp is not None:
             continue
         wanted = asks(workload.metadata.annotations)
         if not wanted:
             continue
-        spec = _generated(workload, resource.api_version)
+        spec = _generated(workload, resource)
         if state is None:
-            return _create(snapshot, workload, resource.api_version, spec, wanted)
+            return _create(snapshot, workload, spec, wanted)
         if state.metadata.annotations.get(keys.GENERATED_FROM) == wanted:
             return None
         body: dict[str, Any] = {
@@ -165,21 +212,21 @@ def _deletion(snapshot: Snapshot) -> Action | None:
     state = snapshot.state
     if state is None or keys.GENERATED_FROM not in state.metadata.annotations:
         return None
-    owner = controller_of(state)
+    reference = state.spec.target_ref
+    owner = controller_of(state) or OwnerReference(api_version=reference.api_version, kind=reference.kind)
     # One that users have made has no owner, and says itself whose pods it remembers.
-    api_version = owner.api_version if owner is not None else state.spec.target_ref.api_version
-    workload = snapshot.native if api_version.startswith("apps/") else snapshot.advanced
+    workload = next((one for resource, one in snapshot.named if refers_to(owner, resource)), None)
     if workload is None or workload.metadata.annotations.get(keys.AUTO) == "true":
         return None  # with its workload the garbage collector takes it
     target = Target.of(PERSISTENT_POD_STATES, state)
     return plans.delete(target, uid=state.metadata.uid, reason="its workload does not ask for it any more")
 
 
-def _generated(workload: Workload | StatefulSet, api_version: str) -> dict[str, Any]:
+def _generated(workload: AnyWorkload, resource: Resource[Any]) -> dict[str, Any]:
     """PPS-14."""
     annotations = workload.metadata.annotations
     spec: dict[str, Any] = {
-        "targetRef": {"apiVersion": api_version, "kind": "StatefulSet", "name": workload.metadata.name}
+        "targetRef": {"apiVersion": resource.api_version, "kind": resource.kind, "name": workload.metadata.name}
     }
     if must := annotations.get(keys.REQUIRED):
         spec["requiredPersistentTopology"] = {"keys": must.split(",")}
@@ -190,16 +237,8 @@ def _generated(workload: Workload | StatefulSet, api_version: str) -> dict[str, 
     return spec
 
 
-def _create(
-    snapshot: Snapshot, workload: Workload | StatefulSet, api_version: str, spec: dict[str, Any], wanted: str
-) -> Action:
-    owner = {
-        "apiVersion": api_version,
-        "kind": "StatefulSet",
-        "name": workload.metadata.name,
-        "uid": workload.metadata.uid,
-        "controller": True,
-    }
+def _create(snapshot: Snapshot, workload: AnyWorkload, spec: dict[str, Any], wanted: str) -> Action:
+    owner = {**spec["targetRef"], "uid": workload.metadata.uid, "controller": True}
     body = {
         "apiVersion": PERSISTENT_POD_STATES.api_version,
         "kind": PERSISTENT_POD_STATES.kind,
@@ -233,7 +272,7 @@ def _recorded(snapshot: Snapshot, state: PersistentPodState) -> dict[str, PodSta
         return _ready_ones(snapshot, state, dict(state.status.pod_states))
     if workload is None or workload.metadata.deletion_timestamp is not None:
         return {}
-    replicas = 1 if workload.spec.replicas is None else max(workload.spec.replicas, 0)
+    replicas = _replicas(workload)
     states = dict(state.status.pod_states)
     active = {pod.metadata.name for pod in snapshot.pods if is_active(pod)}
     if replicas:
@@ -271,8 +310,16 @@ def _ready_ones(snapshot: Snapshot, state: PersistentPodState, states: dict[str,
     return states
 
 
-def _ordinals(workload: Workload | StatefulSet, replicas: int) -> tuple[int, ...]:
+def _replicas(workload: AnyWorkload) -> int:
+    if isinstance(workload, CustomWorkload):
+        return workload.replicas
+    return 1 if workload.spec.replicas is None else max(workload.spec.replicas, 0)
+
+
+def _ordinals(workload: AnyWorkload, replicas: int) -> tuple[int, ...]:
     """PPS-23, with the first number that the workload begins with."""
+    if isinstance(workload, CustomWorkload):
+        return ordinals(replicas, 0, ())
     given = getattr(workload.spec, "ordinals", None)
     start = given.start if given is not None else 0
     reserved = getattr(workload.spec, "reserve_ordinals", ())

@@ -12,5 +12,4 @@ INJECTED = "kruise.io/injected-persistent-pod-state"
 GENERATED_FROM = "kruise.io/generated-from"
 """On a PersistentPodState that was made for annotations: those that it was made for. What users change in it stays
 until these change."""
-CONFIGURATION = "kruise-configuration"
 WHITELIST = "PPS_Watch_Custom_Workload_WhiteList"

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES, PersistentPodState
 from kruise.api.apps.shared import GROUP
 from kruise.api.meta import Object, controller_of
-from kruise.machinery import codec
+from kruise.api.native.config import listed_workloads
 from kruise.machinery.watched import Watched
 from kruise.spread.persistentpodstate import keys
 
 TARGET = "target"
 """Index of the PersistentPodStates by their workload."""
 _GROUPS = ("apps", GROUP)
+CUSTOM_OWNER = "custom-owner"
+"""Index of the pods by their workload, if it is of a kind of others."""
+_KNOWN_GROUPS = ("", "batch", *_GROUPS)
+"""Of workloads of Kubernetes and our own: but for StatefulSets, their pods have no names to come back under."""
 
 
 class Workload(NamedTuple):
@@ -29,6 +33,10 @@ class Workload(NamedTuple):
     def value(self) -> str:
         """For the index."""
         return "/".join(self)
+
+    @property
+    def is_custom(self) -> bool:
+        return self.group not in _KNOWN_GROUPS
 
 
 def is_supported(group: str, kind: str) -> bool:
@@ -49,27 +57,16 @@ def owner_of(obj: Object) -> Workload | None:
     return Workload(obj.metadata.namespace, group, reference.kind, reference.name)
 
 
+def _custom_owner(obj: Object) -> Iterable[str]:
+    owner = owner_of(obj)
+    return (owner.value,) if owner is not None and owner.is_custom else ()
+
+
+CUSTOM_OWNER_INDEX: Mapping[str, Callable[[Object], Iterable[str]]] = {CUSTOM_OWNER: _custom_owner}
 WATCHED_STATES = Watched(PERSISTENT_POD_STATES, indexes={TARGET: lambda state: (target_of(state).value,)})
 
 
-class WhitelistError(ValueError):
-    """The list of further kinds cannot be read."""
-
-
-def whitelisted(data: Mapping[str, str] | None) -> frozenset[tuple[str, str]]:
+def whitelisted(data: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """Groups and kinds that the ConfigMap lists; None: there is none. Raises WhitelistError."""
-    text = (data or {}).get(keys.WHITELIST, "")
-    if not text.strip():
-        return frozenset()
-    try:
-        found = codec.decode(text.encode(), object)
-    except codec.DecodeError as error:
-        raise WhitelistError(f"ConfigMap {keys.CONFIGURATION}, {keys.WHITELIST}: {error}") from error
-    workloads = _folded(found).get("workloads")
-    entries = [_folded(item) for item in workloads] if isinstance(workloads, list) else []
-    return frozenset((str(one.get("group", "")), str(one.get("kind", ""))) for one in entries)
-
-
-def _folded(value: Any) -> dict[str, Any]:
-    """Names come in any case."""
-    return {str(key).lower(): item for key, item in value.items()} if isinstance(value, dict) else {}
+    entries = listed_workloads(data, keys.WHITELIST)
+    return tuple(dict.fromkeys((str(one.get("group", "")), str(one.get("kind", ""))) for one in entries))

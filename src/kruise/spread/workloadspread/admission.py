@@ -17,7 +17,7 @@ from kruise.api.core.field_errors import FieldError, Path, describe, go_quote
 from kruise.api.core.unknown_fields import unknown_fields
 from kruise.api.core.validation import metadata
 from kruise.api.native.apps import DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS
-from kruise.api.native.config import CONFIG_MAPS
+from kruise.api.native.config import CONFIG_MAPS, CONFIGURATION, WhitelistError
 from kruise.api.resource import Resource
 from kruise.api.versions import NEWER
 from kruise.feature import Conversion, Settings
@@ -27,7 +27,6 @@ from kruise.machinery.plan import Target
 from kruise.spread.workloadspread import whitelist
 from kruise.spread.workloadspread.targets import TARGET, WATCHED_SPREADS, Workload, index_value, is_supported
 from kruise.spread.workloadspread.validation import STRATEGY, SUBSETS, patch_problems, problems
-from kruise.spread.workloadspread.whitelist import WhitelistError
 
 CONVERSION = Conversion(convert.group, convert.kind, convert)
 PATH = "/validate-apps-kruise-io-workloadspread"
@@ -75,7 +74,7 @@ class _Admission:
         return _refused(found) if found else Allow(warnings=tuple(_warnings(spec, old)))
 
     def _is_whitelisted(self, spec: WorkloadSpreadSpec, view: HandlerView) -> bool | NeedsReads | Deny:
-        target = Target(CONFIG_MAPS, self._own_namespace, whitelist.CONFIG_MAP)
+        target = Target(CONFIG_MAPS, self._own_namespace, CONFIGURATION)
         if not view.was_read(target):
             return NeedsReads(targets=(target,))
         config = view.live(target)

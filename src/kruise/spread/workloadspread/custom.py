@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpreadSpec
 from kruise.api.meta import Key
-from kruise.api.native.config import CONFIG_MAPS
-from kruise.api.resource import Resource
+from kruise.api.native.config import CONFIG_MAPS, CONFIGURATION, WhitelistError
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
 from kruise.machinery.clock import Clock
@@ -22,7 +21,7 @@ from kruise.machinery.spec import Stores
 from kruise.spread.workloadspread import whitelist
 from kruise.spread.workloadspread.numbers import PathError
 from kruise.spread.workloadspread.targets import CustomObject, is_supported
-from kruise.spread.workloadspread.whitelist import CustomKind, WhitelistError, replicas_in
+from kruise.spread.workloadspread.whitelist import CustomKind, replicas_in
 
 
 class Asked(Struct, kw_only=True):
@@ -66,7 +65,7 @@ class CustomTargets(OnlyLooks):
         resource = await self._kinds.find(reference.group, reference.kind)
         if resource is None:
             return Asked()
-        workload = await self._read(resource, reference.name, namespace)
+        workload = await self._kinds.read(reference.group, reference.kind, reference.name, namespace)
         if workload is None or workload.metadata.deletion_timestamp is not None:
             return Asked()
         replicas = replicas_in(workload.document, spec, await self._entry(reference.group, reference.kind))
@@ -80,19 +79,9 @@ class CustomTargets(OnlyLooks):
             replicas = scale.spec.replicas if replicas is None else replicas
         return Asked(uid=workload.metadata.uid, replicas=replicas, selector=selector)
 
-    async def _read(self, resource: Resource[CustomObject], name: str, namespace: str) -> CustomObject | None:
-        """One `get`, which is what clusters grant for kinds of others; where they do not, a list does, too."""
-        try:
-            return await self._client.get(resource, name, namespace)
-        except NotFoundError:
-            return None
-        except ForbiddenError:
-            found = (await self._client.list(resource, namespace, fields=f"metadata.name={name}")).items
-            return found[0] if found else None
-
     async def _entry(self, group: str, kind: str) -> CustomKind | None:
         try:
-            config = await self._client.get(CONFIG_MAPS, whitelist.CONFIG_MAP, self._own_namespace)
+            config = await self._client.get(CONFIG_MAPS, CONFIGURATION, self._own_namespace)
         except NotFoundError:
             return None
         return whitelist.find(whitelist.parsed(config.data), group, kind)

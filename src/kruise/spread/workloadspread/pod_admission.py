@@ -17,7 +17,7 @@ from kruise.api.apps.shared import GROUP
 from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpread
 from kruise.api.meta import OwnerReference, controller_of
 from kruise.api.native.apps import DEPLOYMENTS, JOBS, REPLICA_SETS
-from kruise.api.native.config import CONFIG_MAPS
+from kruise.api.native.config import CONFIG_MAPS, CONFIGURATION, WhitelistError
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
 from kruise.machinery import codec
@@ -47,7 +47,7 @@ from kruise.spread.workloadspread.targets import (
     selector_of,
 )
 from kruise.spread.workloadspread.versions import version_of
-from kruise.spread.workloadspread.whitelist import CustomKind, WhitelistError, replicas_in
+from kruise.spread.workloadspread.whitelist import CustomKind, replicas_in
 
 Json = dict[str, Any]
 
@@ -239,7 +239,7 @@ def _owners_above(pod: _NewPod, context: StepContext, own_namespace: str) -> lis
 
 
 def _whitelisted(context: StepContext, own_namespace: str) -> tuple[CustomKind, ...] | NeedsReads | Deny:
-    target = Target(CONFIG_MAPS, own_namespace, whitelist.CONFIG_MAP)
+    target = Target(CONFIG_MAPS, own_namespace, CONFIGURATION)
     if not context.view.was_read(target):
         return NeedsReads(targets=(target,))
     config = context.view.live(target)

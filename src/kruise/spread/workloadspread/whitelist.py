@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from kruise.api.apps.workloadspread import WorkloadSpreadSpec
-from kruise.machinery import codec
+from kruise.api.native.config import folded, listed_workloads
 from kruise.machinery.documents import Json, value_at
 from kruise.spread.workloadspread.numbers import sum_at
 
-CONFIG_MAP = "kruise-configuration"
 KEY = "WorkloadSpread_Watch_Custom_Workload_WhiteList"
-
-
-class WhitelistError(ValueError):
-    """The list cannot be read; the text says why."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,19 +26,11 @@ class CustomKind:
 
 def parsed(data: Mapping[str, str] | None) -> tuple[CustomKind, ...]:
     """From the data of the ConfigMap; None: there is none. Raises WhitelistError."""
-    text = (data or {}).get(KEY, "")
-    if not text.strip():
-        return ()
-    try:
-        found = codec.decode(text.encode(), object)
-    except codec.DecodeError as error:
-        raise WhitelistError(f"ConfigMap {CONFIG_MAP}, {KEY}: {error}") from error
-    return tuple(_kinds(_folded(found).get("workloads")))
+    return tuple(_kinds(listed_workloads(data, KEY)))
 
 
-def _kinds(workloads: Any) -> Iterator[CustomKind]:
-    for item in workloads if isinstance(workloads, list) else ():
-        entry = _folded(item)
+def _kinds(entries: Iterable[dict[str, Any]]) -> Iterator[CustomKind]:
+    for entry in entries:
         parts = entry.get("subresources")
         yield CustomKind(
             group=_text(entry, "group"),
@@ -52,14 +39,9 @@ def _kinds(workloads: Any) -> Iterator[CustomKind]:
             replicas_path=_text(entry, "replicaspath"),
             parts=tuple(
                 (_text(part, "group"), _text(part, "kind"))
-                for part in map(_folded, parts if isinstance(parts, list) else ())
+                for part in map(folded, parts if isinstance(parts, list) else ())
             ),
         )
-
-
-def _folded(value: Any) -> dict[str, Any]:
-    """Names come in any case: both `Group` and `group` are written."""
-    return {str(key).lower(): item for key, item in value.items()} if isinstance(value, dict) else {}
 
 
 def _text(entry: Mapping[str, Any], name: str) -> str:
