@@ -16,6 +16,7 @@ _COMMANDS = {
     "debug": ("kruise.cli.debug", "debug", "Add a container to running pods, and follow it."),
     "daemon": ("kruise.cli.daemon", "daemon", "Run the node daemon."),
     "describe": ("kruise.cli.describe", "describe", "Show the state of a workload's rollout, pod by pod."),
+    "doctor": ("kruise.cli.doctor", "doctor", "Tell what is wrong with an installation, and mend it."),
     "down": ("kruise.cli.up", "down", "End the local cluster."),
     "expose": ("kruise.cli.expose", "expose", "Make a Service for the pods of a workload."),
     "gitops": ("kruise.cli.gitops", "gitops", "Print what GitOps tools must know of our kinds."),

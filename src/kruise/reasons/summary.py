@@ -19,15 +19,29 @@ _ACTS = tuple(Act)
 
 def line_of(answer: Answer) -> str:
     """`cloneset/web is stuck: pod web-1: no node takes it: ... [unscheduled]`; empty where nothing waits."""
-    found = groups(answer)
-    if not found:
+    told = _first(answer)
+    if told is None:
         return ""
-    group = min(found, key=lambda one: _ACTS.index(one.act))
-    end = min(answer.ends(group.pods[0]), key=lambda link: _ACTS.index(link.act))
+    group, end = told
     state, hidden = _STATES[group.act], ""
     if group.act is Act.NOBODY and answer.hidden_manager:
         state, hidden = "waits", f"; {answer.hidden_manager}"
     return f"{answer.target} {state}: {_holder(answer, group, end)}{end.message} [{end.code}]{hidden}"
+
+
+def end_of(answer: Answer) -> Link | None:
+    """The link that the line is about; None: nothing waits."""
+    told = _first(answer)
+    return told[1] if told is not None else None
+
+
+def _first(answer: Answer) -> tuple[Group, Link] | None:
+    """What asks most of anybody."""
+    found = groups(answer)
+    if not found:
+        return None
+    group = min(found, key=lambda one: _ACTS.index(one.act))
+    return group, min(answer.ends(group.pods[0]), key=lambda link: _ACTS.index(link.act))
 
 
 def _holder(answer: Answer, group: Group, end: Link) -> str:

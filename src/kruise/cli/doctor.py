@@ -1,0 +1,231 @@
+"""`kruise doctor`: whether an installation works, what to do where it does not, and what can be mended by itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kruise.cli import flags
+from kruise.cli.flags import Connection
+from kruise.machinery.wording import plural
+
+if TYPE_CHECKING:
+    from kruise.cli.session import Session
+    from kruise.doctor.findings import Finding
+    from kruise.doctor.gathering import Looking
+    from kruise.doctor.mending import Mended
+    from kruise.doctor.snapshot import Snapshot
+    from kruise.faces.progress import Progress
+
+BROKEN, RISKS = 3, 4
+"""Exit codes."""
+_MOST = 200
+"""Workloads that are asked why they wait: each takes several requests."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    seen: Snapshot
+    findings: Sequence[Finding]
+    mended: Sequence[Mended] = ()
+
+    @property
+    def code(self) -> int:
+        from kruise.doctor.findings import Severity
+
+        found = {finding.severity for finding in self.findings}
+        return BROKEN if Severity.BROKEN in found else RISKS if Severity.RISK in found else 0
+
+
+@click.command(cls=flags.Command)
+@click.option("--fix", is_flag=True, help="Mend what changes nothing that somebody may have meant.")
+@click.option("--preflight", is_flag=True, help="Ask the API server, too, whether it would take this installation.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), default=None, help="The same as data.")
+@click.option("--system-namespace", default="kruise-system", show_default=True, help="The manager's namespace.")
+@flags.connection
+def doctor(fix: bool, preflight: bool, output: str | None, system_namespace: str, connection: Connection) -> None:
+    """Tell what is wrong with an installation of PyKruise, and what to do about it.
+
+    Looks at what is installed, at manager and daemons, at webhooks and certificates, and at what objects of all
+    namespaces wait for (-n: of one). Where nothing is installed, it tells whether it could be. Requests that pass the
+    webhooks are made with dryRun, so nothing is changed without --fix.
+
+    Exit code 0: nothing to do; 3: something is broken; 4: nothing is, and something will be; 1: it cannot look.
+    """
+    from kruise.cli.session import run
+    from kruise.doctor.gathering import Looking
+
+    looking = Looking(namespace=system_namespace, only=connection.namespace, preflight=preflight)
+
+    async def work(session: Session) -> Report:
+        report = await examined(session, looking)
+        if not fix or not any(finding.fix for finding in report.findings):
+            return report
+        from kruise.doctor.mending import mend
+
+        mended = await mend(session.client, report.findings, clock=session.clock)
+        after = await examined(session, looking)
+        return dataclasses.replace(after, mended=mended)
+
+    report = run(connection, work)
+    if output:
+        _show(as_data(report), output)
+    else:
+        click.echo("\n".join(lines(report, mending=fix)))
+    if report.code:
+        sys.exit(report.code)
+
+
+async def examined(session: Session, looking: Looking) -> Report:
+    from kruise.doctor.gathering import gather
+    from kruise.doctor.rules import examine
+    from kruise.kinds import features
+
+    seen = await gather(session.client, features(), looking, clock=session.clock)
+    if seen.is_installed:
+        seen = await _with_waits(session, seen)
+    return Report(seen, examine(seen))
+
+
+async def _with_waits(session: Session, seen: Snapshot) -> Snapshot:
+    """What workloads of ours wait for. Those whose own status says that they are done are not asked."""
+    from kruise.cli.deciding import Asking, explain_all
+    from kruise.cli.session import EVERYWHERE, explained
+    from kruise.machinery.client.errors import ClientError, NotFoundError
+    from kruise.machinery.documents import name_of, namespace_of
+    from kruise.verbs.lookup import workloads
+    from kruise.verbs.targets import Target
+
+    where = session.namespace if session.is_chosen else EVERYWHERE
+    found, unseen, count = [], list(seen.unseen), 0
+    for face in workloads():
+        if not face.is_ours or face.progress is None:
+            continue
+        try:
+            items = await session.items(face.resource, namespace=where if face.resource.namespaced else EVERYWHERE)
+        except NotFoundError:
+            continue
+        except ClientError as error:
+            unseen.append(f"{face.resource.plural}: {error}")
+            continue
+        count += len(items)
+        found += [
+            (Target(face, name_of(item), namespace_of(item)), item)
+            for item in items
+            if not _is_done(face.progress(item))
+        ]
+    if len(found) > _MOST:
+        unseen.append(f"why {len(found) - _MOST} more workloads wait: kruise why --all -n NAMESPACE tells")
+    answers, failures = await explain_all(session, found[:_MOST], Asking())
+    unseen += [f"{target}: {explained(error)}" for target, error in failures]
+    return dataclasses.replace(seen, waits=answers, workloads=count, unseen=tuple(unseen))
+
+
+def _is_done(progress: Progress) -> bool:
+    return progress.is_over and progress.available >= progress.wanted
+
+
+# How it is told
+
+
+def lines(report: Report, *, mending: bool = False) -> list[str]:
+    seen = report.seen
+    told = [_head(seen), ""]
+    for done in report.mended:
+        finding = done.finding
+        outcome = f"could not be mended: {done.error}" if done.error else "mended"
+        told.append(f"{outcome}: {finding.about}: {finding.message} [{finding.code}]")
+    if report.mended:
+        told.append("")
+    for finding in report.findings:
+        told += _paragraph(finding)
+    for what in seen.unseen:
+        told.append(f"not looked at: {what}")
+    if seen.unseen:
+        told.append("")
+    return [*told, _summary(report, mending)]
+
+
+def _head(seen: Snapshot) -> str:
+    from kruise.doctor.snapshot import image_of
+
+    kubernetes = f"Kubernetes {seen.kubernetes[2]}" if seen.kubernetes is not None else "Kubernetes"
+    if not seen.is_installed:
+        return f"{kubernetes}, without PyKruise"
+    if seen.runs_inside:
+        runs = "manager in the local cluster"
+    elif seen.deployment is not None:
+        runs = f"manager {image_of(seen.deployment)}"
+    else:
+        runs = "no manager in the cluster"
+    return f"{kubernetes}, PyKruise in namespace {seen.namespace}: {runs}"
+
+
+def _paragraph(finding: Finding) -> list[str]:
+    told = [f"{finding.severity.value}: {finding.about} [{finding.code}]", f"  {finding.message}"]
+    if finding.remedy:
+        told.append(f"  → {finding.remedy}")
+    return [*told, ""]
+
+
+def _summary(report: Report, mending: bool) -> str:
+    seen = report.seen
+    if not report.findings:
+        looked = [
+            plural(len(seen.live), "object"),
+            plural(len(list(seen.entries)), "webhook"),
+            plural(len(seen.nodes), "node"),
+            plural(seen.workloads, "workload"),
+        ]
+        bound = " as far as it could be seen" if seen.unseen else ""
+        return f"nothing is wrong{bound}: {', '.join(looked)} looked at, {len(_answering(seen))} webhooks asked"
+    counts = Counter(finding.severity.value for finding in report.findings)
+    text = ", ".join(
+        plural(counts[word], noun) if noun else f"{counts[word]} {word}"
+        for word, noun in (("broken", ""), ("risk", "risk"), ("note", "note"))
+        if counts[word]
+    )
+    can = sum(finding.fix is not None for finding in report.findings)
+    if not can:
+        return text
+    return f"{text}; {can} could not be mended" if mending else f"{text}; --fix mends {can} of them"
+
+
+def _answering(seen: Snapshot) -> list[str]:
+    return [asked.entry for asked in seen.asked if not asked.error]
+
+
+def as_data(report: Report) -> dict[str, Any]:
+    """For programs."""
+    seen = report.seen
+    return {
+        "version": seen.version,
+        "kubernetes": seen.kubernetes[2] if seen.kubernetes is not None else "",
+        "namespace": seen.namespace,
+        "isInstalled": seen.is_installed,
+        "findings": [finding.as_data() for finding in report.findings],
+        "mended": [{"code": one.finding.code, "about": one.finding.about, "error": one.error} for one in report.mended],
+        "asked": [{"entry": one.entry, "error": one.error, "seconds": one.seconds} for one in seen.asked],
+        "lookedAt": {
+            "objects": len(seen.live),
+            "webhooks": len(list(seen.entries)),
+            "nodes": len(seen.nodes),
+            "workloads": seen.workloads,
+        },
+        "notLookedAt": list(seen.unseen),
+    }
+
+
+def _show(data: Any, output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        return
+    import yaml
+
+    click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True), nl=False)
