@@ -26,6 +26,8 @@ def test_in_the_order_in_which_people_try_it(tmp_path_factory: pytest.TempPathFa
         assert "does not go with --daemon-image" in kruise.refused("install", image, "--image=a:1", code=2)
         assert "'manager.replica' is no value" in kruise.refused("install", image, "--set=manager.replica=1", code=2)
         assert "PATH=VALUE" in kruise.refused("install", image, "--set", "featureGates", code=2)
+        watched = kruise.refused("install", image, "--set=metrics.serviceMonitor.enabled=true")
+        assert "this cluster does not serve ServiceMonitor (monitoring.coreos.com/v1)" in watched
         kruise.create(CLONE_SETS, cloneset_manifest("web"))
         entries = [{"name": "x.kb.io", "clientConfig": {"url": "https://127.0.0.1:1/"}, "sideEffects": "None"}]
         entries[0] |= {"admissionReviewVersions": ["v1"], "rules": [RULE]}
@@ -43,6 +45,7 @@ def test_in_the_order_in_which_people_try_it(tmp_path_factory: pytest.TempPathFa
         removed = kruise.ok("uninstall", "--with-resources")
         assert removed[-1].startswith("uninstalled: ")
         assert any("daemonsets.apps/kruise-daemon" in line for line in removed)
+        assert any("services/kruise-daemon-metrics" in line for line in removed)
         assert kruise("uninstall").code == 0
 
 

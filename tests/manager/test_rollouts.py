@@ -220,6 +220,7 @@ def test_a_manager_tells_of_the_rollout_that_it_makes() -> None:
         stop = asyncio.Event()
         running = asyncio.create_task(manager.run(stop))
         await asyncio.sleep(1)
+        assert manager.registry.get_sample_value("kruise_manager_is_leader") == 1, "it is alone"
         labels = {**WEB, "namespace": "default"}
 
         def value(name: str, **more: str) -> float:

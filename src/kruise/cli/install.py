@@ -20,6 +20,7 @@ from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.clock import RealClock
 from kruise.manager import gates
+from kruise.manager.installation import monitoring
 from kruise.manager.installation.chart import chart_files, kustomize_files
 from kruise.manager.installation.installer import InstallationError, Installer
 from kruise.manager.installation.manifests import manifests, release
@@ -132,7 +133,7 @@ def uninstall(
     if webhooks_only and with_resources:
         raise click.UsageError("--webhooks-only leaves custom resources alone: it does not go with --with-resources")
     seconds = _seconds(timeout)
-    everything = {"networkPolicy.enabled": True}
+    everything = {"networkPolicy.enabled": True, **monitoring.EVERYTHING}
     objects = manifests(features(), namespace=namespace, values=everything, runs=("manager", "daemon"))
     print_problems()
 

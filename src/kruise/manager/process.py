@@ -314,6 +314,7 @@ class Manager:
         self._server_version = await self._ask_version()
         self._controllers = self._make_controllers()
         if self._elector is None:
+            self._metrics.is_leader.set(1)
             await self._lead()
         else:
             await self._elector.run(self._lead)

@@ -10,6 +10,7 @@ import yaml
 
 from kruise.feature import Feature
 from kruise.manager import gates
+from kruise.manager.installation import monitoring
 from kruise.manager.installation.manifests import Part, Style, manifests, parts
 from kruise.manager.installation.templating import as_template
 from kruise.manager.installation.values import SETTINGS, values_file
@@ -37,18 +38,17 @@ def chart_files(features: Sequence[Feature], version: str) -> dict[str, str]:
 
 
 def kustomize_files(features: Sequence[Feature]) -> dict[str, str]:
-    """A base with one manager, as `kustomize edit set image manager=...` expects it."""
-    objects = manifests(
-        features,
-        values={
-            "manager.replicas": 1,
-            "manager.image.repository": "manager",
-            "manager.image.tag": "latest",
-            "manager.podDisruptionBudget.enabled": False,
-            "featureGates": "",
-        },
-        runs=("manager", "daemon"),
-    )
+    """A base with one manager, as `kustomize edit set image manager=...` expects it. What the Prometheus operator and
+    Grafana are told is a component of its own."""
+    values = {
+        "manager.replicas": 1,
+        "manager.image.repository": "manager",
+        "manager.image.tag": "latest",
+        "manager.podDisruptionBudget.enabled": False,
+        "featureGates": "",
+    }
+    objects = manifests(features, values=values, runs=("manager", "daemon"))
+    watched = manifests(features, values={**values, **monitoring.EVERYTHING}, runs=("manager", "daemon"))
     files: dict[str, list[dict[str, Any]]] = {}
     for manifest in objects:
         files.setdefault(_FILES.get(manifest["kind"], "webhook"), []).append(manifest)
@@ -60,10 +60,20 @@ def kustomize_files(features: Sequence[Feature]) -> dict[str, str]:
                 "resources": [f"{name}.yaml" for name in files],
             }
         ),
-        **{
-            f"{name}.yaml": f"# {_MADE}\n" + yaml.safe_dump_all(found, sort_keys=False) for name, found in files.items()
-        },
+        **{f"{name}.yaml": _several(found) for name, found in files.items()},
+        "monitoring/kustomization.yaml": _plain(
+            {
+                "apiVersion": "kustomize.config.k8s.io/v1alpha1",
+                "kind": "Component",
+                "resources": ["monitoring.yaml"],
+            }
+        ),
+        "monitoring/monitoring.yaml": _several([manifest for manifest in watched if manifest not in objects]),
     }
+
+
+def _several(manifests: Sequence[Mapping[str, Any]]) -> str:
+    return f"# {_MADE}\n" + yaml.safe_dump_all(manifests, sort_keys=False)
 
 
 _FILES: Mapping[str, str] = {
@@ -82,7 +92,7 @@ _FILES: Mapping[str, str] = {
 
 
 def _file_of(part: Part) -> str:
-    return _FILES.get(part.manifest["kind"], "webhook")
+    return part.file or _FILES.get(part.manifest["kind"], "webhook")
 
 
 def _document(part: Part) -> str:

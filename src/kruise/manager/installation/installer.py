@@ -42,10 +42,13 @@ _KINDS: Mapping[str, Resource[PartialObject]] = {
         _kind("", "serviceaccounts", "ServiceAccount", namespaced=True),
         _kind("", "services", "Service", namespaced=True),
         _kind("", "secrets", "Secret", namespaced=True),
+        _kind("", "configmaps", "ConfigMap", namespaced=True),
         _kind("apps", "daemonsets", "DaemonSet", namespaced=True),
         _kind("apps", "deployments", "Deployment", namespaced=True),
         _kind("policy", "poddisruptionbudgets", "PodDisruptionBudget", namespaced=True),
         _kind("networking.k8s.io", "networkpolicies", "NetworkPolicy", namespaced=True),
+        _kind("monitoring.coreos.com", "servicemonitors", "ServiceMonitor", namespaced=True),
+        _kind("monitoring.coreos.com", "prometheusrules", "PrometheusRule", namespaced=True),
         _kind("rbac.authorization.k8s.io", "clusterroles", "ClusterRole", namespaced=False),
         _kind("rbac.authorization.k8s.io", "clusterrolebindings", "ClusterRoleBinding", namespaced=False),
         _kind("rbac.authorization.k8s.io", "roles", "Role", namespaced=True),
@@ -117,6 +120,11 @@ class Installer:
                 field_manager=FIELD_MANAGER,
                 force=True,
             )
+        except NotFoundError as error:
+            raise InstallationError(
+                f"{resource}/{name} cannot be made: this cluster does not serve {manifest['kind']} "
+                f"({manifest['apiVersion']}), or has no namespace {namespace!r}. What was asked for before is there"
+            ) from error
         except ApiError as error:
             raise InstallationError(f"{resource}/{name} was refused: {error}") from error
         if REMOVAL in after.metadata.annotations:

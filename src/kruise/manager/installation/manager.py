@@ -85,6 +85,7 @@ def _container(version: str) -> dict[str, Any]:
         "command": ["kruise", "manager"],
         "args": [
             text("--metrics-addr=:", Value("manager.metrics.port")),
+            text("--metrics-per-workload=", Value("metrics.perWorkload")),
             text("--health-probe-addr=:", Value("manager.healthProbe.port")),
             text("--journal-addr=:", Value("manager.journal.port")),
             text("--leader-election-namespace=", NAMESPACE),

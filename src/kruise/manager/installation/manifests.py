@@ -15,7 +15,7 @@ from typing import Any
 from kruise.admission import inventory
 from kruise.feature import Feature
 from kruise.machinery.codec import decode
-from kruise.manager.installation import daemon, manager, rbac
+from kruise.manager.installation import daemon, manager, monitoring, rbac
 from kruise.manager.installation.pods import NAMESPACE
 from kruise.manager.installation.templating import (
     Condition,
@@ -48,6 +48,8 @@ class Part:
     condition: Condition | None = None
     runs: str = ""
     """What it brings to run, `manager` or `daemon`: nothing that could not run is installed without an image."""
+    file: str = ""
+    """Which one of the chart it is in; empty: that of its kind."""
 
 
 def parts(
@@ -86,6 +88,7 @@ def parts(
         Part(manager.disruption_budget(), IsSet("manager.podDisruptionBudget.enabled"), runs="manager"),
         Part(manager.network_policy(), IsSet("networkPolicy.enabled"), runs="manager"),
         Part(daemon.daemon_set(release()), gate("KruiseDaemon"), runs="daemon"),
+        *_monitoring(),
     ]
 
 
@@ -111,6 +114,20 @@ def manifests(
         for part in found
         if (not part.runs or part.runs in runs) and (part.condition is None or part.condition.holds(tree, gates))
     ]
+
+
+def _monitoring() -> list[Part]:
+    """Last: where the kinds of the Prometheus operator are not there, all else is."""
+    is_watched, has_rules = IsSet("metrics.serviceMonitor.enabled"), IsSet("metrics.rules.enabled")
+    found = [
+        Part(monitoring.manager_service(), is_watched, runs="manager"),
+        Part(monitoring.daemon_service(), is_watched, runs="daemon"),
+        Part(monitoring.dashboard_files(), IsSet("metrics.dashboards.enabled"), runs="manager"),
+        Part(monitoring.manager_monitor(), is_watched, runs="manager"),
+        Part(monitoring.daemon_monitor(), is_watched, runs="daemon"),
+        Part(monitoring.rules(), has_rules, runs="manager"),
+    ]
+    return [dataclasses.replace(part, file="monitoring") for part in found]
 
 
 def definitions(features: Sequence[Feature]) -> list[Manifest]:

@@ -98,6 +98,16 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("daemon.credentialProvider.awsCredentialsDir", "", "directory on nodes, mounted as /root/.aws"),
     Setting("serviceAccount.annotations", {}, "of manager's and daemon's accounts"),
     Setting("networkPolicy.enabled", False, "only webhooks, metrics, health and journal are reachable", is_new=True),
+    Setting("metrics.perWorkload", True, "metrics name workloads: their pods and rollouts", is_new=True),
+    Setting("metrics.serviceMonitor.enabled", False, "tell the Prometheus operator where metrics are", is_new=True),
+    Setting("metrics.serviceMonitor.interval", "30s", "", is_new=True),
+    Setting("metrics.serviceMonitor.labels", {}, "by which the operator finds it", is_new=True),
+    Setting("metrics.rules.enabled", False, "alert rules, for the Prometheus operator", is_new=True),
+    Setting("metrics.rules.labels", {}, "by which the operator finds them", is_new=True),
+    Setting("metrics.dashboards.enabled", False, "dashboards for Grafana, in a ConfigMap", is_new=True),
+    Setting(
+        "metrics.dashboards.labels", {"grafana_dashboard": "1"}, "by which Grafana's sidecar finds them", is_new=True
+    ),
 )
 
 
