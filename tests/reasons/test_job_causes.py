@@ -10,6 +10,7 @@ import pytest
 from kruise.api.apps.advancedcronjob import ADVANCED_CRON_JOBS
 from kruise.api.native.apps import JOBS
 from kruise.api.native.pod import PODS
+from kruise.local.workloads.objects import CRON_JOBS
 from kruise.machinery.causes import Act
 from kruise.machinery.times import format_time
 from kruise.reasons.words import answer_lines
@@ -144,5 +145,22 @@ def test_jobs_of_kubernetes() -> None:
         await world.sleep(10)
         [link] = await ask_pod(stage, "single")
         assert (link.code, link.act) == ("finished", Act.NOBODY)
+
+    run_local(scene, nodes=1)
+
+
+@pytest.mark.parametrize("suspended", [False, True])
+def test_a_cron_job_of_kubernetes_that_has_not_run_yet(suspended: bool) -> None:
+    """Its status never says which spec its controller has seen: it is empty until the first run, for months maybe."""
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "busybox"}]}}
+    spec = {"schedule": "0 0 1 1 *", "suspend": suspended, "jobTemplate": {"spec": {"template": template}}}
+
+    async def scene(world: LocalWorld) -> None:
+        body = {"metadata": {"name": "yearly", "namespace": "default"}, "spec": spec}
+        await world.client.create(CRON_JOBS, body, "default")
+        await world.sleep(60)
+        found = await ask(Stage(world, gates=world.options.gates), "yearly", kind="cronjob")
+        assert found.waiting == {}
+        assert "it has not run yet, 0 active" in answer_lines(found)[0]
 
     run_local(scene, nodes=1)

@@ -136,7 +136,8 @@ class Face:
     progress: Callable[[Json], Progress] | None = None
     """How far it has got. None: it does not roll out."""
     tells_generation: bool = True
-    """Its status says for which spec it is. Not so where the manager writes the spec, and nobody else."""
+    """Its status says for which spec it is. Not so for Kubernetes' CronJobs, nor where the manager writes the spec, and
+    nobody else."""
     standing: Callable[[Json], str] | None = None
     """How an object stands that does not roll out, in one line: with it, `kruise why` can be asked about it."""
     settings: Reference = ""

@@ -60,6 +60,7 @@ CRON_JOB = Face(
     paused=("spec", "suspend"),
     pods=Pods.NONE,
     progress=progress.cron_job,
+    tells_generation=False,
 )
 POD = Face(
     resource=resource("", "v1", "pods", "Pod"),
