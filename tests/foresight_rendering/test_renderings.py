@@ -18,6 +18,7 @@ from kruise.foresight.rendering.data import as_data
 from kruise.foresight.rendering.lines import lines
 from kruise.foresight.rendering.markdown import markdown
 from kruise.foresight.rendering.report import Drift, Drifted, Report
+from kruise.foresight.rendering.tables import WAVE_TITLES, wave_rows
 from kruise.workloads.shared import causes
 from tests.foresight_rendering.reports import many, report
 
@@ -198,3 +199,20 @@ def test_long_values_are_cut_and_many_changes_counted() -> None:
     assert said[-1].endswith("and 5 more fields")
     assert said[0].endswith("xxx... is new")
     assert len(said[0]) < 100
+
+
+@pytest.mark.parametrize(
+    ("others", "takes"),
+    [
+        pytest.param((), "-", id="nobody else"),
+        pytest.param((4.0,), "4s", id="one that serves"),
+        pytest.param((4.0, None), "4s, some never", id="one that never serves"),
+        pytest.param((None,), "never", id="only one that never serves"),
+    ],
+)
+def test_pods_that_are_deleted_need_not_serve(others: tuple[float | None, ...], takes: str) -> None:
+    gone = Move(pod="web-z", how=How.DELETE, at=0.0, why="4 pods are there, 2 are wanted")
+    changed = [Move(pod=f"web-{at}", how=How.IN_PLACE, at=0.0, until_available=at) for at in others]
+    shown = report(waves=(Wave(number=1, begins=0.0, moves=(gone, *changed), fewest_available=7),))
+    [row] = wave_rows(shown)
+    assert dict(zip(WAVE_TITLES, row.cells, strict=True))["TAKES"] == takes

@@ -10,7 +10,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 
-from kruise.foresight.forecast import FieldChange, Move, Wave
+from kruise.foresight.forecast import FieldChange, How, Move, Wave
 from kruise.foresight.rendering.report import Report
 from kruise.foresight.rendering.verdict import about, counts_text, last_stops
 from kruise.foresight.rendering.words import NAMES_SHOWN, duration, names_text
@@ -178,12 +178,15 @@ def _wave_row(report: Report, wave: Wave, everything: bool) -> WaveRow:
 
 
 def _takes(wave: Wave) -> str:
-    """Until all of its pods serve."""
-    ends = [None if move.until_available is None else move.at + move.until_available for move in wave.moves]
+    """Until all of its pods serve, but for those that go for good."""
+    staying = [move for move in wave.moves if move.how is not How.DELETE]
+    if not staying:
+        return "-"
+    ends = [None if move.until_available is None else move.at + move.until_available for move in staying]
     known = [end for end in ends if end is not None]
     if len(known) < len(ends):
         return "never" if not known else f"{duration(max(known) - wave.begins)}, some never"
-    return duration(max(known, default=wave.begins) - wave.begins)
+    return duration(max(known) - wave.begins)
 
 
 def _names(report: Report, moves: Sequence[Move], shown: int | None) -> str:
