@@ -28,7 +28,6 @@ from tests.support.patients import (
     long_ago,
     with_patient,
 )
-from tests.support.world import LocalWorld, run_local
 
 CLONESETS = "clonesets.apps.kruise.io"
 
@@ -323,13 +322,3 @@ def test_webhooks_that_somebody_has_taken_away_or_sent_elsewhere() -> None:
         assert set(await patient.findings()) == {"not-registered"}
 
     with_patient(scenario)
-
-
-def test_before_an_installation_the_server_is_asked() -> None:
-    async def scenario(world: LocalWorld) -> None:
-        patient = Patient(world, None)  # type: ignore[arg-type]
-        report = await patient.examined(namespace="elsewhere")
-        # What belongs to no namespace is there.
-        assert "missing-object" in {finding.code for finding in report.findings}
-
-    run_local(scenario, start=False)

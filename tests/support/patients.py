@@ -31,6 +31,7 @@ from kruise.doctor.findings import Finding
 from kruise.doctor.gathering import Looking
 from kruise.doctor.mending import Mended, mend
 from kruise.kinds import features
+from kruise.machinery.client.client import Client
 from kruise.machinery.clock import run_virtual
 from kruise.manager.installation.installer import Installer
 from kruise.manager.installation.manifests import manifests
@@ -51,8 +52,9 @@ class Patient:
     material: Material
     _leading: asyncio.Task[None] | None = None
 
-    async def examined(self, **looking: Any) -> Report:
-        session = Session(self.world.client, namespace="default", clock=self.world.clock)
+    async def examined(self, client: Client | None = None, **looking: Any) -> Report:
+        """`client`: that of somebody with other rights."""
+        session = Session(client or self.world.client, namespace="default", clock=self.world.clock)
         return await examined(session, Looking(**looking))
 
     async def findings(self, **looking: Any) -> dict[str, Finding]:
@@ -62,9 +64,9 @@ class Patient:
             found.setdefault(finding.code, finding)
         return found
 
-    async def mend(self) -> list[Mended]:
-        report = await self.examined()
-        return await mend(self.world.client, report.findings, clock=self.world.clock)
+    async def mend(self, client: Client | None = None) -> list[Mended]:
+        report = await self.examined(client)
+        return await mend(client or self.world.client, report.findings, clock=self.world.clock)
 
     async def patch(self, resource: Resource[Any], name: str, body: Any, namespace: str = "") -> None:
         await self.world.client.patch(resource, name, body, namespace)

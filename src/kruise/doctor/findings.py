@@ -87,6 +87,8 @@ class Trouble:
     code: str
     severity: Severity
     says: str
+    mended: str = ""
+    """What `--fix` does about it, where nothing speaks against it; empty: nothing."""
 
     def found(self, about: str, message: str, remedy: str = "", *, fix: Fix | None = None) -> Finding:
         return Finding(trouble=self, about=about, message=message, remedy=remedy, fix=fix)
@@ -100,16 +102,26 @@ OLD_KUBERNETES = Trouble("old-kubernetes", _BROKEN, "the API server is older tha
 INSTALL_REFUSED = Trouble("install-refused", _BROKEN, "the API server would not take an object of the installation")
 
 # What is installed
-MISSING = Trouble("missing-object", _BROKEN, "an object of the installation is not there")
-LACKS_RIGHTS = Trouble("lacks-rights", _BROKEN, "a role grants less than the gates need")
-BINDING_DIFFERS = Trouble("binding-differs", _BROKEN, "a role is not bound to the account that needs it")
-NOT_EXEMPT = Trouble("namespace-not-exempt", _BROKEN, "the manager's own pods could not start while no manager answers")
+SOMEWHERE_ELSE = Trouble("installed-elsewhere", _BROKEN, "the installation is in another namespace than the named one")
+MISSING = Trouble("missing-object", _BROKEN, "an object of the installation is not there", "makes it again")
+LACKS_RIGHTS = Trouble("lacks-rights", _BROKEN, "a role grants less than the gates need", "grants it again")
+BINDING_DIFFERS = Trouble(
+    "binding-differs", _BROKEN, "a role is not bound to the account that needs it", "binds the account"
+)
+NOT_EXEMPT = Trouble(
+    "namespace-not-exempt",
+    _RISK,
+    "the manager's own pods could not start while no manager answers",
+    "puts the label back",
+)
 REMOVAL_BEGAN = Trouble("removal-began", _RISK, "somebody began to remove the installation")
 NOT_ESTABLISHED = Trouble("not-established", _BROKEN, "a definition is not served")
 OLD_DEFINITION = Trouble(
     "old-definition", _RISK, "a definition lacks versions or fields: what is written there is lost"
 )
-STORED_VERSIONS = Trouble("stored-versions", _RISK, "objects may still be stored in an older version")
+STORED_VERSIONS = Trouble(
+    "stored-versions", _RISK, "objects may still be stored in an older version", "writes them again, unchanged"
+)
 TWO_VERSIONS = Trouble("two-versions", _RISK, "manager and daemon run different images")
 OTHER_VERSION = Trouble("other-version", _NOTE, "this command is of another version than the manager")
 UNREADABLE_CONFIGURATION = Trouble("unreadable-configuration", _BROKEN, "a value of kruise-configuration is no JSON")
@@ -128,7 +140,9 @@ UNANSWERED = Trouble("webhook-unanswered", _BROKEN, "the API server gets no answ
 SLOW = Trouble("webhook-slow", _RISK, "requests that pass a webhook take long")
 WITHOUT_MANAGER = Trouble("webhooks-without-manager", _BROKEN, "webhooks are registered, and nobody is there to answer")
 NOT_REGISTERED = Trouble("not-registered", _BROKEN, "a manager is at work, and the API server asks it nothing")
-OTHER_CA = Trouble("other-ca", _BROKEN, "the API server does not trust the certificate of the webhooks")
+OTHER_CA = Trouble(
+    "other-ca", _BROKEN, "the API server does not trust the certificate of the webhooks", "puts the CA back"
+)
 CERTIFICATE = Trouble("bad-certificate", _BROKEN, "the certificate of the webhooks cannot be used")
 CERTIFICATE_ENDS = Trouble("certificate-ends", _RISK, "the certificate ends soon, and nobody has renewed it")
 NOBODY_BEHIND = Trouble("nobody-behind-service", _BROKEN, "the Service of the webhooks leads to no pod that is ready")

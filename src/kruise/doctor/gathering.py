@@ -105,8 +105,9 @@ class _Gathering:
             version=release(),
             kubernetes=(server.major, server.minor, str(server)),
             namespace=where,
-            wanted=[manifest for manifest in wanted if named(manifest) not in self._hidden],
+            wanted=[manifest for manifest in wanted if self._can_compare(manifest)],
             live=live,
+            hidden=frozenset(self._hidden),
             # Who may see nothing is not told that nothing is there.
             is_installed=any(name.kind not in ("Namespace", "ConfigMap") for name in (*live, *self._hidden)),
         )
@@ -141,7 +142,7 @@ class _Gathering:
             manager=manager,
             runs_inside=inside,
             secret=secret.data if secret is not None else None,
-            pods=pods.items if pods is not None else (),
+            pods=pods.items if pods is not None else None,
             nodes=nodes.items if nodes is not None else (),
             budgets=budgets.items if budgets is not None else (),
             disruption_budgets=others.items if others is not None else (),
@@ -174,6 +175,12 @@ class _Gathering:
             # That one is gone shows itself in what runs.
             if manifest["kind"] != "Deployment"
         ]
+
+    def _can_compare(self, manifest: Json) -> bool:
+        """Not what may not be read, nor rights where nobody can see the gates that they follow."""
+        is_gated = manifest["kind"] in ("Role", "ClusterRole")
+        gates_are_hidden = Named("Deployment", self._looking.namespace, DEPLOYMENT) in self._hidden
+        return named(manifest) not in self._hidden and not (is_gated and gates_are_hidden)
 
     async def _live(self, wanted: Sequence[Json]) -> dict[Named, Json]:
         async def one(manifest: Json) -> tuple[Named, Json | None]:

@@ -81,16 +81,18 @@ class Snapshot:
     """Major and minor version of the API server, and how it calls itself."""
     namespace: str = "kruise-system"
     wanted: Sequence[Json] = ()
-    """What this version would install, with the gates that are on; without what may not be read."""
+    """What this version would install, with the gates that are on; without what cannot be compared."""
     live: Mapping[Named, Json] = dataclasses.field(default_factory=dict)
     """What of it is there, and `kruise-configuration`."""
+    hidden: frozenset[Named] = frozenset()
+    """What may not be read: nobody knows whether it is there."""
     is_installed: bool = True
     runs_inside: bool = False
     """A local cluster whose manager and daemons are in its own process."""
     refusals: Sequence[Refusal] = ()
     manager: Manager = UNKNOWN
-    pods: Sequence[Pod] = ()
-    """Those of manager and daemon."""
+    pods: Sequence[Pod] | None = ()
+    """Those of manager and daemon; None: they may not be read."""
     nodes: Sequence[Node] = ()
     secret: Mapping[str, bytes] | None = None
     """The certificates; None: there is no such Secret, or it may not be read."""
@@ -130,6 +132,26 @@ class Snapshot:
         image = image_of(self.deployment) if self.deployment is not None else ""
         tag = image.rpartition("/")[2].partition(":")[2]
         return bool(tag) and "@" not in image and tag != self.version
+
+    @property
+    def is_here(self) -> bool:
+        """Whether there is an installation, and in the namespace that was named."""
+        return self.is_installed and not self.elsewhere
+
+    @property
+    def elsewhere(self) -> str:
+        """The namespace that what belongs to no namespace is for, where nothing is in the named one; else empty."""
+        if any(where.namespace == self.namespace for where in self.live):
+            return ""
+        services = (client.get("service") or {} for _, client in self.addresses)
+        accounts = (
+            subject
+            for where, document in self.live.items()
+            if where.kind == "ClusterRoleBinding"
+            for subject in document.get("subjects") or ()
+        )
+        found = {str(one.get("namespace", "")) for one in (*services, *accounts)} - {""}
+        return "" if self.namespace in found else next(iter(sorted(found)), "")
 
     @property
     def is_being_removed(self) -> bool:

@@ -14,6 +14,7 @@ from kruise.doctor.findings import (
     OLD_DEFINITION,
     OTHER_VERSION,
     REMOVAL_BEGAN,
+    SOMEWHERE_ELSE,
     STORED_VERSIONS,
     TWO_VERSIONS,
     UNREADABLE_CONFIGURATION,
@@ -34,7 +35,8 @@ _AGAIN = "kruise install (or helm upgrade) brings it back"
 
 
 def rules(seen: Snapshot) -> Iterator[Finding]:
-    if not seen.is_installed:
+    if not seen.is_here:
+        yield from _elsewhere(seen)
         return
     for wanted in seen.wanted:
         where = named(wanted)
@@ -55,9 +57,23 @@ def rules(seen: Snapshot) -> Iterator[Finding]:
     yield from _configuration(seen)
 
 
-def _again(seen: Snapshot, wanted: Json) -> Apply | None:
-    """Nothing is brought back that somebody is removing, nor put in the place of what another version needs."""
-    return None if seen.is_being_removed or seen.is_other_version else Apply(wanted)
+def _elsewhere(seen: Snapshot) -> Iterator[Finding]:
+    if seen.is_installed:
+        yield SOMEWHERE_ELSE.found(
+            "the cluster",
+            f"nothing is in namespace {seen.namespace}; what belongs to no namespace is for one in {seen.elsewhere}",
+            f"kruise doctor --system-namespace {seen.elsewhere}",
+        )
+
+
+def _again(seen: Snapshot, wanted: Json, added: Sequence[str] = ()) -> Apply | None:
+    """Nothing is brought back that somebody is removing, nor put in the place of what another version needs, or of what
+    somebody has added."""
+    return None if seen.is_being_removed or seen.is_other_version or added else Apply(wanted)
+
+
+def _bringing(added: Sequence[str]) -> str:
+    return f"{_AGAIN}, without what somebody has added: {listed(added)}" if added else _AGAIN
 
 
 def _namespace(where: Named, wanted: Json, live: Json, seen: Snapshot) -> Iterator[Finding]:
@@ -91,20 +107,22 @@ Right = tuple[str, str, str, str]
 
 
 def _role(where: Named, wanted: Json, live: Json, seen: Snapshot) -> Iterator[Finding]:
-    granted = live.get("rules") or ()
-    lacking = [
-        right for rule in wanted.get("rules") or () for right in _rights(rule) if not _is_granted(right, granted)
-    ]
+    granted, needed = live.get("rules") or (), wanted.get("rules") or ()
+    lacking = [right for rule in needed for right in _rights(rule) if not _is_granted(right, granted)]
     if lacking:
+        added = _words([right for rule in granted for right in _rights(rule) if not _is_granted(right, needed)])
         yield LACKS_RIGHTS.found(
             str(where),
             f"it does not grant what the gates need: {listed(_words(lacking))}",
-            _AGAIN,
-            fix=_again(seen, wanted),
+            _bringing(added),
+            fix=_again(seen, wanted, added),
         )
 
 
 def _rights(rule: Json) -> Iterator[Right]:
+    for path in rule.get("nonResourceURLs") or ():
+        for verb in rule.get("verbs") or ():
+            yield "", path, verb, ""
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
             for verb in rule.get("verbs") or ():
@@ -149,9 +167,14 @@ def _binding(where: Named, wanted: Json, live: Json, seen: Snapshot) -> Iterator
         )
         return
     bound = [_subject(subject) for subject in live.get("subjects") or ()]
-    if lacking := [one for one in map(_subject, wanted["subjects"]) if one not in bound]:
+    needed = [_subject(subject) for subject in wanted["subjects"]]
+    if lacking := [one for one in needed if one not in bound]:
+        added = [one for one in bound if one not in needed]
         yield BINDING_DIFFERS.found(
-            str(where), f"it does not bind the account {listed(lacking)}", _AGAIN, fix=_again(seen, wanted)
+            str(where),
+            f"it does not bind the account {listed(lacking)}",
+            _bringing(added),
+            fix=_again(seen, wanted, added),
         )
 
 

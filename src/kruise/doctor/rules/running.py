@@ -34,7 +34,7 @@ READ_BY_DAEMONS = ("DaemonWatchingPod", "InPlaceUpdateEnvFromMetadata", "PodProb
 
 
 def rules(seen: Snapshot) -> Iterator[Finding]:
-    if not seen.is_installed:
+    if not seen.is_here:
         return
     yield from _lease(seen)
     yield from _replicas(seen)
@@ -53,7 +53,7 @@ def _lease(seen: Snapshot) -> Iterator[Finding]:
 
 
 def _replicas(seen: Snapshot) -> Iterator[Finding]:
-    if seen.deployment is None:
+    if seen.deployment is None or seen.pods is None:
         return
     where = Named("Deployment", seen.namespace, DEPLOYMENT)
     wanted = int(value_at(seen.deployment, ("spec", "replicas"), 1))
@@ -132,12 +132,14 @@ def _gates_of(workload: Json | None) -> Mapping[str, bool] | None:
 
 def _daemons(seen: Snapshot) -> Iterator[Finding]:
     if seen.daemon_set is None:
-        if not seen.runs_inside:
+        if not seen.runs_inside and Named("DaemonSet", seen.namespace, DAEMON) not in seen.hidden:
             yield NO_DAEMON.found(
                 f"daemonset/{DAEMON} in namespace {seen.namespace}",
                 "it is not installed: images are not pulled ahead, containers not restarted, probes not run",
                 "kruise install --image IMAGE, or switch the gate off: --set featureGates=KruiseDaemon=false",
             )
+        return
+    if seen.pods is None:
         return
     spec = convert(value_at(seen.daemon_set, ("spec", "template", "spec"), {}), PodSpec)
     daemons = sorted((pod for pod in seen.pods if _has(pod, daemon.LABELS)), key=is_ready)

@@ -53,7 +53,7 @@ _OPEN = "kruise uninstall --webhooks-only lets people work meanwhile"
 
 
 def rules(seen: Snapshot) -> Iterator[Finding]:
-    if not seen.is_installed:
+    if not seen.is_here:
         return
     yield from _registered(seen)
     yield from _answers(seen)
@@ -128,8 +128,8 @@ def _leads_home(client: Json, seen: Snapshot) -> bool:
 def _behind(seen: Snapshot) -> Iterator[Finding]:
     where = Named("Service", seen.namespace, SERVICE)
     service = seen.live.get(where)
-    if service is None:
-        return  # told as a missing object
+    if service is None or seen.pods is None:
+        return  # told as a missing object, or nobody can see
     selector: Mapping[str, str] = value_at(service, ("spec", "selector"), {})
     chosen = [pod for pod in seen.pods if selector and selector.items() <= pod.metadata.labels.items()]
     if not any(map(is_ready, chosen)):
