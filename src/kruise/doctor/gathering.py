@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from kruise.admission.inventory import CHART_LABEL
 from kruise.api.meta import PartialObject
-from kruise.api.native.config import CONFIG_MAPS, SECRETS, SERVICES
+from kruise.api.native.config import CONFIG_MAPS, CONFIGURATION, SECRETS, SERVICES
 from kruise.api.native.events import LEASES
 from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS
@@ -20,7 +20,6 @@ from kruise.api.resource import Resource
 from kruise.doctor import probing
 from kruise.doctor.findings import Json
 from kruise.doctor.snapshot import (
-    CONFIGURATION,
     Leaving,
     Named,
     Refusal,

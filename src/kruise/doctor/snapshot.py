@@ -20,7 +20,6 @@ from kruise.manager.installation.rbac import DAEMON
 from kruise.reasons.links import Answer
 from kruise.reasons.manager import UNKNOWN, Manager
 
-CONFIGURATION = "kruise-configuration"
 CONVERSION = ("spec", "conversion", "webhook", "clientConfig")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kruise.api.native.config import CONFIGURATION
 from kruise.doctor.findings import (
     BINDING_DIFFERS,
     LACKS_RIGHTS,
@@ -24,7 +25,7 @@ from kruise.doctor.findings import (
     Patch,
     Rewrite,
 )
-from kruise.doctor.snapshot import CONFIGURATION, Named, Snapshot, image_of, named
+from kruise.doctor.snapshot import Named, Snapshot, image_of, named
 from kruise.machinery.codec import DecodeError, decode
 from kruise.machinery.documents import value_at
 from kruise.machinery.wording import listed
