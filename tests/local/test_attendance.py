@@ -57,9 +57,12 @@ async def running() -> AsyncIterator[LocalCluster]:
     task.cancel()
 
 
-async def warned(cluster: LocalCluster, kind: Resource[Any], body: dict[str, Any], *, change: bool = False) -> str:
+async def warned(
+    cluster: LocalCluster, kind: Resource[Any], body: dict[str, Any], *, change: bool = False, dry_run: bool = False
+) -> str:
     """The warning that goes with the answer to a write."""
-    request = Request(Verb.CREATE, kind, "default", body=json.dumps(body).encode())
+    query = (("dryRun", "All"),) if dry_run else ()
+    request = Request(Verb.CREATE, kind, "default", body=json.dumps(body).encode(), query=query)
     if change:
         patch = json.dumps({"spec": {"replicas": 3}}).encode()
         name = body["metadata"]["name"]
@@ -80,6 +83,8 @@ def test_a_kind_without_a_controller(monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
         async with running() as cluster:
             text = "the local cluster has no controller for Deployments: web is stored, and nothing else happens"
+            tried = await warned(cluster, DEPLOYMENTS, workload(DEPLOYMENTS), dry_run=True)
+            assert tried == f'299 - "{text.replace("is stored", "would be stored")}"'
             assert await warned(cluster, DEPLOYMENTS, workload(DEPLOYMENTS)) == f'299 - "{text}"'
             assert await warned(cluster, DEPLOYMENTS, workload(DEPLOYMENTS), change=True) == f'299 - "{text}"'
             lines = await reasons(cluster, Target(DEPLOYMENT, "web"))

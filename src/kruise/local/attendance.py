@@ -102,7 +102,8 @@ class Attendance:
             return
         lack = self._lack(request.kind)
         if lack is not None:
-            warnings.warn(f"{lack.what}: {request.name} is stored, and {lack.follows}")
+            is_stored = "would be stored" if request.dry_run else "is stored"
+            warnings.warn(f"{lack.what}: {request.name} {is_stored}, and {lack.follows}")
 
     async def _report(self, path: str, query: Mapping[str, str]) -> Response:
         found = {kind.group_resource: reason for kind in self._core.registry if (reason := self.lacks(kind))}
