@@ -143,7 +143,7 @@ class _Families:
         progress = course.progress
         if (age := course.age(now)) is not None:
             self._ages.add_metric(name, age)
-            self._pauses.add_metric(name, progress.is_paused)
+            self._pauses.add_metric(name, float(progress.is_paused))
         if course.last is not None:
             self._lasts.add_metric(name, course.last)
         for cause, seconds in course.waited(now).items():

@@ -156,10 +156,10 @@ ROLLOUTS = Dashboard(
         Panel(
             title="Refused, to protect something",
             queries=(
-                ("sum(increase(pod_unavailable_budget[$__rate_interval]))", "PodUnavailableBudget"),
-                ("sum(increase(workload_deletion_protection[$__rate_interval]))", "workloads"),
-                ("sum(increase(namespace_deletion_protection[$__rate_interval]))", "namespaces"),
-                ("sum(increase(crd_deletion_protection[$__rate_interval]))", "definitions"),
+                ("sum(increase(pod_unavailable_budget[$__rate_interval])) or vector(0)", "PodUnavailableBudget"),
+                ("sum(increase(workload_deletion_protection[$__rate_interval])) or vector(0)", "workloads"),
+                ("sum(increase(namespace_deletion_protection[$__rate_interval])) or vector(0)", "namespaces"),
+                ("sum(increase(crd_deletion_protection[$__rate_interval])) or vector(0)", "definitions"),
             ),
         ),
     ),
