@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kruise.machinery.wording import listed, plural, shortened
+from kruise.machinery.wording import listed, plural, shortened, without_middle
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,15 @@ def test_a_text_is_never_longer_than_allowed_and_short_ones_stay(text: str, long
     short = shortened(text, longest)
     assert len(short) <= longest
     assert short == text or (len(text) > longest and short == f"{text[: longest - 3]}...")
+
+
+@given(st.text(max_size=40), st.integers(6, 40))
+def test_a_chain_of_errors_keeps_both_ends(text: str, longest: int) -> None:
+    short = without_middle(text, longest)
+    assert len(short) <= longest
+    if short != text:
+        head, tail = short[: (longest - 3) // 3], short[-(longest - 3 - (longest - 3) // 3) :]
+        assert (len(text) > longest, text.startswith(head), text.endswith(tail)) == (True, True, True)
 
 
 def test_one_is_not_many() -> None:

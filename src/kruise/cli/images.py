@@ -140,7 +140,7 @@ def _note_of_hidden(nodes: Sequence[Node]) -> None:
 def _print_rows(found: Sequence[Holding], now: datetime) -> None:
     from kruise.cli import terminal
     from kruise.machinery.ages import age
-    from kruise.machinery.wording import shortened, table
+    from kruise.machinery.wording import table, without_middle
 
     rows = [
         [
@@ -149,7 +149,7 @@ def _print_rows(found: Sequence[Holding], now: datetime) -> None:
             one.state,
             size_text(one.size),
             age(one.since, now) if one.since is not None else "",
-            shortened(one.message.replace("\n", " "), _LONGEST),
+            without_middle(one.message.replace("\n", " "), _LONGEST),
         ]
         for one in found
     ]

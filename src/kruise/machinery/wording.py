@@ -30,6 +30,14 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
+def without_middle(text: str, longest: int) -> str:
+    """For a chain of errors: what was tried is told first, and why it failed last."""
+    if len(text) <= longest:
+        return text
+    head = (longest - 3) // 3
+    return f"{text[:head]}...{text[len(text) - (longest - 3 - head) :]}"
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, width: int = 0) -> list[str]:
     """Columns as wide as their widest cell, three spaces apart.
 

@@ -8,7 +8,7 @@ from kruise.api.apps.images import FAILED, NODE_IMAGES, SUCCEEDED, NodeImage
 from kruise.api.core.images import ImageReference
 from kruise.machinery.causes import Cause
 from kruise.machinery.plan import Held, Target
-from kruise.machinery.wording import listed, plural, shortened
+from kruise.machinery.wording import listed, plural, without_middle
 from kruise.operations.images import causes as pulls
 from kruise.operations.images.tasks import status_of
 
@@ -32,7 +32,7 @@ def _causes(node_image: NodeImage) -> Iterator[Cause]:
                 silent.append(image)
             elif status.phase == FAILED:
                 yield pulls.PULL_FAILED.cause(
-                    f"{image} could not be pulled: {shortened(status.message, _LONGEST) or 'no reason is told'}",
+                    f"{image} could not be pulled: {without_middle(status.message, _LONGEST) or 'no reason is told'}",
                     details={"images": [image], "message": status.message},
                     remedy=f"{pulls.remedy(status.message, node)}; raise the version of the task to try once more",
                 )

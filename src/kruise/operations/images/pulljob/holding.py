@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kruise.api.apps.images import ImagePullJob
 from kruise.api.core.images import ImageReference, reference_problem
 from kruise.machinery.causes import Cause
-from kruise.machinery.wording import listed, plural, shortened
+from kruise.machinery.wording import listed, plural, without_middle
 from kruise.operations.images import causes as pulls
 from kruise.operations.images.pulljob import causes
 
@@ -58,7 +58,7 @@ def _failures(sight: Sight) -> Iterator[Cause]:
     for node, message in sight.failed:
         by_message.setdefault(message, []).append(node)
     for message, nodes in sorted(by_message.items(), key=lambda item: item[1]):
-        said = f": {shortened(message, _LONGEST)}" if message else ""
+        said = f": {without_middle(message, _LONGEST)}" if message else ""
         yield pulls.PULL_FAILED.cause(
             f"{plural(len(nodes), 'node')} could not pull {sight.image}: {listed(nodes)}{said}",
             details={"nodes": nodes, "message": message},
