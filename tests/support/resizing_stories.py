@@ -1,9 +1,10 @@
 """Resources that change in place on nodes, told once for every workload that does it: with each resize policy, alone
-and together with an image and labels; refused or put off by the node, said, and corrected on the same pods.
+and together with an image and labels; refused, put off and failed by the node, said, and corrected on the same pods.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -16,21 +17,26 @@ from kruise.api.resource import Resource
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.quantity import parse_quantity
 from kruise.scheduling.requests import CPU, amounts
+from tests.support.commandline import Kruise
 from tests.support.world import Json, World
 
+GATES = "--feature-gates=InPlaceWorkloadVerticalScaling=true"
 OLD, NEW = "nginx:1.25", "nginx:1.26"
 BUDGET = "apps.kruise.io/failure-budget"
 _WITHIN = 180.0
 _NODE = "node-1"
 _GATE = {"conditionType": "InPlaceUpdateReady"}
+_HOG = "trap 'exit 0' TERM; dd if=/dev/zero of=/mem/full bs=1M count=64; while :; do sleep 1 & wait $!; done"
+"""Holds 64 MiB of memory: what is written to the volume counts as the container's."""
 Policy = Mapping[str, str]
 
 
 class Resizing:
     """A workload `web` whose pods are all on one node: two of a CloneSet or StatefulSet, one of a DaemonSet."""
 
-    def __init__(self, world: World, resource: Resource[Any]) -> None:
-        self.world, self.resource = world, resource
+    def __init__(self, world: World, resource: Resource[Any], kruise: Kruise | None = None) -> None:
+        """`kruise`: by which `why` is asked, where it can be asked from outside."""
+        self.world, self.resource, self.kruise = world, resource, kruise
         self.pods_wanted = 1 if resource is DAEMON_SETS else 2
 
     async def start(self, *containers: Json, pod: Json | None = None, annotations: Policy | None = None) -> list[Json]:
@@ -120,6 +126,20 @@ class Resizing:
 
         await self.world.until(check, within=_WITHIN, every=0.5)
 
+    async def why(self, code: str) -> None:
+        kruise = self.kruise
+        if kruise is None:
+            return
+        # The manager of these tests leads nothing, so its journal is not found: the decision is made anew.
+        what = f"{self.resource.plural}.{self.resource.group}/web"
+        arguments = ("why", what, f"--namespace={self.world.namespace}", GATES)
+
+        async def check() -> None:
+            done = await asyncio.to_thread(kruise, *arguments)
+            assert f"[{code}]" in done.out, (done.code, done.out, done.err)
+
+        await self.world.until(check, within=_WITHIN, every=1.0)
+
     async def room(self) -> int:
         """Thousandths of a CPU that the node has to give away."""
         node = await self.world.get(NODES, _NODE)
@@ -194,6 +214,7 @@ async def refused_and_put_off(on: Resizing) -> None:
     await on.change({"0/resources/requests/cpu": "500", "0/resources/limits/cpu": "500"})
     await on.told("PodResizePending", "Infeasible")
     await on.condition("FailureBudgetExceeded", "the node refuses the new resources")
+    await on.why("resize-refused")
     # A change beside it does not make anybody forget, and neither does it hold anything up.
     await on.change({"0/resources/requests/cpu": "25m", "0/resources/limits/cpu": "2", "0/image": NEW})
     assert [_identity(pod) for pod in await on.arrived()] == [_identity(pod) for pod in before]
@@ -220,10 +241,34 @@ async def refused_and_put_off(on: Resizing) -> None:
     await on.change({"0/resources/requests/cpu": "700m"})
     await on.told("PodResizePending", "Deferred")
     await on.condition("Waiting", "ResizeDeferred")
+    await on.why("resize-deferred")
     await on.world.delete(PODS, "taker")
     if on.pods_wanted * 700 > room:
         await on.change({"0/resources/requests/cpu": "30m"})
     assert [_identity(pod) for pod in await on.arrived()] == [_identity(pod) for pod in before]
+
+
+async def failed(on: Resizing) -> None:
+    """A container that uses more memory than it is to have: the node fails, says so, and goes on when that is
+    corrected."""
+    memory = {"volumes": [{"name": "mem", "emptyDir": {"medium": "Memory"}}]}
+    mount = [{"name": "mem", "mountPath": "/mem"}]
+    hog = sized(
+        "main", "20m", "16Mi", policy=FREE, limits=("200m", "160Mi"), command=["sh", "-c", _HOG], volumeMounts=mount
+    )
+    before = await on.start(hog, pod=memory)
+    await on.world.sleep(20)  # usage is measured every ten seconds
+    await on.change({"0/resources/limits/memory": "32Mi"})
+    await on.told("PodResizeInProgress", "Error")
+    await on.condition("Waiting", "ResizeFailed")
+    await on.why("resize-failed")
+    await on.change({"0/resources/limits/memory": "192Mi"})
+    after = await on.arrived()
+    assert [_identity(pod) for pod in after] == [_identity(pod) for pod in before]
+    assert {_status(pod, "main")["restartCount"] for pod in after} == {0}
+
+
+STORIES: tuple[Story, ...] = (each_policy, refused_and_put_off, failed)
 
 
 def _identity(pod: Json) -> tuple[str, str]:

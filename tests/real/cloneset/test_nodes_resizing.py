@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
 
 import pytest
 
+from tests.support.commandline import Kruise
 from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.nodescene import (
     CACHE,
@@ -22,8 +24,9 @@ from tests.support.nodescene import (
     status_of,
 )
 from tests.support.realnodes import RealNodes
+from tests.support.resizing_stories import RESOURCES, STORIES, Resizing, Story
 
-pytestmark = [pytest.mark.nodes, pytest.mark.long, pytest.mark.together("own-nodes")]
+pytestmark = [pytest.mark.nodes, pytest.mark.long, pytest.mark.together("resizing")]
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +119,17 @@ def test_a_resize_that_no_node_can_grant_waits(scene: Scene) -> None:
         assert status_of(pod)["resources"] == {"requests": {"cpu": "60m"}, "limits": {"cpu": "150m"}}
         assert _cpu_quota(scene, name) == 15000
     assert scene.fewest_ready(mark) == 1
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_resources_change_in_place(story: Story, kruise_on_nodes: KruiseCluster, nodes_namespace: str) -> None:
+    """IPU-33, IPU-41, IPU-55, IPU-61: the stories that all workloads share."""
+
+    async def main() -> None:
+        async with kruise_on_nodes.world(nodes_namespace) as world:
+            await story(Resizing(world, RESOURCES["cloneset"], Kruise(kruise_on_nodes.kubeconfig)))
+
+    asyncio.run(main())
 
 
 def _resize(scene: Scene, amounts: dict[str, str]) -> None:
