@@ -9,10 +9,10 @@ from typing import Any, cast
 import pytest
 
 from tests.operations.recreate.scenes import Scene, condition, pod, request, restarts, states
-from tests.scenarios.daemons import OLD
+from tests.scenarios.daemons import NEW, OLD
 from tests.scenarios.ephemeral import EphemeralStage
-from tests.support.kruisecluster import ALONE, KruiseCluster
-from tests.support.nodedaemons import Daemons
+from tests.scenarios.stage import Pace, Stage
+from tests.support.nodedaemons import Daemons, daemons_on
 from tests.support.realnodes import RealNodes
 from tests.support.world import Json
 
@@ -27,34 +27,15 @@ def container(name: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def cluster(own_nodes: RealNodes) -> Iterator[KruiseCluster]:
-    with KruiseCluster(own_nodes, flags=(*ALONE, "--feature-gates=KruisePodReadinessGate=true")) as made:
+def daemons(own_nodes: RealNodes) -> Iterator[Daemons]:
+    with daemons_on(own_nodes, "KruisePodReadinessGate") as made:
         yield made
-
-
-@pytest.fixture(scope="module")
-def daemons(cluster: KruiseCluster, own_nodes: RealNodes) -> Iterator[Daemons]:
-    made = Daemons(cluster, own_nodes)
-    for node in own_nodes.nodes:
-        made.start(node)
-    try:
-        yield made
-    finally:
-        made.stop_all()
 
 
 @pytest.fixture
-def play(cluster: KruiseCluster, daemons: Daemons, own_nodes: RealNodes, request: pytest.FixtureRequest) -> Play:
-    namespace = f"restart-{abs(hash(request.node.name)) % 10**6}"
-
+def play(daemons: Daemons) -> Play:
     def run(story: Callable[[Scene], Awaitable[None]]) -> None:
-        own_nodes.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).ok()
-
-        async def main() -> None:
-            async with cluster.world(namespace) as world:
-                await story(Scene(cast(Any, world)))
-
-        asyncio.run(main())
+        daemons.play(lambda world: story(Scene(cast(Any, world))), "restart")
 
     return run
 
@@ -142,5 +123,84 @@ def test_the_daemon_is_killed_in_the_middle(play: Play, daemons: Daemons, force:
         assert [state[:2] for state in states(done)] == [("a", "Succeeded"), ("b", "Succeeded")]
         await asyncio.sleep(5)
         assert restarts(await scene.pod()) == {"a": 1, "b": 1}
+
+    play(story)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_the_runtime_restarts_in_the_middle(play: Play, own_nodes: RealNodes, ordered: bool) -> None:
+    """DMN-99, DMN-59: containerd dies during a hook and between two stops; both containers are recreated, each once."""
+
+    async def story(scene: Scene) -> None:
+        hook = {"preStop": {"exec": {"command": ["sleep", "3"]}}}
+        found = await scene.ready(
+            pod(container("a", lifecycle=hook), container("b", lifecycle=hook), terminationGracePeriodSeconds=10)
+        )
+        node = found["spec"]["nodeName"]
+        await scene.world.create(request("a", "b", strategy={"orderedRecreate": ordered}))
+        for _ in range(2):
+            await asyncio.sleep(1.5)
+            own_nodes.kill_containerd(node)
+            await asyncio.sleep(1.0)
+            own_nodes.start_containerd(node)
+        done = await scene.completed(within=WITHIN)
+        assert [state[:2] for state in states(done)] == [("a", "Succeeded"), ("b", "Succeeded")]
+        await asyncio.sleep(3)
+        assert restarts(await scene.pod()) == {"a": 1, "b": 1}
+
+    play(story)
+
+
+def test_while_the_pod_is_updated_in_place(play: Play) -> None:
+    """CRR-60, CRR-63, CRR-65: a request in order, with hooks and drained traffic, and a new image for one of the
+    containers at the same time. Both end, the other container is stopped once, and the pod serves again."""
+
+    async def story(scene: Scene) -> None:
+        stage = Stage(scene.world, gates={}, pace=Pace(within=WITHIN))
+        hook = {"preStop": {"exec": {"command": ["sleep", "2"]}}}
+        [web] = await stage.start(
+            replicas=1,
+            containers=[container("main", lifecycle=hook), container("side", lifecycle=hook)],
+            pod={"terminationGracePeriodSeconds": 10},
+        )
+        name = web["metadata"]["name"]
+        strategy = {"orderedRecreate": True, "unreadyGracePeriodSeconds": 2, "minStartedSeconds": 1}
+        await scene.world.create(request("main", "side", pod=name, strategy=strategy))
+        await asyncio.sleep(2.5)
+        await stage.set_image(NEW)
+        done = await scene.completed(within=WITHIN)
+        assert [state[:2] for state in states(done)] == [("main", "Succeeded"), ("side", "Succeeded")]
+        [after] = await stage.complete()
+        assert after["metadata"]["uid"] == web["metadata"]["uid"]
+        counts = restarts(after)
+        assert counts["side"] == 1
+        assert counts["main"] in (1, 2)
+        running = {one["name"]: one["image"] for one in after["status"]["containerStatuses"]}
+        assert running["main"].endswith(NEW)
+        await scene.pod_is(lambda found: condition(found, "Ready")["status"] == "True", name=name, within=30)
+
+    play(story)
+
+
+def test_nobody_answers_on_the_node(play: Play, daemons: Daemons) -> None:
+    """CRR-27, DMN-100: `why` says which node has no daemon, and after a minute the request ends with that word."""
+
+    async def story(scene: Scene) -> None:
+        found = await scene.ready(pod(container("app")))
+        node = found["spec"]["nodeName"]
+        daemons.stop(node)
+        try:
+            await scene.world.create(request("app"))
+            _, said = await daemons.kruise(scene.world, "why", "crr/r")
+            assert f"the daemon of node {node} has not taken it up" in said
+            done = await scene.completed(within=WITHIN)
+            assert done["status"]["message"] == "daemon has not responded for a long time"
+        finally:
+            daemons.start(node)
+        code, said = await daemons.kruise(scene.world, "restart", "p", "-c", "app", "--timeout=60")
+        assert code == 0, said
+        assert "app: stopped" in said
+        assert "app: recreated" in said
+        assert restarts(await scene.pod()) == {"app": 1}
 
     play(story)

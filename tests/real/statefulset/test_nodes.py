@@ -11,6 +11,7 @@ import pytest
 from kruise.api.apps.statefulset import STATEFUL_SETS
 from kruise.api.native.pod import PODS
 from kruise.machinery.client.requests import PatchType
+from tests.support.commandline import Kruise
 from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.realnodes import RealNodes
 from tests.support.realnodes_config import GROWING_CLASS
@@ -221,5 +222,49 @@ def test_a_kubelet_dies_in_a_rollout(play: Play, real_nodes: RealNodes) -> None:
         after = await web.complete()
         assert [identity(pod) for pod in after] == [identity(pod) for pod in before]
         assert restarts(after) == [1, 1, 1]
+
+    play(story)
+
+
+def test_a_pod_stuck_on_a_dead_node_keeps_its_name(
+    play: Play, real_nodes: RealNodes, kruise_on_nodes: KruiseCluster
+) -> None:
+    """ST-65: nobody knows whether it still runs, so no second pod of its ordinal is made; that is said, and others go
+    on meanwhile."""
+
+    async def story(world: World) -> None:
+        web = Stateful(world)
+        given = quick(3, parallel=True, rolling={"maxUnavailable": 2})
+        given["spec"]["template"]["spec"]["affinity"] = {"podAntiAffinity": APART}
+        before = {pod["metadata"]["name"]: pod for pod in await web.start(given)}
+        node = before["web-1"]["spec"]["nodeName"]
+        real_nodes.kill_kubelet(node)
+        try:
+            await world.delete(PODS, "web-1")
+            await web.set_image("nginx:1.26")
+
+            async def others_went_on() -> None:
+                found = {pod["metadata"]["name"]: pod for pod in await world.list(PODS)}
+                assert found["web-1"]["metadata"]["uid"] == before["web-1"]["metadata"]["uid"]
+                for name in ("web-0", "web-2"):
+                    assert found[name]["spec"]["containers"][0]["image"] == "nginx:1.26"
+
+            await world.until(others_went_on, within=120)
+
+            async def is_said() -> None:
+                told = {item["type"]: item for item in (await web.status()).get("conditions", ())}
+                assert told.get("Waiting", {}).get("reason") == "Overdue", told
+                assert "web-1" in told["Waiting"]["message"]
+
+            await world.until(is_said, within=120)
+            kruise = Kruise(kruise_on_nodes.kubeconfig)
+            asked = ("why", "statefulsets.apps.kruise.io/web", f"--namespace={world.namespace}")
+            assert "[overdue]" in (await asyncio.to_thread(kruise, *asked)).out
+            await others_went_on()
+        finally:
+            real_nodes.start_kubelet(node)
+        after = {pod["metadata"]["name"]: pod for pod in await web.complete()}
+        assert sorted(after) == sorted(before)
+        assert after["web-1"]["metadata"]["uid"] != before["web-1"]["metadata"]["uid"]
 
     play(story)

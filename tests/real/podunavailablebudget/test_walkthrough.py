@@ -1,0 +1,35 @@
+"""The walk through protection and distribution, with real kubectl on real nodes. Its gates are off by default, so it
+has a manager of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.kruisecluster import ALONE, KruiseCluster
+from tests.support.realnodes import RealNodes
+from tests.support.transcripts import Shell, walk
+from tests.support.walkthroughs import DOCUMENTS, LOCAL_ONLY, environment, lay_out_documents
+
+GATES = (
+    "ResourceDistributionGate",
+    "ResourcesDeletionProtection",
+    "DeletionProtectionForCRDCascadingGate",
+    "PodUnavailableBudgetUpdateGate",
+)
+
+
+@pytest.mark.nodes
+@pytest.mark.long
+@pytest.mark.together("own-nodes")
+def test_the_walk_through(own_nodes: RealNodes, tmp_path: Path) -> None:
+    """RD-21, RD-60, RD-61, DP-40 to DP-43, PUB-100, PUB-104, PUB-110."""
+    lay_out_documents(tmp_path)
+    flags = (*ALONE, f"--feature-gates={','.join(f'{gate}=true' for gate in GATES)}")
+    with KruiseCluster(own_nodes, flags=flags) as cluster:
+        shell = Shell(tmp_path, environment(tmp_path) | {"KUBECONFIG": str(cluster.kubeconfig)})
+        try:
+            assert walk(DOCUMENTS / "protection-walkthrough.md", shell, leave_out=[LOCAL_ONLY]) > 55
+        finally:
+            shell.close()
