@@ -1,13 +1,17 @@
-"""Pulls that take long, and that somebody dies in the middle of: containerd and the node daemon
+"""Pulls that take long, that need a password, and that somebody dies in the middle of: containerd and the node daemon
 on three real nodes, with a registry that does as it is told."""
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from kruise.api.apps.images import IMAGE_PULL_JOBS, NODE_IMAGES, TagStatus
+from kruise.api.native.config import SECRETS
 from kruise.machinery.client.requests import PatchType
 from tests.scenarios.images import ImageStage
 from tests.scenarios.stage import Pace
@@ -80,7 +84,11 @@ def test_slow_pulls_are_cut_by_their_limits(daemons: Daemons, own_nodes: RealNod
         await stage.client.delete(IMAGE_PULL_JOBS, "slow", stage.namespace)
         await stage.until_no_tasks()
 
+        async def forgotten() -> None:
+            assert await tag_of(stage, own_nodes.nodes[1], name, "1") is None
+
         # A task by hand, with time for many attempts and a deadline before the first one is over.
+        await world.until(forgotten, within=PACE.within)
         policy = {"ttlSecondsAfterFinished": 300, "activeDeadlineSeconds": 5, "backoffLimit": 3}
         body = {"spec": {"images": {name: {"tags": [{"tag": "1", "pullPolicy": policy}]}}}}
         await stage.client.patch(NODE_IMAGES, own_nodes.nodes[1], body, patch_type=PatchType.MERGE)
@@ -97,6 +105,72 @@ def test_slow_pulls_are_cut_by_their_limits(daemons: Daemons, own_nodes: RealNod
 
     with Front(own_nodes, "slow.example") as front:
         daemons.play(story, "slow")
+
+
+def login(host: str, user: str, password: str) -> Json:
+    return {host: {"auth": base64.b64encode(f"{user}:{password}".encode()).decode()}}
+
+
+def secret(name: str, auths: Json) -> Json:
+    data = base64.b64encode(json.dumps({"auths": auths}).encode()).decode()
+    kind = "kubernetes.io/dockerconfigjson"
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name},
+        "type": kind,
+        "data": {f".{kind[14:]}": data},
+    }
+
+
+def test_a_private_registry(daemons: Daemons, own_nodes: RealNodes) -> None:
+    """DMN-44 to DMN-46, section 14 no. 9, IPJ-38: nobody without a password, the second of two passwords, and one that
+    is put right while the daemon remembers the wrong one."""
+    push(own_nodes, "team/private:1")
+
+    async def story(world: World) -> None:
+        stage, name, host = stage_of(world), "private.example/team/private", "private.example"
+        policy = {"backoffLimit": 0, "timeoutSeconds": 30}
+        await stage.job("stranger", f"{name}:1", parallelism=3, pullPolicy=policy)
+        done = await stage.until_completed("stranger")
+        assert sorted(done.status.failed_nodes) == list(own_nodes.nodes)
+        tag = await until_phase(stage, own_nodes.nodes[0], name, "1", "Failed")
+        assert tag.message.startswith(f'Failed to pull image reference "{name}:1": rpc error: code = ')
+        words = next(word for word in ("authorization failed", "401 Unauthorized") if word in tag.message)
+        code, said = await daemons.kruise(world, "why", "imagepulljob/stranger", f"--feature-gates={GATE}=true")
+        assert (code, words in said) == (3, True), said
+
+        for made in (secret("wrong", login(host, "u", "no")), secret("right", login(host, "user", "right"))):
+            await stage.client.create(SECRETS, made, stage.namespace)
+        await stage.job("wrong", f"{name}:1", parallelism=3, pullPolicy=policy, pullSecrets=["wrong"])
+        done = await stage.until_completed("wrong")
+        assert sorted(done.status.failed_nodes) == list(own_nodes.nodes)
+
+        both: Any = {"pullSecrets": ["wrong", "right"], "pullPolicy": policy, "parallelism": 3}
+        await stage.job("both", f"{name}:1", **both)
+        assert (await stage.until_completed("both")).status.succeeded == 3
+        code, said = await daemons.kruise(world, "images", f"{name}:1", "--check")
+        assert (code, said.count(" present")) == (0, 3), said
+
+        for job in ("stranger", "wrong", "both"):
+            await stage.client.delete(IMAGE_PULL_JOBS, job, stage.namespace)
+        await stage.until_no_tasks()
+
+        # The nodes have it now; `Always` asks the registry all the same.
+        again: Any = {"pullSecrets": ["wrong"], "parallelism": 3, "imagePullPolicy": "Always"}
+        await stage.job("again", f"{name}:1", **again, pullPolicy={"backoffLimit": 6, "timeoutSeconds": 30})
+        await until_phase(stage, own_nodes.nodes[0], name, "1", "Pulling")
+        body = {"data": secret("wrong", login(host, "user", "right"))["data"]}
+        await stage.client.patch(SECRETS, "wrong", body, stage.namespace, patch_type=PatchType.MERGE)
+        assert (await stage.until_completed("again")).status.succeeded == 3
+        await stage.client.delete(IMAGE_PULL_JOBS, "again", stage.namespace)
+        await stage.until_no_tasks()
+
+    with Front(own_nodes, "private.example", login="user:right"):
+        daemons.play(story, "private")
+    for node in own_nodes.nodes:
+        for word in ("right", base64.b64encode(b"user:right").decode()):
+            assert f'"{word}"' not in daemons.log(node).read_text()
 
 
 def test_daemon_and_runtime_die_in_the_middle_of_a_pull(daemons: Daemons, own_nodes: RealNodes) -> None:

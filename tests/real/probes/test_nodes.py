@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from kruise.api.apps.probes import POD_PROBE_MARKERS
+from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.probes import NODE_POD_PROBES, POD_PROBE_MARKERS
+from kruise.api.native.pod import PODS
+from kruise.machinery.client.requests import PatchType
 from tests.scenarios.probing import ProbeStage
 from tests.scenarios.stage import Pace
 from tests.support.nodedaemons import Daemons, daemons_on
@@ -260,3 +263,59 @@ def test_nobody_answers_on_the_node(daemons: Daemons, own_nodes: RealNodes) -> N
         await stage.all_are("True", "back\n", kind=kind_of("p"))
 
     daemons.play(story, "silent")
+
+
+def test_another_pod_of_the_name_begins_anew(daemons: Daemons) -> None:
+    """NPP-3, section 11 no. 3 and 17: results are of a pod's uid. A restarted container begins anew, too (PRB-3.2)."""
+
+    async def story(world: World) -> None:
+        stage = stage_of(world)
+        await start(stage, replicas=2)
+        await stage.mark(probes=[probe("count", command("echo x >> /tmp/n; wc -l < /tmp/n"))])
+        await stage.all_are("True", kind=kind_of("count"))
+        await stage.scale(0)
+        await stage.complete()
+
+        async def emptied() -> None:
+            assert not await stage.entries()
+
+        await stage.until(emptied)
+        await stage.scale(3)
+        pods = await stage.complete()
+        await stage.all_are("True", kind=kind_of("count"))
+        living = {pod["metadata"]["uid"] for pod in pods}
+        for one in await world.list(NODE_POD_PROBES):
+            for entry in one.get("status", {}).get("podProbeStatuses", []):
+                assert entry["namespace"] != stage.namespace or entry["uid"] in living
+        assert {entry["uid"] for entry in (await stage.entries()).values()} == living
+        there = [pod["metadata"] for pod in await world.list(PODS, "app=web")]
+        assert {one["uid"] for one in there if "deletionTimestamp" not in one} == living
+
+    daemons.play(story, "anew")
+
+
+def test_a_probe_that_is_changed_is_asked_anew(daemons: Daemons) -> None:
+    """PPM-42, PRB-1, section 11 no. 2, 5 and 12."""
+
+    async def story(world: World) -> None:
+        stage = stage_of(world)
+        await start(stage, replicas=2)
+        policy = [{"state": "Succeeded", "labels": {"good": "yes"}}, {"state": "Failed", "annotations": {"bad": "yes"}}]
+        await stage.mark(probes=[probe("p", port(80)) | {"markerPolicy": policy}])
+        await stage.all_are("True", "", kind=kind_of("p"))
+        for handler, status, text in (
+            (port(8081), "False", None),
+            (port(80), "True", ""),
+            (command("no-such-command"), "False", None),
+            (command("echo one"), "True", "one\n"),
+            (command("echo two"), "True", "two\n"),
+        ):
+            body = {"spec": {"probes": [probe("p", handler) | {"markerPolicy": policy}]}}
+            await world.patch(POD_PROBE_MARKERS, "m", body, patch_type=PatchType.MERGE)
+            await stage.all_are(status, text, kind=kind_of("p"))
+            good, bad = ("yes", None) if status == "True" else (None, "yes")
+            assert await stage.labels("good") == {good}
+            assert await stage.annotations("bad") == {bad}
+        assert (await world.get(CLONE_SETS, "web"))["status"]["readyReplicas"] == 2
+
+    daemons.play(story, "changed")
