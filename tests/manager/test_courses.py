@@ -45,6 +45,27 @@ def test_pods_that_crash_or_are_added_are_no_rollout() -> None:
     assert not course.ends
 
 
+def test_pods_on_their_way_out_are_not_taken_for_older_ones() -> None:
+    """A status may count them among all, and among the updated ones no more."""
+    course = Course()
+    course.see(done(), "a", 0)
+    assert course.see(moving(2), "a", 10) is None
+    assert course.age(10) is None, "one is made again"
+    assert course.see(moving(2, wanted=1, expected=1), "a", 20) is None
+    assert course.age(20) is None, "two are taken away"
+    late = Course()
+    late.see(moving(3, available=2), "a", 0)
+    late.see(moving(2, available=2), "a", 10)
+    assert late.age(10) is None, "seen first while a pod was not available"
+
+
+def test_a_smaller_workload_keeps_fewer_under_a_partition_and_has_no_rollout() -> None:
+    course = Course()
+    course.see(moving(2, wanted=5, expected=2, total=5).done("partitioned"), "a", 0)
+    assert course.see(moving(2, wanted=2, expected=0, total=5), "a", 10) is None
+    assert course.age(10) is None
+
+
 def test_a_workload_that_gets_larger_under_a_partition_has_no_rollout() -> None:
     course = Course()
     course.see(moving(1, expected=1).done("partitioned"), "a", 0)
@@ -87,8 +108,10 @@ def test_a_failure_counts_as_such_and_the_way_back_as_another_rollout() -> None:
     course.see(moving(0), "b", 10)
     assert course.see(moving(1).failed("budget"), "b", 50) == Ended(Phase.FAILED, 40)
     assert course.last is None
+    course.see(moving(1), "b", 55)
+    assert course.age(57) == 2, "the budget was raised"
     course.see(moving(2), "a", 60)
-    assert course.see(done(), "a", 75) == Ended(Phase.DONE, 15)
+    assert course.see(done(), "a", 75) == Ended(Phase.DONE, 20)
     assert course.ends == {Phase.FAILED: 1, Phase.DONE: 1}
 
 

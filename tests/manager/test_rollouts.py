@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 from typing import Any
 
@@ -12,7 +12,13 @@ from prometheus_client import CollectorRegistry
 
 from kruise import kinds
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
+from kruise.api.apps.daemonset import DAEMON_SETS
+from kruise.api.apps.sidecarset import SIDECAR_SETS
+from kruise.api.apps.statefulset import STATEFUL_SETS
+from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
 from kruise.api.meta import Key
+from kruise.api.native.pod import PODS
+from kruise.api.resource import Resource
 from kruise.embedded import embedded_manager, embedded_options
 from kruise.faces.face import Face
 from kruise.kinds import face_of
@@ -20,6 +26,7 @@ from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import decode, encode
 from kruise.machinery.plan import Held, Plan, Target
 from kruise.machinery.store import Store
+from kruise.manager.process import Manager
 from kruise.manager.rollouts import Rollouts, is_measured
 from kruise.workloads.shared.causes import MAX_UNAVAILABLE, PAUSED
 from tests.support.world import LocalWorld, run_local
@@ -214,13 +221,114 @@ def test_workloads_can_be_left_out() -> None:
     assert scene.registry.get_sample_value("kruise_rollout_duration_seconds_count", {"kind": "CloneSet"}) == 1
 
 
+IMAGE, NEWER = "nginx:1.25", "nginx:1.26"
+_SELECTOR: Json = {"matchLabels": {"app": "web"}}
+
+
+def template(image: str) -> Json:
+    return {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": image}]}}
+
+
+def of_subsets(image: str) -> Json:
+    inner = {"metadata": {"labels": {"app": "web"}}, "spec": {"selector": _SELECTOR, "template": template(image)}}
+    return {
+        "selector": _SELECTOR,
+        "template": {"cloneSetTemplate": inner},
+        "topology": {"subsets": [{"name": "a"}, {"name": "b"}]},
+    }
+
+
+def of_sidecars(image: str) -> Json:
+    return {
+        "selector": _SELECTOR,
+        "containers": [{"name": "side", "image": image}],
+        "updateStrategy": {"type": "RollingUpdate"},
+    }
+
+
+def of_pods(image: str) -> Json:
+    return {"selector": _SELECTOR, "template": template(image)}
+
+
+async def watched(world: LocalWorld, run: Callable[[Manager], Awaitable[None]]) -> None:
+    manager = embedded_manager(world.cluster, world.features, embedded_options(world.options), random=Random(1))
+    stop = asyncio.Event()
+    running = asyncio.create_task(manager.run(stop))
+    await asyncio.sleep(1)
+    assert manager.registry.get_sample_value("kruise_manager_is_leader") == 1, "it is alone"
+    await run(manager)
+    stop.set()
+    await running
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec"),
+    [
+        pytest.param(CLONE_SETS, of_pods, id="CloneSet"),
+        pytest.param(STATEFUL_SETS, of_pods, id="StatefulSet"),
+        pytest.param(DAEMON_SETS, of_pods, id="DaemonSet"),
+        pytest.param(UNITED_DEPLOYMENTS, of_subsets, id="UnitedDeployment"),
+        pytest.param(SIDECAR_SETS, of_sidecars, id="SidecarSet"),
+    ],
+)
+def test_a_rollout_of_each_kind_is_counted_once_and_nothing_else_is(
+    resource: Resource[Any], spec: Callable[[str], Json]
+) -> None:
+    async def scenario(world: LocalWorld) -> None:
+        async def run(manager: Manager) -> None:
+            labels = {"kind": resource.kind, "namespace": "default" if resource.namespaced else "", "name": "web"}
+
+            def value(name: str, **more: str) -> float | None:
+                return manager.registry.get_sample_value(name, {**labels, **more})
+
+            def ended() -> tuple[float | None, float | None]:
+                return value("kruise_rollouts_total", result="done"), value("kruise_rollouts_total", result="failed")
+
+            sized = resource not in (DAEMON_SETS, SIDECAR_SETS)
+            replicas = {"replicas": 4} if sized else {}
+            body = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "web"}}
+            if resource == SIDECAR_SETS:
+                await world.create({**body, "spec": spec(IMAGE)})
+                pods = {"apiVersion": CLONE_SETS.api_version, "kind": "CloneSet", "metadata": {"name": "host"}}
+                await world.create({**pods, "spec": {**of_pods(IMAGE), "replicas": 4}})
+            else:
+                await world.create({**body, "spec": {**spec(IMAGE), **replicas}})
+            await asyncio.sleep(120)
+            assert ended() == (1, 0), "the first one"
+            assert (
+                value("kruise_workload_pods", state="available") == value("kruise_workload_pods", state="wanted") != 0
+            )
+
+            await world.patch(resource, "web", {"spec": spec(NEWER)})
+            await asyncio.sleep(300)
+            assert ended() == (2, 0)
+            assert value("kruise_rollout_age_seconds") is None
+            last = value("kruise_rollout_last_duration_seconds")
+            assert last is not None
+            assert 0 < last < 300
+
+            if sized:
+                await world.patch(resource, "web", {"spec": {"replicas": 7}})
+                await asyncio.sleep(60)
+                await world.patch(resource, "web", {"spec": {"replicas": 2}})
+            [pod, *_] = await world.pods("app=web")
+            await world.delete(PODS, pod["metadata"]["name"])
+            await asyncio.sleep(120)
+            assert ended() == (2, 0), "what is scaled or made again is no rollout"
+            assert (
+                value("kruise_workload_pods", state="available") == value("kruise_workload_pods", state="wanted") != 0
+            )
+
+        await watched(world, run)
+
+    run_local(scenario, start=False)
+
+
 def test_a_manager_tells_of_the_rollout_that_it_makes() -> None:
     async def scenario(world: LocalWorld) -> None:
-        manager = embedded_manager(world.cluster, world.features, embedded_options(world.options), random=Random(1))
-        stop = asyncio.Event()
-        running = asyncio.create_task(manager.run(stop))
-        await asyncio.sleep(1)
-        assert manager.registry.get_sample_value("kruise_manager_is_leader") == 1, "it is alone"
+        await watched(world, lambda manager: paused(world, manager))
+
+    async def paused(world: LocalWorld, manager: Manager) -> None:
         labels = {**WEB, "namespace": "default"}
 
         def value(name: str, **more: str) -> float:
@@ -260,7 +368,5 @@ def test_a_manager_tells_of_the_rollout_that_it_makes() -> None:
         await world.delete(CLONE_SETS, "web")
         await asyncio.sleep(60)
         assert manager.registry.get_sample_value("kruise_workload_pods", {**labels, "state": "wanted"}) is None
-        stop.set()
-        await running
 
     run_local(scenario, start=False)
