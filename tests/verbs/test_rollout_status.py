@@ -250,3 +250,14 @@ def test_pods_beyond_the_wanted_ones_wait_for_newer_ones_that_are_not_ready() ->
     assert (found.phase, found.message) == (Phase.PROGRESSING, "Waiting for 2 updated pods to be ready...")
     status["updatedReadyReplicas"] = 4
     assert united_progress(document).message == "Waiting for 2 surplus pods to be deleted..."
+
+
+def test_the_workloads_of_subsets_may_not_have_seen_yet_that_their_pods_are_being_updated() -> None:
+    """UD-81: `readyReplicas` is what they said last, and updated pods are counted in the pods."""
+    status = {"observedGeneration": 1, **figures(6, 3, 6), "updatedReadyReplicas": 2}
+    status["subsetStatuses"] = [{"name": "b", "replicas": 3, "readyReplicas": 3, "partition": 3}]
+    document: Json = {"metadata": {"name": "shop", "generation": 1}, "spec": {"replicas": 6}, "status": status}
+    found = united_progress(document)
+    assert (found.phase, found.message) == (Phase.PROGRESSING, "Waiting for 1 updated pod to be ready...")
+    status["updatedReadyReplicas"] = 3
+    assert united_progress(document).phase is Phase.DONE

@@ -31,8 +31,8 @@ def progress(document: Json) -> Progress:
     if seen.updated < seen.expected:
         return seen.waiting(f"{partitioned(seen.updated, seen.expected)}{_laggards(subsets)}")
     unready = seen.updated - number(document, "status", "updatedReadyReplicas")
-    if seen.total > seen.wanted and unready > 0:
-        # The older pods go when the newer ones serve.
+    if unready > 0:
+        # Surplus older pods go when the newer ones serve; and a workload of a subset may not have seen yet that they do not.
         return seen.waiting(f"Waiting for {plural(unready, 'updated pod')} to be ready...{_laggards(subsets)}")
     if seen.total > seen.wanted:
         return seen.waiting(f"Waiting for {plural(seen.total - seen.wanted, 'surplus pod')} to be deleted...")
