@@ -17,7 +17,9 @@ import yaml
 
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.sidecarset import SIDECAR_SETS
+from kruise.api.native.apps import STATEFUL_SETS
 from kruise.api.native.pod import PODS
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from kruise.foresight import foreseeing
 from kruise.foresight.playing import Bounds
 from kruise.inplace import keys
@@ -571,3 +573,51 @@ def test_a_loss_that_cannot_be_told(kruise: Kruise, words: tuple[str, ...], code
     done = kruise("plan", "cloneset/web", *words)
     assert done.code == code, done
     assert said in plain(done.out + done.err)
+
+
+def test_who_cannot_follow_a_volume_is_told(kruise: Kruise) -> None:
+    """A StatefulSet of Kubernetes, whose pod has a claim that is bound to a volume of one zone."""
+    zone = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b"]}
+    kept = {"storageClassName": "", "accessModes": ["ReadWriteOnce"]}
+    volume = {
+        "metadata": {"name": "disk-b"},
+        "spec": {
+            **kept,
+            "capacity": {"storage": "1Gi"},
+            "claimRef": {"namespace": "default", "name": "data"},
+            "hostPath": {"path": "/data"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}},
+        },
+    }
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {**kept, "volumeName": "disk-b", "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    mounted = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+    database = {
+        "metadata": {"name": "db"},
+        "spec": {
+            "replicas": 1,
+            "serviceName": "db",
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": {
+                "metadata": {"labels": {"app": "db"}},
+                "spec": {"containers": [{"name": "main", "image": "nginx:1.25"}], "volumes": mounted},
+            },
+        },
+    }
+    kruise.talk(lambda client: client.create(PERSISTENT_VOLUMES, volume))
+    kruise.create(PERSISTENT_VOLUME_CLAIMS, claim)
+    kruise.create(STATEFUL_SETS, database)
+    try:
+        kruise.ok("rollout", "status", "statefulset.apps/db", "--timeout=60s")
+        done = kruise("plan", "statefulset.apps/db", "--lose-nodes", "topology.kubernetes.io/zone=b")
+        assert done.code == 4, done
+        said = plain(done.out)
+        assert "node(s) didn't match PersistentVolume's node affinity" in said
+        assert "db-0: its claim data is bound to volume disk-b, which no node that is left can use" in said
+        assert "nothing happens" in plain(
+            "\n".join(kruise.ok("plan", "statefulset.apps/db", "--lose-nodes", "topology.kubernetes.io/zone=a"))
+        )
+    finally:
+        kruise.talk(lambda client: client.delete(STATEFUL_SETS, "db", "default"))

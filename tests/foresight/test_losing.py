@@ -12,9 +12,19 @@ from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
 from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
 from kruise.api.meta import Key, OwnerReference
 from kruise.api.native.nodes import NODES, Node
-from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.pod import PODS, Pod, Volume
 from kruise.api.native.policy import PodDisruptionBudget
+from kruise.api.native.storage import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from kruise.api.resource import Resource
+from kruise.foresight import needed
+from kruise.foresight.foreseeing import foresee
 from kruise.foresight.playing import Bounds
 from kruise.foresight.removal import telling
 from kruise.foresight.removal.guards import Guards
@@ -198,6 +208,117 @@ def test_pods_of_a_stateful_set_come_one_by_one() -> None:
     assert {one.node for one in found.coming} == {"node-3"}
     first, second = sorted(one.serves or 0.0 for one in found.coming)
     assert second - first >= 3  # its start
+
+
+def tied(pods: Sequence[Pod]) -> dict[Resource[Any], Any]:
+    """A claim `data-POD` for each pod, bound to a volume `disk-POD` in the zone of its node."""
+    claims, volumes = [], []
+    for pod in pods:
+        name = pod.metadata.name
+        metadata = {"name": f"data-{name}", "namespace": pod.metadata.namespace, "uid": f"uid-{name}"}
+        bound = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+        spec = {
+            "volumeName": f"disk-{name}",
+            "storageClassName": "disks",
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        }
+        status = {"phase": "Bound", "capacity": {"storage": "1Gi"}}
+        claim = {"metadata": {**metadata, **bound}, "spec": spec, "status": status}
+        claims.append(convert(claim, PersistentVolumeClaim))
+        zone = [{"key": "zone", "operator": "In", "values": [zone_of(pod)]}]
+        affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": zone}]}}
+        volume = {"capacity": {"storage": "1Gi"}, "claimRef": metadata, "nodeAffinity": affinity}
+        body = {"metadata": {"name": f"disk-{name}"}, "spec": volume, "status": {"phase": "Bound"}}
+        volumes.append(convert(body, PersistentVolume))
+    disks = {"metadata": {"name": "disks"}, "provisioner": "example.com/disks"}
+    return {
+        PERSISTENT_VOLUME_CLAIMS: claims,
+        PERSISTENT_VOLUMES: volumes,
+        STORAGE_CLASSES: [convert(disks, StorageClass)],
+    }
+
+
+def with_claims(replicas: int) -> Any:
+    document = {**manifest(replicas), "kind": "StatefulSet"}
+    spec = document["spec"]
+    spec["updateStrategy"] = {"type": "RollingUpdate"}
+    claim = {"storageClassName": "disks", "accessModes": ["ReadWriteOnce"]}
+    claim |= {"resources": {"requests": {"storage": "1Gi"}}}  # type: ignore[dict-item]
+    spec["volumeClaimTemplates"] = [{"metadata": {"name": "data"}, "spec": claim}]
+    spec["template"]["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    return document
+
+
+def test_pods_whose_volumes_are_in_a_lost_zone_go_nowhere() -> None:
+    document = with_claims(3)
+    document["spec"]["podManagementPolicy"] = "Parallel"
+    objects = played(ADVANCED, KEY, document, THREE)
+    [first] = [pod for pod in objects[PODS] if zone_of(pod) == "a"]
+
+    def asked(known: Any) -> Loss:
+        return lose(around(THREE), ADVANCED, document, known, features=features(), settings=options())
+
+    unread = {resource: items for resource, items in objects.items() if resource != PERSISTENT_VOLUMES}
+    assert asked(unread).recovers, "where volumes were not read, nobody is tied to them"
+    found = asked({**objects, **tied(objects[PODS])})
+    assert (found.recovers, found.after) == (False, 2)
+    [homeless] = found.homeless
+    name = first.metadata.name
+    assert homeless.why == "0/2 nodes are available: 2 node(s) didn't match PersistentVolume's node affinity."
+    assert [(tie.claim, tie.volume) for tie in homeless.ties] == [(f"data-{name}", f"disk-{name}")]
+    told = f"  {name}: its claim data-{name} is bound to volume disk-{name}, which no node that is left can use"
+    assert told in telling.loss_lines(found)
+    [one] = [one for one in telling.as_data(found)["coming"] if not one["node"]]
+    assert one["ties"] == ({"claim": f"data-{name}", "volume": f"disk-{name}"},)
+
+
+def test_a_volume_within_reach_is_no_tie() -> None:
+    """The other node of the zone is full, which is for somebody else to change."""
+    document = with_claims(3)
+    document["spec"]["podManagementPolicy"] = "Parallel"
+    objects = played(ADVANCED, KEY, document, THREE)
+    cluster = around((*THREE, zoned(4, "a", pods=0)), "zone=a,!spare")
+    spare = evolve(cluster.nodes[3], metadata=evolve(cluster.nodes[3].metadata, labels={"zone": "a", "spare": "yes"}))
+    cluster = dataclasses.replace(cluster, nodes=(*THREE, spare))
+    known = {**objects, **tied(objects[PODS])}
+    [homeless] = lose(cluster, ADVANCED, document, known, features=features(), settings=options()).homeless
+    assert "1 Too many pods" in homeless.why
+    assert homeless.ties == ()
+
+
+def test_volumes_hold_pods_of_others_as_well() -> None:
+    owner = convert({"kind": "StatefulSet", "name": "web", "uid": "sts", "controller": True}, OwnerReference)
+    pods = []
+    for pod in settled(manifest(3), THREE).pods:
+        mounted = {"name": "data", "persistentVolumeClaim": {"claimName": f"data-{pod.metadata.name}"}}
+        spec = evolve(pod.spec, volumes=(convert(mounted, Volume),))
+        pods.append(evolve(pod, spec=spec, metadata=evolve(pod.metadata, owner_references=(owner,))))
+    cluster = around(THREE, elsewhere=pods)
+    [homeless] = lose_as_they_are(cluster, pods, {}, tied(pods)).homeless
+    assert [tie.claim for tie in homeless.ties] == [f"data-{homeless.pod}"]
+    assert lose_as_they_are(cluster, pods, {}).recovers
+
+
+def test_a_rollout_knows_where_the_volumes_are() -> None:
+    """The node of the zone is cordoned: a pod that is made again there waits for it."""
+    document = with_claims(3)
+    objects = played(ADVANCED, KEY, document, THREE)
+    cordoned = [evolve(one, spec=evolve(one.spec, unschedulable=one.metadata.labels["zone"] == "a")) for one in THREE]
+    document["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:2"
+    cluster = {**objects, **tied(objects[PODS]), NODES: cordoned}
+    found = foresee(ADVANCED, KEY, document, cluster, features=features(), settings=options(), now=NOW)
+    words = "2 node(s) didn't match PersistentVolume's node affinity"
+    assert any(words in stop.message for stop in found.stops), found.stops
+
+
+def test_volumes_are_read_where_pods_have_claims() -> None:
+    for document, is_read in ((with_claims(1), True), ({**manifest(1), "kind": "StatefulSet"}, False)):
+        needs = {need.resource: need for need in needed(ADVANCED, document, features=features(), settings=options())}
+        assert (PERSISTENT_VOLUMES in needs) is is_read
+        assert needs[PERSISTENT_VOLUME_CLAIMS].selector == ("" if is_read else "app=web")
+        assert not needs[PERSISTENT_VOLUME_CLAIMS].places_pods
+        assert not is_read or needs[PERSISTENT_VOLUMES].places_pods
 
 
 def test_what_others_decide_about_comes_again_as_it_was() -> None:

@@ -12,11 +12,14 @@ from typing import Any
 from kruise.api.meta import Key, LabelSelector
 from kruise.api.native.nodes import NAMESPACES, NODES, Node
 from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.storage import claim_names
+from kruise.api.resource import Resource
 from kruise.cli import plan_reading
 from kruise.cli.plan_deletion import guards_of
 from kruise.cli.plan_reading import Others
 from kruise.cli.session import Session
 from kruise.foresight.errors import ForesightError
+from kruise.foresight.needs import storage_needs
 from kruise.foresight.removal import losing
 from kruise.foresight.removal.losing import Around, Loss
 from kruise.foresight.subjects import facts_of
@@ -56,7 +59,9 @@ async def plan(session: Session, words: Sequence[str], text: str, options: Optio
     if kind.forecast and not facts_of(kind.resource).refusal(document):
         found = await _played(session, target, around, options, notes.append)
     else:
-        found = losing.lose_as_they_are(around, await _pods(session, target, document), await _namespaces(session))
+        pods = await _pods(session, target, document)
+        storage = await _storage(session, namespace, pods, notes)
+        found = losing.lose_as_they_are(around, pods, await _namespaces(session), storage)
     return dataclasses.replace(found, notes=(*found.notes, *notes))
 
 
@@ -110,6 +115,16 @@ async def _pods(session: Session, target: Target, document: Json) -> Sequence[Po
         raise VerbError(f"{target} has no selector: nobody can tell which pods are its own")
     found = await session.client.list(PODS, target.namespace, labels=str(selector))
     return [pod for pod in found.items if pod.metadata.owner_references]
+
+
+async def _storage(
+    session: Session, namespace: str, pods: Sequence[Pod], notes: list[str]
+) -> dict[Resource[Any], Sequence[Any]]:
+    if not any(map(claim_names, pods)):
+        return {}
+    found, told = await plan_reading.read_all(session, storage_needs(namespace))
+    notes += told
+    return found
 
 
 async def _namespaces(session: Session) -> dict[str, dict[str, str]]:

@@ -130,7 +130,7 @@ async def read(session: Session, question: Question, *, features: Sequence[Featu
         base = applied(live, manifest, namespace=target.namespace)
     changed = question.edit(question.fields, base)
     needs = needed(question.subject, live or changed, features=features, settings=settings)
-    objects, notes = await _read_all(session, needs)
+    objects, notes = await read_all(session, needs)
     if live is not None:
         own = _stored(live, question.subject, features)
         others = [one for one in objects.get(question.subject, ()) if one.metadata.name != target.name]
@@ -179,7 +179,7 @@ async def _check_namespace(session: Session, name: str) -> None:
         raise VerbError(f'namespace "{name}" not found; make it first: kubectl create namespace {name}') from error
 
 
-async def _read_all(session: Session, needs: Iterable[Need]) -> tuple[dict[Resource[Any], Sequence[Any]], list[str]]:
+async def read_all(session: Session, needs: Iterable[Need]) -> tuple[dict[Resource[Any], Sequence[Any]], list[str]]:
     async with asyncio.TaskGroup() as group:
         tasks = [(need, group.create_task(_read_one(session, need))) for need in needs]
     objects: dict[Resource[Any], Sequence[Any]] = {}
@@ -208,6 +208,8 @@ async def _read_one(session: Session, need: Need) -> Sequence[Any] | str | Clien
         plural = need.resource.plural
         if need.shapes_pods:
             return f"no right to list {plural}: what they change in new pods is not in this plan"
+        if need.places_pods:
+            return f"no right to list {plural}: every node is taken to reach every volume"
         if need.resource.namespaced:
             # What may be missing altogether is done without; the notes tell of budgets that nobody could look at.
             return None if need.optional else error

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from kruise.api.meta import LabelSelector, ObjectMeta
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS
-from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from kruise.api.resource import Resource
 from kruise.faces.face import Face
 from kruise.feature import Feature, Settings
@@ -21,6 +21,7 @@ from kruise.machinery.documents import value_at
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.watched import watched
 
+_CLAIMS = ("volumeClaimTemplates", "persistentVolumeClaim")
 _LABELLED = (PODS, CONTROLLER_REVISIONS)
 """Kinds whose objects carry the labels that the selector asks for."""
 
@@ -37,6 +38,8 @@ class Need:
     """The cluster may not serve this kind: then it is left out."""
     shapes_pods: bool = False
     """Admission looks at these objects when a pod is created."""
+    places_pods: bool = False
+    """The scheduler looks at these objects, and only it."""
 
 
 def needed(
@@ -76,12 +79,29 @@ def needed(
                         optional=source.optional,
                     )
     found.setdefault(NODES, Need(resource=NODES))
+    if _mounts_claims(document):
+        found |= {need.resource: need for need in storage_needs(namespace, found)}
     if face.contribution is not None:
         found[subject] = Need(resource=subject)  # others may put something into the same pods
     for resource in _asked_about_pods(features, settings):
         where = namespace if resource.namespaced else ""
         found.setdefault(resource, Need(resource=resource, namespace=where, optional=True, shapes_pods=True))
     return tuple(found.values())
+
+
+def storage_needs(namespace: str, known: Container[Resource[Any]] = ()) -> Iterator[Need]:
+    """What tells where the volumes of pods can be used; `known` is read anyhow. A pod may mount any claim of its
+    namespace, whoever made it."""
+    for resource in (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES):
+        where = namespace if resource.namespaced else ""
+        yield Need(resource=resource, namespace=where, places_pods=resource not in known)
+
+
+def _mounts_claims(value: Any) -> bool:
+    """Whether pods of this document have claims, wherever it has its templates."""
+    if isinstance(value, Mapping):
+        return any((key in _CLAIMS and bool(item)) or _mounts_claims(item) for key, item in value.items())
+    return isinstance(value, list) and any(map(_mounts_claims, value))
 
 
 def _asked_about_pods(features: Sequence[Feature], settings: Settings) -> Iterator[Resource[Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 from kruise.api.meta import Key, ObjectMeta
 from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS, Pod, is_active
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES
 from kruise.api.resource import Resource
 from kruise.faces.forecast import Around, ForecastFacts
 from kruise.feature import Feature, Settings
@@ -26,9 +27,12 @@ from kruise.model.agent import has_agent
 from kruise.model.nodes import Nodes
 from kruise.model.room import EndlessRoom, NodeRoom, Room, RoomNotRead
 from kruise.model.times import Times
+from kruise.model.volumes import Volumes
 from kruise.model.world import World
 from kruise.scheduling.exclusion import Namespaces
 
+STORAGE = frozenset((PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES))
+"""Where all of these were read, pods go where their volumes are."""
 _NEW_UID = "00000000-0000-4000-8000-000000000000"
 _SERVER_OWNED = (
     "uid",
@@ -51,6 +55,7 @@ class Stage:
     wanted: Any
     """The subject as it would be stored."""
     world: World
+    volumes: Volumes
     watcher: Watcher
     playing: Playing
     times: Times
@@ -110,8 +115,9 @@ def stage(
     for pod in pods:
         watcher.prime(pod)
     failures, times = failing.of(pods, kind.name_of), learn(pods)
-    room = _room(objects, elsewhere, labels)
-    nodes = Nodes(world, times, failure_of=failures.reason, reports=has_agent(pods), room=room)
+    volumes = Volumes(world, are_known=objects.keys() >= STORAGE)
+    room = _room(objects, elsewhere, labels, volumes)
+    nodes = Nodes(world, times, failure_of=failures.reason, reports=has_agent(pods), room=room, volumes=volumes)
     playing = Playing(
         kind,
         key,
@@ -134,6 +140,7 @@ def stage(
         live=live,
         wanted=wanted,
         world=world,
+        volumes=volumes,
         watcher=watcher,
         playing=playing,
         times=times,
@@ -150,7 +157,10 @@ def stage(
 
 
 def _room(
-    objects: Mapping[Resource[Any], Sequence[Any]], elsewhere: Sequence[Pod] | None, namespaces: Namespaces
+    objects: Mapping[Resource[Any], Sequence[Any]],
+    elsewhere: Sequence[Pod] | None,
+    namespaces: Namespaces,
+    volumes: Volumes,
 ) -> Room:
     if NODES not in objects:
         return EndlessRoom()
@@ -158,7 +168,7 @@ def _room(
         return RoomNotRead()
     read = {pod.metadata.uid for pod in objects.get(PODS, ())}
     others = (pod for pod in elsewhere if pod.metadata.uid not in read)
-    return NodeRoom(objects[NODES], others, namespaces=namespaces)
+    return NodeRoom(objects[NODES], others, namespaces=namespaces, claims_of=volumes.claims_of)
 
 
 def _key(obj: Any) -> Key:

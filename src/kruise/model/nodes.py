@@ -37,6 +37,7 @@ from kruise.model import agent, kubelet, podstates
 from kruise.model.images import ImageIds
 from kruise.model.room import EndlessRoom, NoRoomError, Room, takes_room
 from kruise.model.times import Times
+from kruise.model.volumes import Volumes
 from kruise.model.world import World
 
 _APART = 0.02
@@ -56,6 +57,7 @@ class Nodes:
         failure_of: Callable[[Pod], str],
         reports: bool,
         room: Room | None = None,
+        volumes: Volumes | None = None,
     ) -> None:
         self._world = world
         self._times = times
@@ -70,6 +72,7 @@ class Nodes:
         self._last_start: tuple[datetime | None, int] = (None, 0)
         """When a pod was last set going, and how many before it together with it."""
         self._room = room or EndlessRoom()
+        self._volumes = volumes or Volumes(world, are_known=False)
         self._homeless: dict[str, Pod] = {}
         """Pods that found no node, by uid; tried again when another one leaves."""
         self._ungranted: dict[str, _Ungranted] = {}
@@ -89,9 +92,8 @@ class Nodes:
     def _noticed(self, old: Pod | None, new: Pod | None) -> None:
         if old is None and new is not None and self._is_refused(new):
             return
-        if self._room.saw(old, new) and self._somebody_waits and not self._tries_again:
-            self._tries_again = True
-            self._world.after(self._times.schedule, self._try_again)
+        if self._room.saw(old, new):
+            self._look_again()
         if new is None:
             if old is not None:
                 self._restarts.pop(old.metadata.uid, None)
@@ -200,17 +202,16 @@ class Nodes:
         if new.status.phase != "Bound":
             if old is None:
                 self._world.after(0.0, lambda: self._serve_claim(new))
-        elif _asks_for_more(new) and (old is None or not _asks_for_more(old)):
+            return
+        if old is not None and old.status.phase != "Bound":
+            self._look_again()
+        if _asks_for_more(new) and (old is None or not _asks_for_more(old)):
             self._world.after(self._times.resize, lambda: self._serve_claim(new))
 
     def _serve_claim(self, claim: PersistentVolumeClaim) -> None:
-        """Its volume has the size that it asks for: from the beginning, and where it was let to ask for more."""
         found = self._world.store(PERSISTENT_VOLUME_CLAIMS).get(claim.metadata.namespace, claim.metadata.name)
-        if found is None:
-            return
-        status = codec.evolve(found.status, phase="Bound", capacity=dict(found.spec.resources.requests))
-        if status != found.status:
-            self._world.put(PERSISTENT_VOLUME_CLAIMS, codec.evolve(found, status=status))
+        if found is not None:
+            self._volumes.serve(found)
 
     # Steps of a pod
 
@@ -244,7 +245,14 @@ class Nodes:
             self._refuse(pod, str(error))
         else:
             self._homeless.pop(pod.metadata.uid, None)
+            self._volumes.placed(pod, node)
             self._world.put(PODS, kubelet.bound(pod, node, self._world.now))
+
+    def _look_again(self) -> None:
+        """Something is free that was not before: those who wait for it are tried again."""
+        if self._somebody_waits and not self._tries_again:
+            self._tries_again = True
+            self._world.after(self._times.schedule, self._try_again)
 
     def _try_again(self) -> None:
         self._tries_again = False

@@ -15,7 +15,7 @@ from kruise.inplace.resizing import RefusedResize
 from kruise.model.grants import Grants, granted, grows
 from kruise.scheduling.exclusion import Namespaces
 from kruise.scheduling.messages import Unschedulable
-from kruise.scheduling.placing import Cluster
+from kruise.scheduling.placing import ClaimsOf, Cluster, no_claims
 from kruise.scheduling.requests import requests
 
 _FINISHED = ("Succeeded", "Failed")
@@ -84,7 +84,12 @@ class NodeRoom:
     """`others`: pods that are no part of the world. Of those without a node or at their end nothing counts."""
 
     def __init__(
-        self, nodes: Iterable[Node], others: Iterable[Pod] = (), *, namespaces: Namespaces | None = None
+        self,
+        nodes: Iterable[Node],
+        others: Iterable[Pod] = (),
+        *,
+        namespaces: Namespaces | None = None,
+        claims_of: ClaimsOf = no_claims,
     ) -> None:
         by_node: dict[str, list[Pod]] = {}
         for pod in others:
@@ -92,7 +97,7 @@ class NodeRoom:
                 by_node.setdefault(pod.spec.node_name, []).append(pod)
         usable = [node for node in nodes if node.metadata.deletion_timestamp is None]
         self._names = frozenset(node.metadata.name for node in usable)
-        self._cluster = Cluster(usable, by_node, namespaces=namespaces)
+        self._cluster = Cluster(usable, by_node, namespaces=namespaces, claims_of=claims_of)
         self._grants = Grants(usable)
         for pods in by_node.values():
             for pod in pods:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from kruise.api.meta import Key, Object, ObjectMeta, controller_of
 from kruise.api.native.pod import PODS, Pod
-from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim, claim_names
 from kruise.api.resource import Resource
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
@@ -306,14 +306,14 @@ class World:
 
     def _is_mounted(self, claim: PersistentVolumeClaim) -> bool:
         pods: Sequence[Pod] = self._filled(PODS).list(claim.metadata.namespace)
-        return any(name == claim.metadata.name for pod in pods for name in claims_of(pod))
+        return any(name == claim.metadata.name for pod in pods for name in claim_names(pod))
 
     def _free_claims(self, pod: Any) -> None:
         """Claims that were deleted while the pod mounted them."""
         store = self._stores.get(PERSISTENT_VOLUME_CLAIMS)
         if store is None or not len(store):
             return
-        for name in claims_of(pod):
+        for name in claim_names(pod):
             claim = store.get(pod.metadata.namespace, name)
             if claim is not None:
                 self._go_if_free(PERSISTENT_VOLUME_CLAIMS, claim)
@@ -357,15 +357,6 @@ def _let_in(before: Any, after: Any, subresource: str) -> Any:
 
 def _owner_uids(obj: Object) -> tuple[str, ...]:
     return tuple([reference.uid for reference in obj.metadata.owner_references])
-
-
-def claims_of(pod: Pod) -> Iterable[str]:
-    """The names of the claims that a pod mounts."""
-    return (
-        volume.persistent_volume_claim.claim_name
-        for volume in pod.spec.volumes
-        if volume.persistent_volume_claim is not None
-    )
 
 
 def _grace(pod: Pod, asked: int | None) -> int:

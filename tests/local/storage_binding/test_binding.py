@@ -9,17 +9,10 @@ from typing import Any
 import pytest
 
 from kruise.api.native.pod import PODS
+from kruise.api.native.storage import BIND_COMPLETED, SELECTED_NODE, STORAGE_CLASSES
 from kruise.local import scheduler, storage_binding
 from kruise.local.storage_binding import DEFAULT_STORAGE_CLASS
-from kruise.local.storage_binding.objects import (
-    BIND_COMPLETED,
-    CLAIM_PROTECTION,
-    CLAIMS,
-    PROVISIONED_BY,
-    SELECTED_NODE,
-    STORAGE_CLASSES,
-    VOLUMES,
-)
+from kruise.local.storage_binding.objects import CLAIM_PROTECTION, CLAIMS, PROVISIONED_BY, VOLUMES
 from kruise.machinery.clock import run_virtual
 from tests.local.workloads import bodies
 from tests.local.workloads.world import World

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from kruise.api.native.events import EVENTS
+from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.storage import STORAGE_CLASSES
 from kruise.local import scheduler, storage_binding, workloads
-from kruise.local.storage_binding.objects import CLAIMS
+from kruise.local.storage_binding.objects import CLAIMS, VOLUMES
 from kruise.local.workloads.objects import CRON_JOBS, DEPLOYMENTS, JOBS, REPLICA_SETS
 from kruise.machinery.client import kubeconfig
 from kruise.machinery.client.client import Client
@@ -385,6 +387,101 @@ def test_pods_that_ask_for_company(plane: ControlPlane) -> None:
     real, local = both(plane, scenario, quick)
     assert placed[0] == placed[1]
     assert local == real
+
+
+_ZONE = "topology.kubernetes.io/zone"
+_STATIC = "static-disks"
+
+
+def _volume(namespace: str, name: str, *, bound: bool = True, affinity: str = "", zone: str = "") -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": _STATIC,
+        "persistentVolumeReclaimPolicy": "Retain",
+        "hostPath": {"path": "/tmp/nothing"},
+    }
+    if bound:
+        spec["claimRef"] = {"namespace": namespace, "name": name}
+    if affinity:
+        here = {"key": _ZONE, "operator": "In", "values": [affinity]}
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
+    return {"metadata": {"name": name, "labels": {_ZONE: zone} if zone else {}}, "spec": spec}
+
+
+def _claim(name: str, *, bound: bool = True) -> dict[str, Any]:
+    spec: dict[str, Any] = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": _STATIC,
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    return {"metadata": {"name": name}, "spec": {**spec, "volumeName": name} if bound else spec}
+
+
+def test_pods_go_where_their_volumes_are(plane: ControlPlane) -> None:
+    """Three nodes are three zones: where pods with claims go, and the words where no node will do."""
+    volumes: dict[str, dict[str, Any]] = {
+        "tied": {"affinity": "a"},
+        "held": {"affinity": "a"},
+        "lost": {"affinity": "x"},
+        "labelled": {"zone": "b"},
+        "elsewhere": {"zone": "x"},
+    }
+    static = {
+        "metadata": {"name": _STATIC},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    seen: list[dict[str, tuple[str, str]]] = []
+
+    async def scenario(side: Side) -> None:
+        async def zones(*names: str | None) -> None:
+            for number, name in enumerate(names):
+                await side.client.patch(NODES, f"n{number}", {"metadata": {"labels": {_ZONE: name}}})
+
+        async def mount(name: str, **spec: Any) -> None:
+            mounted = [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]
+            await side.create(PODS, bodies.pod(name, node="", volumes=mounted, **spec))
+
+        async def bound() -> bool:
+            return all(one.status.phase == "Bound" for one in await side.list(CLAIMS))
+
+        async def told() -> bool:
+            return all(scheduled(pod)[0] for pod in await side.list(PODS))
+
+        await zones("a", "b", "c")
+        await side.client.create(STORAGE_CLASSES, static)
+        made = [_volume(side.namespace, name, **where) for name, where in volumes.items()]
+        for volume in (*made, _volume(side.namespace, "free", bound=False, affinity="c")):
+            await side.client.create(VOLUMES, volume)
+        try:
+            for name in volumes:
+                await side.create(CLAIMS, _claim(name))
+            await side.until(bound)
+            for name in volumes:
+                await mount(name, **({"nodeSelector": {_ZONE: "b"}} if name == "held" else {}))
+            await side.until(told)
+            # There is one volume for two: the first pod takes it to its zone.
+            for name in ("first", "second"):
+                await side.create(CLAIMS, _claim(name, bound=False))
+                await mount(name)
+                await side.until(told)
+            chosen = {one.metadata.name: one.spec.volume_name for one in await side.list(CLAIMS)}
+            pods = await side.list(PODS)
+            seen.append({one.metadata.name: (one.spec.node_name, chosen[one.metadata.name]) for one in pods})
+        finally:
+            await zones(None, None, None)
+
+    real, local = both(plane, scenario, quick)
+    assert seen[0] == seen[1]
+    assert {name: node for name, (node, _) in seen[1].items() if node} == {
+        "tied": "n0",
+        "labelled": "n1",
+        "first": "n2",
+    }
+    assert seen[1]["first"] == ("n2", "free")
+    # A real scheduler tries again as volumes and labels come to its notice: what it says in the end counts.
+    assert [local[key] for key in ("pods", "claims")] == [real[key] for key in ("pods", "claims")]
 
 
 def _asking(**requests: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from kruise.api.meta import Key, controller_of
@@ -25,7 +26,7 @@ from kruise.foresight.foreseeing import forecast_of
 from kruise.foresight.learning import learn
 from kruise.foresight.playing import Bounds
 from kruise.foresight.removal.guards import Breach, Guards
-from kruise.foresight.staging import stage
+from kruise.foresight.staging import STORAGE, stage
 from kruise.machinery import collection, names
 from kruise.machinery.codec import evolve
 from kruise.machinery.selectors import Selector
@@ -34,6 +35,7 @@ from kruise.model import kubelet
 from kruise.model.nodes import Nodes
 from kruise.model.podstates import with_readiness
 from kruise.model.room import NodeRoom
+from kruise.model.volumes import Volumes
 from kruise.model.world import World
 from kruise.workloads.shared.causes import UNSCHEDULED
 
@@ -57,6 +59,14 @@ class Lost:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Tie:
+    """A claim that holds a pod back: no node that is left can use its volume."""
+
+    claim: str
+    volume: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Coming:
     """A pod that comes in place of those that went."""
 
@@ -67,6 +77,7 @@ class Coming:
     """Seconds after the loss; None: it does not."""
     why: str = ""
     """Why it finds no node, in the words of the scheduler."""
+    ties: tuple[Tie, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +180,9 @@ def lose(
         server_version=server_version,
         bounds=bounds or Bounds(),
     )
-    course = _Course(scene.world, scene.pods_before, gone, lambda pod: scene.kind.owns(scene.wanted, pod))
+    course = _Course(
+        scene.world, scene.volumes, scene.pods_before, gone, lambda pod: scene.kind.owns(scene.wanted, pod)
+    )
     course.begin()
     with collection.at_rest():
         scene.playing.play()
@@ -186,17 +199,25 @@ def lose(
 # Kinds that others decide about
 
 
-def lose_as_they_are(around: Around, pods: Sequence[Pod], namespaces: Mapping[str, Mapping[str, str]]) -> Loss:
-    """Each of these pods comes again as it was; one of a DaemonSet has nowhere to come to."""
+def lose_as_they_are(
+    around: Around,
+    pods: Sequence[Pod],
+    namespaces: Mapping[str, Mapping[str, str]],
+    storage: Mapping[Resource[Any], Sequence[Any]] = MappingProxyType({}),
+) -> Loss:
+    """Each of these pods comes again as it was; one of a DaemonSet has nowhere to come to. `storage`: claims, volumes
+    and their classes, where they were read."""
     gone = frozenset(around.gone)
     own = {pod.metadata.uid for pod in pods}
     others = [pod for pod in around.elsewhere if pod.spec.node_name not in gone and pod.metadata.uid not in own]
     world, times = World(around.now), learn(pods)
-    world.add(PODS, pods)
-    room = NodeRoom(around.left, others, namespaces=namespaces)
-    nodes = Nodes(world, times, failure_of=lambda pod: "", reports=False, room=room)
+    for resource, items in {**storage, PODS: pods, NODES: around.left}.items():
+        world.add(resource, items)
+    volumes = Volumes(world, are_known=storage.keys() >= STORAGE)
+    room = NodeRoom(around.left, others, namespaces=namespaces, claims_of=volumes.claims_of)
+    nodes = Nodes(world, times, failure_of=lambda pod: "", reports=False, room=room, volumes=volumes)
     nodes.begin()
-    course = _Course(world, tuple(pods), gone, lambda pod: True, after=_comes_again)
+    course = _Course(world, volumes, tuple(pods), gone, lambda pod: True, after=_comes_again)
     course.begin()
     world.settle()
     while world.next_moment is not None:
@@ -241,12 +262,14 @@ class _Course:
     def __init__(
         self,
         world: World,
+        volumes: Volumes,
         pods: Sequence[Pod],
         gone: frozenset[str],
         owns: Callable[[Pod], bool],
         after: Callable[[World, Pod], None] | None = None,
     ) -> None:
         self._world = world
+        self._volumes = volumes
         self._began = world.now
         self._owns = owns
         self._after = after
@@ -342,7 +365,7 @@ class _Course:
             seconds=whole,
             serving=tuple(counts),
             lost=tuple(lost),
-            coming=self._coming(),
+            coming=self._coming(around.left),
             budgets=tuple(
                 Broken(breach=breach, until=_reached(counts, at_once + breach.lacks))
                 for breach in around.guards.breaches(self._pods, others)
@@ -353,7 +376,7 @@ class _Course:
             assumptions=(*_assumed(self._pods), *assumptions),
         )
 
-    def _coming(self) -> tuple[Coming, ...]:
+    def _coming(self, left: Sequence[Node]) -> tuple[Coming, ...]:
         pods = [
             pod
             for pod in self._world.store(PODS).list()
@@ -365,9 +388,15 @@ class _Course:
                 node=pod.spec.node_name,
                 serves=self._since.get(pod.metadata.uid) if pod.metadata.uid in self._serving else None,
                 why="" if pod.spec.node_name else _words(pod),
+                ties=() if pod.spec.node_name else self._ties(pod, left),
             )
             for pod in sorted(pods, key=lambda pod: (not pod.spec.node_name, pod.metadata.name))
         )
+
+    def _ties(self, pod: Pod, left: Sequence[Node]) -> tuple[Tie, ...]:
+        needs = self._volumes.claims_of(pod)
+        claims = needs.out_of_reach(left) if needs is not None else ()
+        return tuple(Tie(claim=claim.metadata.name, volume=claim.spec.volume_name) for claim in claims)
 
 
 def _serves(pod: Pod) -> bool:

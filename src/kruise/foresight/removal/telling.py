@@ -119,6 +119,7 @@ def loss_lines(loss: Loss, *, everything: bool = False) -> list[str]:
         lines += ["", "Finds no node:"]
         for why, names in _by_reason(loss):
             lines.append(f"  {plural(len(names), 'pod')} ({listed(names, _NAMED)}): {why}")
+        lines += _ties(loss, everything)
     if loss.budgets:
         lines += ["", "Broken budgets:"]
         for one in loss.budgets:
@@ -162,6 +163,16 @@ def _by_reason(loss: Loss) -> list[tuple[str, list[str]]]:
     for one in loss.homeless:
         found.setdefault(one.why, []).append(one.pod)
     return list(found.items())
+
+
+def _ties(loss: Loss, everything: bool) -> list[str]:
+    ties = [(one.pod, tie) for one in loss.homeless for tie in one.ties]
+    shown = ties if everything or len(ties) <= _ROWS + 1 else ties[:_ROWS]
+    lines = [
+        f"  {pod}: its claim {tie.claim} is bound to volume {tie.volume}, which no node that is left can use"
+        for pod, tie in shown
+    ]
+    return lines if len(shown) == len(ties) else [*lines, f"  ... and {len(ties) - len(shown)} more (-v shows all)"]
 
 
 def _shortened(rows: Sequence[tuple[str, ...]], everything: bool) -> list[str]:

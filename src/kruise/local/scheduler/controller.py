@@ -12,9 +12,9 @@ from typing import Any
 from kruise.api.meta import Key
 from kruise.api.native.nodes import NAMESPACES, NODES, Namespace, Node
 from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.storage import STORAGE_CLASSES, claim_names
 from kruise.local.scheduler.decide import Snapshot, conclude, decider
-from kruise.local.scheduler.volumes import claim_names
-from kruise.local.storage_binding.objects import CLAIMS, STORAGE_CLASSES, VOLUMES, Claim
+from kruise.local.storage_binding.objects import CLAIMS, VOLUMES, Claim
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View, no_keys
 from kruise.machinery.watched import Watched
 

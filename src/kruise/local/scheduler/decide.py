@@ -14,9 +14,9 @@ from typing import Any
 from kruise.api.meta import Key, key_of
 from kruise.api.native.nodes import Namespace, Node
 from kruise.api.native.pod import PODS, Pod, condition
+from kruise.api.native.storage import SELECTED_NODE, StorageClass
 from kruise.local.scheduler import causes
-from kruise.local.scheduler.volumes import Storage
-from kruise.local.storage_binding.objects import CLAIMS, SELECTED_NODE, Claim, StorageClass, Volume
+from kruise.local.storage_binding.objects import CLAIMS, Claim, Volume
 from kruise.machinery import plan as plans
 from kruise.machinery.causes import Meaning
 from kruise.machinery.client.requests import PatchType
@@ -35,6 +35,7 @@ from kruise.machinery.plan import (
     single,
 )
 from kruise.machinery.times import format_time
+from kruise.scheduling.claims import Storage
 from kruise.scheduling.messages import Unschedulable
 from kruise.scheduling.placing import Cluster, Load, Placement
 

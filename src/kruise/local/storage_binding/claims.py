@@ -11,27 +11,28 @@ from datetime import datetime
 from typing import Any
 
 from kruise.api.native.nodes import Node
-from kruise.local.storage_binding.matching import best_volume, capacity, mismatch, requested
-from kruise.local.storage_binding.objects import (
+from kruise.api.native.storage import (
     BIND_COMPLETED,
-    BOUND_BY_CONTROLLER,
-    CLAIM_PROTECTION,
-    CLAIMS,
     DEFAULT_CLASS,
-    LOCAL_PROVISIONER,
     NO_PROVISIONER,
-    PROVISIONED_BY,
-    PROVISIONER,
-    PROVISIONER_BETA,
     SELECTED_NODE,
-    VOLUME_PROTECTION,
-    VOLUMES,
-    Claim,
     StorageClass,
-    Volume,
     is_bound,
     refers_to_claim,
     waits_for_consumer,
+)
+from kruise.local.storage_binding.objects import (
+    BOUND_BY_CONTROLLER,
+    CLAIM_PROTECTION,
+    CLAIMS,
+    LOCAL_PROVISIONER,
+    PROVISIONED_BY,
+    PROVISIONER,
+    PROVISIONER_BETA,
+    VOLUME_PROTECTION,
+    VOLUMES,
+    Claim,
+    Volume,
 )
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
@@ -47,6 +48,7 @@ from kruise.machinery.plan import (
     Result,
     Target,
 )
+from kruise.scheduling.matching import best_volume, capacity, mismatch, requested
 
 HOSTNAME = "kubernetes.io/hostname"
 _DIRECTORY = "/var/lib/kruise/volumes"

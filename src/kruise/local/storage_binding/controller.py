@@ -8,18 +8,9 @@ from typing import Any
 from kruise.api.meta import Key, key_of
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Pod
+from kruise.api.native.storage import DEFAULT_CLASS, SELECTED_NODE, STORAGE_CLASSES, is_bound
 from kruise.local.storage_binding import claims, volumes
-from kruise.local.storage_binding.objects import (
-    CLAIMS,
-    DEFAULT_CLASS,
-    LOCAL_PROVISIONER,
-    SELECTED_NODE,
-    STORAGE_CLASSES,
-    VOLUMES,
-    Claim,
-    Volume,
-    is_bound,
-)
+from kruise.local.storage_binding.objects import CLAIMS, LOCAL_PROVISIONER, VOLUMES, Claim, Volume
 from kruise.machinery.spec import ControllerSpec, Source, Stores, View, no_keys, own_key
 from kruise.machinery.watched import Watched
 

@@ -12,7 +12,7 @@ from kruise.api.core.field_errors import FieldError, Path, forbidden, not_found
 from kruise.api.core.validation import common
 from kruise.api.native.storage import PersistentVolumeClaim, StorageClass
 from kruise.machinery import codec
-from kruise.machinery.quantity import Quantity, QuantityError
+from kruise.machinery.quantity import Quantity, QuantityError, parse_quantity
 from kruise.machinery.wording import listed
 from kruise.workloads.shared.wire import CLAIM_TEMPLATES
 
@@ -91,11 +91,11 @@ def _size(claim: PersistentVolumeClaim) -> tuple[Quantity | str, ...]:
     return tuple(_amount(amounts.get("storage", "")) for amounts in (resources.requests, resources.limits))
 
 
-def _amount(text: str) -> Quantity | str:
+def _amount(given: str | int | float) -> Quantity | str:
     try:
-        return Quantity.parse(text)
+        return parse_quantity(given)
     except QuantityError:
-        return text
+        return str(given)
 
 
 def _named(name: str, classes: Sequence[StorageClass]) -> StorageClass | None:

@@ -7,21 +7,22 @@ bound once the scheduler has chosen a node; until then the pod keeps its place w
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kruise.api.meta import Key
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
-from kruise.local.storage_binding.matching import best_volume, reaches
-from kruise.local.storage_binding.objects import (
-    NO_PROVISIONER,
+from kruise.api.native.storage import (
     SELECTED_NODE,
-    Claim,
+    PersistentVolume,
+    PersistentVolumeClaim,
     StorageClass,
-    Volume,
+    claim_names,
     is_bound,
+    provisions,
     waits_for_consumer,
 )
+from kruise.scheduling.matching import best_volume, reaches
 
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 WRONG_NODE = "node(s) didn't match PersistentVolume's node affinity"
@@ -34,20 +35,24 @@ NOTHING_TO_BIND = "node(s) didn't find available persistent volumes to bind"
 class Storage:
     """Claims by namespace and name, volumes and classes by name."""
 
-    claims: Mapping[Key, Claim] = dataclasses.field(default_factory=dict)
-    volumes: Mapping[str, Volume] = dataclasses.field(default_factory=dict)
+    claims: Mapping[Key, PersistentVolumeClaim] = dataclasses.field(default_factory=dict)
+    volumes: Mapping[str, PersistentVolume] = dataclasses.field(default_factory=dict)
     classes: Mapping[str, StorageClass] = dataclasses.field(default_factory=dict)
+    are_all: bool = True
+    """False: a claim that is not here may still come, and ties no pod until then."""
 
     def claims_of(self, pod: Pod) -> Needs | None:
         """What the claims of a pod mean for its place; None: it has none."""
         names = claim_names(pod)
         if not names:
             return None
-        bound: list[Claim] = []
-        waiting: list[Claim] = []
+        bound: list[PersistentVolumeClaim] = []
+        waiting: list[PersistentVolumeClaim] = []
         immediate = False
         for name in names:
             claim = self.claims.get(Key(pod.metadata.namespace, name))
+            if claim is None and not self.are_all:
+                continue
             problem = _problem(name, claim)
             if claim is None or problem:
                 return Needs(self, problem)
@@ -59,7 +64,7 @@ class Storage:
                 immediate = True
         return Needs(self, UNBOUND_IMMEDIATE) if immediate else Needs(self, "", tuple(bound), tuple(waiting))
 
-    def _waits(self, claim: Claim) -> bool:
+    def _waits(self, claim: PersistentVolumeClaim) -> bool:
         storage_class = self.classes.get(claim.spec.storage_class_name or "")
         return waits_for_consumer(storage_class) and not claim.spec.volume_name
 
@@ -71,8 +76,8 @@ class Needs:
     storage: Storage
     problem: str = ""
     """Why the pod can go nowhere at all."""
-    bound: tuple[Claim, ...] = ()
-    waiting: tuple[Claim, ...] = ()
+    bound: tuple[PersistentVolumeClaim, ...] = ()
+    waiting: tuple[PersistentVolumeClaim, ...] = ()
 
     @property
     def chosen_node(self) -> str:
@@ -86,22 +91,28 @@ class Needs:
 
     def refusal(self, node: Node) -> str:
         """Why the claims cannot be used on a node; empty where they can."""
-        storage = self.storage
         for claim in self.bound:
-            volume = storage.volumes.get(claim.spec.volume_name)
-            if volume is None:
-                return NO_VOLUME
-            if not reaches(volume, node):
-                return WRONG_NODE
-            if not _in_zone(volume, node):
-                return WRONG_ZONE
+            if why := self._unusable(claim, node):
+                return why
+        storage = self.storage
         for claim in self.waiting:
-            if best_volume(claim, storage.volumes.values(), node) is not None:
-                continue
-            storage_class = storage.classes.get(claim.spec.storage_class_name or "")
-            if storage_class is None or storage_class.provisioner == NO_PROVISIONER:
+            if provisions(storage.classes.get(claim.spec.storage_class_name or "")):
+                continue  # if none of those that are there fits, a new one will
+            if best_volume(claim, storage.volumes.values(), node) is None:
                 return NOTHING_TO_BIND
         return ""
+
+    def out_of_reach(self, nodes: Sequence[Node]) -> tuple[PersistentVolumeClaim, ...]:
+        """Claims whose volumes none of these nodes can use."""
+        return tuple(claim for claim in self.bound if all(self._unusable(claim, node) for node in nodes))
+
+    def _unusable(self, claim: PersistentVolumeClaim, node: Node) -> str:
+        volume = self.storage.volumes.get(claim.spec.volume_name)
+        if volume is None:
+            return NO_VOLUME
+        if not reaches(volume, node):
+            return WRONG_NODE
+        return "" if _in_zone(volume, node) else WRONG_ZONE
 
 
 _TOPOLOGY = (
@@ -112,7 +123,7 @@ _TOPOLOGY = (
 )
 
 
-def _in_zone(volume: Volume, node: Node) -> bool:
+def _in_zone(volume: PersistentVolume, node: Node) -> bool:
     """A volume may have labels of its zones, several with two underscores between. A node without any is everywhere."""
     there = node.metadata.labels
     if not any(key in there for key in _TOPOLOGY):
@@ -121,12 +132,7 @@ def _in_zone(volume: Volume, node: Node) -> bool:
     return all(there.get(key) in zones.split("__") for key, zones in wanted.items())
 
 
-def claim_names(pod: Pod) -> list[str]:
-    sources = (volume.persistent_volume_claim for volume in pod.spec.volumes)
-    return [source.claim_name for source in sources if source is not None]
-
-
-def _problem(name: str, claim: Claim | None) -> str:
+def _problem(name: str, claim: PersistentVolumeClaim | None) -> str:
     if claim is None:
         return f'persistentvolumeclaim "{name}" not found'
     if claim.status.phase == "Lost":

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kruise.api.meta import Key, ObjectMeta
-from kruise.local.scheduler.volumes import Storage
-from kruise.local.storage_binding.objects import Claim, StorageClass, Volume
+from kruise.api.native.storage import StorageClass
+from kruise.local.storage_binding.objects import Claim, Volume
 from kruise.machinery.codec import convert
+from kruise.scheduling.claims import Storage
 from kruise.scheduling.placing import Placement, place
 from tests.scheduling.builders import make_node, make_pod, where, why
 
