@@ -32,7 +32,7 @@ def progress(document: Json) -> Progress:
         return seen.waiting(f"{partitioned(seen.updated, seen.expected)}{_laggards(subsets)}")
     unready = seen.updated - number(document, "status", "updatedReadyReplicas")
     if unready > 0:
-        # Surplus older pods go when the newer ones serve; and a workload of a subset may not have seen yet that they do not.
+        # Surplus older pods go when these serve. And a workload of a subset may not have said yet that they do not.
         return seen.waiting(f"Waiting for {plural(unready, 'updated pod')} to be ready...{_laggards(subsets)}")
     if seen.total > seen.wanted:
         return seen.waiting(f"Waiting for {plural(seen.total - seen.wanted, 'surplus pod')} to be deleted...")
