@@ -19,13 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kruise.api.native.pod import PODS, Pod, is_active
-from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
+from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, claim_names
 from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import Action, Outcome, Plan, Result
 from kruise.machinery.revision_names import short_hash
-from kruise.model.world import Json, claims_of
+from kruise.model.world import Json
 from kruise.workloads.cloneset.decide import decide
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.numbers import Limits, limits_of
@@ -175,7 +175,7 @@ class Checked:
         if action.target.resource == PODS:
             self._deleted.add(name)
         elif action.target.resource == PERSISTENT_VOLUME_CLAIMS:
-            users = [pod.metadata.name for pod in self.model.pods if is_active(pod) and name in claims_of(pod)]
+            users = [pod.metadata.name for pod in self.model.pods if is_active(pod) and name in claim_names(pod)]
             assert not users, f"claim {name} is deleted, and {users} mount it"
             if self.model.cloneset.spec.scale_strategy.enable_pvc_reuse:
                 doomed = {f"data-{pod}" for pod in self._deleted} | self._marked_claims()
@@ -199,7 +199,7 @@ class Checked:
                 or pod.metadata.labels.get(keys.STATE_LABEL) == "PreparingDelete"
                 or pod.metadata.name in named
             )
-            for claim in claims_of(pod)
+            for claim in claim_names(pod)
         }
 
     # Counting, apart from the code that is tested
@@ -553,10 +553,10 @@ def _is_where_it_should_be(checked: Checked) -> None:
     assert counted == (len(kept), checked.available(), len(kept) - len(old))
     assert status.observed_generation == model.cloneset.metadata.generation
     claims = {claim.metadata.name for claim in model.claims if claim.metadata.deletion_timestamp is None}
-    used = {name for pod in kept for name in claims_of(pod)}
+    used = {name for pod in kept for name in claim_names(pod)}
     assert used <= claims
     if not spec.scale_strategy.enable_pvc_reuse:
-        others = {name for pod in model.pods for name in claims_of(pod)}
+        others = {name for pod in model.pods for name in claim_names(pod)}
         assert claims <= others, f"claims that nobody uses: {claims - others}"
 
 
