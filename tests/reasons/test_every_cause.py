@@ -578,6 +578,21 @@ async def the_new_pod_of_a_node_does_not_come_up(stage: DaemonStage, monkeypatch
     return answer
 
 
+@reaches("max-surge", "two-pods", "hook", stage=DaemonStage)
+async def a_hook_holds_the_new_pod_that_is_to_go(stage: DaemonStage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """It was never ready, and the next template wants its place: nothing goes on before somebody answers the hook."""
+    rolling, lifecycle = {"maxSurge": 1, "maxUnavailable": 0}, {"preDelete": {"labelsHandler": {HOOK: "true"}}}
+    await stage.start(rolling=rolling, lifecycle=lifecycle, labels={HOOK: "true"})
+    await stage.set_image(MISSING)
+    await stage.world.sleep(90)
+    await stage.set_image("nginx:1.26")
+    await stage.world.sleep(90)
+    answer = await ask_both(stage, monkeypatch)
+    assert answer.act is Act.SOMEBODY
+    assert "hook" in ends(answer) <= {"hook", "image-pull"}
+    return answer
+
+
 @reaches("misplaced", stage=DaemonStage)
 async def a_taint_keeps_the_new_pod_away(stage: DaemonStage, monkeypatch: pytest.MonkeyPatch) -> Answer:
     await stage.start(rolling={"maxSurge": 1, "maxUnavailable": 0})

@@ -22,7 +22,7 @@ from kruise.inplace import keys
 from kruise.inplace.availability import is_available
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
-from kruise.machinery.plan import Action, Outcome, Result
+from kruise.machinery.plan import Action, Outcome, Plan, Result
 from kruise.machinery.revision_names import short_hash
 from kruise.model.world import Json
 from kruise.workloads.daemonset import keeping, update
@@ -108,7 +108,22 @@ class Checked:
             if outcome.result is Result.DONE and outcome.action.target.resource == PODS:
                 self._on_write(outcome.action, before)
 
-        self.model.reconcile(die_at=die_at, decided=decided, wrote=wrote)
+        plan = self.model.reconcile(die_at=die_at, decided=decided, wrote=wrote)
+        if die_at is None and not list(plan.actions()):
+            self._explained(plan)
+
+    def _explained(self, plan: Plan) -> None:
+        """Nothing is done, so whatever is not where it should be is held for a reason."""
+        held = {item.target.name for item in plan.held}
+        known = {node.metadata.name for node in self.model.world.store(NODES).list()}
+        for pod in filter(is_active, self.model.pods):
+            if target_node(pod) not in known or "app" not in pod.metadata.labels:
+                continue
+            if self.is_old(pod) or pod.metadata.labels.get(keys.STATE_LABEL) == "PreparingDelete":
+                assert pod.metadata.name in held, f"nobody says why {pod.metadata.name} stays: {plan.held}"
+        for node in self.suitable:
+            if not self.pods_for(node.metadata.name):
+                assert "agent" in held, f"nobody says why {node.metadata.name} has no pod: {plan.held}"
 
     def _on_write(self, action: Action, served: dict[str, bool]) -> None:
         limits = limits_of(self.model.daemon_set.spec, len(self.suitable))

@@ -349,6 +349,38 @@ def test_nodes_that_are_left_out_use_up_the_limit_unless_pruned(prune: bool) -> 
     assert len(moved) == (2 if prune else 0)
 
 
+def test_an_old_pod_beside_one_that_a_hook_holds_says_so() -> None:  # DS-68
+    """The first new pods never got ready, and the next template wants their places: they use the surge up, not the old
+    ones beside them, which serve."""
+    guarded = {**TEMPLATE, "metadata": {"labels": {"app": "web", "guard": "on"}}}
+    hook = {"preDelete": {"labelsHandler": {"guard": "on"}}}
+    model = ModelledDaemonSet(document({"maxSurge": 2, "maxUnavailable": 0}, template=guarded, lifecycle=hook))
+    model.settle(12)
+    for image in (BROKEN, "nginx:2"):
+        model.set_image(image)
+        model.settle(12)
+    plan = model.reconcile()
+    assert writes_to_pods(plan) == []
+    held = {item.target.name: item.causes for item in plan.held}
+    leaving = {
+        pod.metadata.name for pod in model.pods if pod.metadata.labels.get(keys.STATE_LABEL) == "PreparingDelete"
+    }
+    assert len(leaving) == 2
+    for pod in model.pods:
+        name = pod.metadata.name
+        [cause] = held[name]
+        if name in leaving:
+            assert cause.code == "hook"
+        elif {name} == {other.metadata.name for other in model.on(pod.spec.node_name)}:
+            assert cause.code == "max-surge"
+            assert set(cause.details["unavailable"]) == leaving
+        else:
+            assert cause.code == "two-pods"
+            assert set(cause.details["unavailable"]) == leaving & {
+                one.metadata.name for one in model.on(pod.spec.node_name)
+            }
+
+
 def test_an_update_in_place_passes_the_hook_by() -> None:  # DS-53
     hook = {"preDelete": {"labelsHandler": {"example.io/block-deleting": "true"}}}
     template: Any = {**TEMPLATE, "metadata": {"labels": {"app": "web", "example.io/block-deleting": "true"}}}

@@ -36,6 +36,13 @@ SUCCESSOR = Meaning(
     field="spec.minReadySeconds",
     waits_for_others=True,
 )
+TWO_PODS = Meaning(
+    code="two-pods",
+    says="its node has two pods already, one of which has to go first",
+    act=Act.NOBODY,
+    field="spec.lifecycle.preDelete",
+    waits_for_others=True,
+)
 FAILED_POD = Meaning(
     code="failed-pod",
     says="it failed, and is replaced after a delay that grows with each failure",
@@ -65,4 +72,4 @@ SELECTS_ALL = Meaning(
     patience=0,
 )
 
-CAUSES = (NODE_NOT_SELECTED, MISPLACED, MAX_SURGE, SUCCESSOR, FAILED_POD, BURST, NO_BURST, SELECTS_ALL)
+CAUSES = (NODE_NOT_SELECTED, MISPLACED, MAX_SURGE, SUCCESSOR, TWO_PODS, FAILED_POD, BURST, NO_BURST, SELECTS_ALL)

@@ -26,6 +26,8 @@ class Rolling:
     """Old pods on nodes that the update is not for."""
     succeeded: list[tuple[PodFacts, str]] = dataclasses.field(default_factory=list)
     """Old pods whose successor is not available yet, and what that one is called."""
+    crowded: list[tuple[PodFacts, str]] = dataclasses.field(default_factory=list)
+    """Old pods beside one that a hook holds, and what that one is called: their node gets no third pod."""
     misplaced: list[PodFacts] = dataclasses.field(default_factory=list)
     """Old pods that may stay on their nodes, where a new one could not be started beside them."""
 
@@ -95,8 +97,12 @@ def _surge(nodes: Iterable[DaemonNode], limits: Limits, rolling: Rolling) -> Non
     candidates: list[tuple[str, PodFacts]] = []
     for node in nodes:
         new, old = node.new, node.old
-        if len(new) > 1 or len(old) > 1 or (old and len(node.active) >= MOST_PODS and not new):
+        if len(new) > 1 or len(old) > 1:
             rolling.used_by.append(_name(node))
+        elif old and not new and len(node.active) >= MOST_PODS:
+            leaving = node.leaving[0].name
+            rolling.used_by.append(leaving)
+            rolling.crowded.append((old[0], leaving))
         elif not old:
             continue
         elif new:

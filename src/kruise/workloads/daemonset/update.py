@@ -29,6 +29,7 @@ from kruise.workloads.daemonset.causes import (
     NO_BURST,
     NODE_NOT_SELECTED,
     SUCCESSOR,
+    TWO_PODS,
 )
 from kruise.workloads.daemonset.creation import create_pods, revision_labels
 from kruise.workloads.daemonset.keeping import Deletion, Keeping
@@ -185,6 +186,11 @@ class _Working:
         for fact, successor in chosen.succeeded:
             waits = SUCCESSOR.cause(
                 f"it goes when {successor} is available", details={"unavailable": [successor]}, remedy=""
+            )
+            hold((fact,), waits)
+        for fact, leaving in chosen.crowded:
+            waits = TWO_PODS.cause(
+                f"its node gets no third pod: first {leaving} goes", details={"unavailable": [leaving]}, remedy=""
             )
             hold((fact,), waits)
         stuck = MISPLACED.cause(
