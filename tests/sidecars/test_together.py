@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.sidecarset import SIDECAR_SETS
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
 from kruise.protection.podunavailablebudget import keys as budget_keys
+from kruise.workloads.shared.conditions import FAILURE_BUDGET
 from tests.support.sidecarsets import SIDE, pod, sidecar_set, until_counts
 from tests.support.world import LocalWorld, run_local
 
@@ -33,6 +36,40 @@ def test_a_sidecar_set_may_order_the_containers() -> None:
         assert began["side"] <= began["main"] <= began["late"]
 
     run_local(scenario, feature_gates="SidecarSetPatchPodMetadataDefaultsAllowed=true")
+
+
+def test_pods_that_start_in_order_use_up_no_failure_budget() -> None:
+    """CLP-8: until it is their turn, kubelets call that an error. Neither the workload's rollout nor that of the
+    sidecars stops for it."""
+
+    async def scenario(world: LocalWorld) -> None:
+        budget = {"apps.kruise.io/failure-budget": "0"}
+        await world.create(sidecar_set(metadata={"annotations": budget}))
+        first = {"name": "main", "image": "nginx:1.24", "env": [{"name": "KRUISE_CONTAINER_PRIORITY", "value": "5"}]}
+        template = {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [first, {"name": "last", "image": "nginx:1.24"}]},
+        }
+        whole = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet"}
+        spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+        await world.sleep(2)
+        await world.create({**whole, "metadata": {"name": "web", "annotations": budget}, "spec": spec})
+        await until_counts(world, 2, 2, 2, 2)
+        changed = {**template["spec"], "containers": [first, {"name": "last", "image": "nginx:1.25"}]}  # type: ignore[dict-item]
+        await world.patch(CLONE_SETS, "web", {"spec": {"template": {**template, "spec": changed}}})
+
+        async def rolled_out() -> None:
+            status = (await world.get(CLONE_SETS, "web"))["status"]
+            told = {one["type"]: one for one in status.get("conditions", [])}
+            assert FAILURE_BUDGET not in told, told[FAILURE_BUDGET]["message"]
+            assert (status["observedGeneration"], status["updatedAvailableReplicas"]) == (2, 2)
+
+        await world.until(rolled_out)
+        assert await world.events("web", FAILURE_BUDGET) == []
+        await until_counts(world, 2, 2, 2, 2)
+        assert not (await world.get(SIDECAR_SETS, "logs"))["status"].get("failureBudget")
+
+    run_local(scenario)
 
 
 def test_labels_of_a_workload_spread_count() -> None:

@@ -155,6 +155,17 @@ def test_a_container_that_is_being_made_is_none() -> None:
     assert look.due_after == 301  # made five minutes ago; times have whole seconds
 
 
+def test_a_container_that_waits_for_its_turn_is_none_until_the_deadline() -> None:
+    """CLP-8: pods that start in order show that error until those before are ready."""
+    key = {"configMapKeyRef": {"name": "web-a-barrier", "key": "p_0"}}
+    spec = {"containers": [{"name": "main", "env": [{"name": keys.BARRIER_ENV, "valueFrom": key}]}]}
+    text = "couldn't find key p_0 in ConfigMap demo/web-a-barrier"
+    found = pod(waiting("CreateContainerConfigError", text), spec=spec)
+    look = look_at(found, deadline_seconds=600, now=NOW)
+    assert (look.failure, look.due_after) == ("", 301)
+    assert failure(found, NOW + timedelta(seconds=301)) == "not ready for 600 s"
+
+
 def test_an_init_container_counts_too() -> None:
     assert failure(pod(initContainerStatuses=[{**waiting("CrashLoopBackOff"), "name": "init"}])).endswith("init")
 

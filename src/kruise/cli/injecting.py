@@ -17,6 +17,7 @@ from kruise.api.native.pod import Pod
 from kruise.api.resource import Resource
 from kruise.cli.session import Session
 from kruise.feature import PodMutation
+from kruise.inplace.barriers import priority_of
 from kruise.kinds import face_of, features
 from kruise.machinery import codec
 from kruise.machinery.client.errors import NotFoundError
@@ -27,7 +28,6 @@ from kruise.machinery.store import Store, parse_version
 from kruise.machinery.watched import watched
 from kruise.machinery.wording import plural
 from kruise.manager.options import Options
-from kruise.sidecars.launch_priority.barrier import priority_of
 from kruise.sidecars.launch_priority.decide import levels_of
 from kruise.sidecars.sidecarset import keys, trial
 from kruise.sidecars.sidecarset.injecting import Injection

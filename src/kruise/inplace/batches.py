@@ -8,7 +8,6 @@ Every edit made here is exact: it belongs to the pod in the update that it was s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -17,6 +16,7 @@ from kruise.api.meta import ObjectMeta
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Container, Pod
 from kruise.inplace import keys
+from kruise.inplace.barriers import priority_of
 from kruise.inplace.edits import PodEdit
 from kruise.inplace.resizing import refused_resize
 from kruise.inplace.state import (
@@ -34,7 +34,6 @@ from kruise.machinery import codec
 from kruise.machinery.codec import Struct
 
 NOTHING_OPEN = UpdateState()
-_BARRIER_KEY = re.compile(r"p_([+-]?[0-9]+)", re.ASCII)
 _DELETED_FINALIZERS = "$deleteFromPrimitiveList/finalizers"
 
 
@@ -200,21 +199,11 @@ def _last_statuses(pod: Pod, state: UpdateState, changed: Mapping[str, str]) -> 
 
 def _chosen(concerned: Iterable[Container], references: Mapping[str, RefMetadata]) -> set[str]:
     """Containers without a priority, and those of the highest one (IPU-51), with all readers of what they read."""
-    priorities = {container.name: _priority(container) for container in concerned}
+    priorities = {container.name: priority_of(container) for container in concerned}
     highest = max((priority for priority in priorities.values() if priority is not None), default=None)
     chosen = {name for name, priority in priorities.items() if priority is None or priority == highest}
     waiting = priorities.keys() - chosen
     return _with_fellow_readers(chosen, waiting, references) if waiting and references else chosen
-
-
-def _priority(container: Container) -> int | None:
-    for variable in container.env:
-        if variable.name == keys.BARRIER_ENV:
-            source = variable.value_from
-            reference = source.config_map_key_ref if source is not None else None
-            found = _BARRIER_KEY.fullmatch(reference.key) if reference is not None else None
-            return int(found[1]) if found is not None else None
-    return None
 
 
 def _with_fellow_readers(chosen: set[str], waiting: set[str], references: Mapping[str, RefMetadata]) -> set[str]:

@@ -14,6 +14,7 @@ from kruise.api.native.pod import (
     ResourceRequirements,
     condition,
 )
+from kruise.inplace.barriers import waits_for_turn
 from kruise.machinery import codec
 
 PATIENCE = timedelta(minutes=5)
@@ -46,7 +47,7 @@ def trouble(pod: Pod) -> str:
         return without_node
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting, ended = status.state.waiting, status.state.terminated
-        if waiting is not None and waiting.reason not in GOING_WELL:
+        if waiting is not None and waiting.reason not in GOING_WELL and not waits_for_turn(pod, status):
             return f"container {status.name}: {waiting.reason}"
         if ended is not None and not status.ready and status in pod.status.container_statuses:
             return f"container {status.name} has ended with code {ended.exit_code}"

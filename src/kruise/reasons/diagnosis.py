@@ -17,6 +17,7 @@ from kruise.api.native.nodes import Node
 from kruise.api.native.pod import ContainerStatus, Pod, condition
 from kruise.inplace import keys
 from kruise.inplace.availability import is_available, is_update_ready, seconds_until_available
+from kruise.inplace.barriers import priority_of, waits_for_turn
 from kruise.inplace.state import BrokenAnnotation, update_state_of
 from kruise.machinery.ages import age
 from kruise.machinery.causes import Act, Meaning
@@ -24,7 +25,7 @@ from kruise.machinery.codec import Struct
 from kruise.machinery.wording import shortened
 from kruise.reasons import causes
 from kruise.reasons.links import Link
-from kruise.sidecars.launch_priority.barrier import CONFIG_ERROR, config_name, lets_others_start, priority_of
+from kruise.sidecars.launch_priority.barrier import lets_others_start
 from kruise.sidecars.terminator.containers import is_due, request_name, sidecars_of
 from kruise.workloads.shared import causes as shared
 
@@ -214,7 +215,7 @@ class _Look:
                 yield from self._not_replaced(name, what, images.get(name, ""), starting)
             else:
                 yield self._crash(status, what)
-        elif waiting is not None and waiting.reason == CONFIG_ERROR and self._barrier(name) in waiting.message:
+        elif waits_for_turn(self._pod, status):
             yield self._behind(name, what)
         elif waiting is not None and waiting.reason not in GOING_WELL:
             message = f"{what} cannot be started: {waiting.reason}: {_short(waiting.message)}"
@@ -225,11 +226,6 @@ class _Look:
             starting.append(what)
         else:
             yield self._not_passing(status, what)
-
-    def _barrier(self, container: str) -> str:
-        """The ConfigMap that lets the container start; a text that occurs nowhere where it waits for none."""
-        found = next((one for one in self._pod.spec.containers if one.name == container), None)
-        return config_name(self._name) if found is not None and priority_of(found) is not None else "\0"
 
     def _behind(self, container: str, what: str) -> Link:
         priorities = {one.name: priority_of(one) for one in self._pod.spec.containers}

@@ -13,6 +13,7 @@ from kruise.api.native.container_reasons import GOING_WELL, NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStatus, Pod, condition, is_ready, ready_since
 from kruise.faces.face import Face, History, Pods
 from kruise.inplace import keys
+from kruise.inplace.barriers import waits_for_turn
 from kruise.machinery.documents import Json, name_of, uid_of, value_at
 from kruise.machinery.revision_names import is_of, is_revision
 from kruise.verbs.history import TEMPLATE_HASH, Revision
@@ -150,7 +151,8 @@ def _word(pod: Pod) -> tuple[str, str]:
         return "Terminating", ""
     if pod.status.phase in ("Failed", "Succeeded"):
         return pod.status.reason or pod.status.phase, pod.status.message
-    trouble = _trouble((*pod.status.init_container_statuses, *pod.status.container_statuses))
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    trouble = _trouble(status for status in statuses if not waits_for_turn(pod, status))
     if trouble is not None:
         return trouble
     lifecycle = pod.metadata.labels.get(keys.STATE_LABEL, "")

@@ -394,6 +394,25 @@ def test_failures_count_in_each_namespace() -> None:
     assert [one.name for one in stop.memory.pods] == ["one/web-1", "two/web-1"]
 
 
+def test_a_sidecar_that_waits_for_its_turn_has_not_failed() -> None:
+    """CLP-8: its barrier opens when the containers before it are ready."""
+    barrier = {"name": "KRUISE_CONTAINER_BARRIER"}
+    barrier["valueFrom"] = {"configMapKeyRef": {"name": "web-1-barrier", "key": "p_0"}}
+    current = sidecar_set(metadata={"annotations": {ANNOTATION: "0"}})
+    texts = ("couldn't find key p_0 in ConfigMap default/web-1-barrier", 'secret "password" not found')
+    failures = []
+    for text in texts:
+        whole = made(current, ready=False)
+        for container in whole["spec"]["containers"]:
+            container["env"] = [*container.get("env", []), barrier]
+        for status in whole["status"]["containerStatuses"]:
+            if status["name"] == "side":
+                status["state"] = {"waiting": {"reason": "CreateContainerConfigError", "message": text}}
+        [facts] = situation_of(snapshot(stored(current), whole)).facts
+        failures.append(facts.failure)
+    assert failures == ["", "CreateContainerConfigError of container side"]
+
+
 def test_who_stays_behind_is_counted() -> None:
     """SCS-90, SCS-95: pods that nothing will update are told apart from those whose turn comes."""
     changed = [{**SIDE, "image": "nginx:1.26", "env": [{"name": "A", "value": "b"}]}]

@@ -13,9 +13,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from kruise.api.meta import controller_of
+from kruise.api.native.container_reasons import GOING_WELL
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import ContainerStatus, Pod, is_active, is_ready
 from kruise.foresight.removal.guards import FINISHED, Guard, Guards
+from kruise.inplace.barriers import waits_for_turn
 from kruise.machinery.codec import evolve
 from kruise.machinery.wording import listed
 from kruise.model.times import Times
@@ -237,12 +239,12 @@ def _is_starting(pod: Pod, scene: Scene) -> bool:
     times = scene.times
     if made is None or (scene.guards.now - made).total_seconds() > _FIRST_START + times.start + times.ready:
         return False
-    return not any(status.restart_count or _is_failing(status) for status in pod.status.container_statuses)
+    return not any(status.restart_count or _is_failing(pod, status) for status in pod.status.container_statuses)
 
 
-def _is_failing(status: ContainerStatus) -> bool:
+def _is_failing(pod: Pod, status: ContainerStatus) -> bool:
     waiting = status.state.waiting
-    return waiting is not None and waiting.reason not in ("", "ContainerCreating", "PodInitializing")
+    return waiting is not None and waiting.reason not in GOING_WELL and not waits_for_turn(pod, status)
 
 
 def _too_many(guards: Iterable[Guard]) -> bool:

@@ -9,8 +9,9 @@ from kruise.admission.chain import StepContext
 from kruise.admission.decisions import Change, Deny, Mutation
 from kruise.admission.inventory import LAUNCH_PRIORITY, ORDERED
 from kruise.inplace import keys
+from kruise.inplace.barriers import config_name, key_of
 from kruise.machinery.names import SUBDOMAIN_MAX, child_name, derived_suffix
-from kruise.sidecars.launch_priority.barrier import DONE, config_name, key_of
+from kruise.sidecars.launch_priority.barrier import DONE
 
 Json = dict[str, Any]
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)

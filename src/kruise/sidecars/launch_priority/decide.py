@@ -11,20 +11,13 @@ from datetime import datetime, timedelta
 
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.pod import PODS, ContainerStatus, Pod
+from kruise.inplace.barriers import config_name, key_of, priority_of, waits_for_turn
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import Struct
 from kruise.machinery.ownership import Owner
 from kruise.machinery.plan import Action, Conclusion, Outcomes, Phase, Plan, Target, Wake
 from kruise.machinery.remembered import once_per_object
-from kruise.sidecars.launch_priority.barrier import (
-    CONFIG_ERROR,
-    DONE,
-    config_name,
-    is_done,
-    key_of,
-    lets_others_start,
-    priority_of,
-)
+from kruise.sidecars.launch_priority.barrier import DONE, is_done, lets_others_start
 
 MANAGER = "kruise-launch-priority"
 """Who owns the keys."""
@@ -168,13 +161,9 @@ def _begun(pod: Pod) -> list[int]:
 
 def _missing_levels(pod: Pod) -> list[int]:
     """Levels whose containers tell that they do not find their key."""
-    statuses, name = _statuses(pod), config_name(pod.metadata.name)
-    found = []
-    for container in pod.spec.containers:
-        status, priority = statuses.get(container.name), priority_of(container)
-        waiting = status.state.waiting if status is not None else None
-        if priority is None or waiting is None or waiting.reason != CONFIG_ERROR:
-            continue
-        if name in waiting.message:
-            found.append(priority)
-    return found
+    priorities = {container.name: priority_of(container) for container in pod.spec.containers}
+    return [
+        priority
+        for status in pod.status.container_statuses
+        if (priority := priorities.get(status.name)) is not None and waits_for_turn(pod, status)
+    ]

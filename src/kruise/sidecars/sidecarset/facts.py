@@ -9,6 +9,7 @@ from typing import Any
 from kruise.api.core.images import reference_of, repository_and_digest
 from kruise.api.native.container_reasons import NO_IMAGE, NO_START
 from kruise.api.native.pod import Container, ContainerStatus, Pod, is_ready
+from kruise.inplace.barriers import waits_for_turn
 from kruise.inplace.hashes import containers_meta_of, plain_hash
 from kruise.inplace.state import BrokenAnnotation
 from kruise.machinery.remembered import once_per_object
@@ -285,10 +286,11 @@ def _runs_as_told(pod: Pod, status: ContainerStatus, image: str) -> bool:
 
 
 def _failure(pod: Pod, names: Iterable[str], state: UpdateState | str | None) -> str:
-    """Between two tries to get a new image, a kubelet calls the end of the old container a crash: that is none."""
+    """Between two tries to get a new image, a kubelet calls the end of the old container a crash: that is none. Nor is
+    it one that a container waits until those before it are ready."""
     for status in pod.status.container_statuses:
         waiting = status.state.waiting
-        if status.name not in names or waiting is None:
+        if status.name not in names or waiting is None or waits_for_turn(pod, status):
             continue
         if waiting.reason in NO_IMAGE:
             image = image_of(pod, status.name)

@@ -24,6 +24,7 @@ from kruise.api.native.container_reasons import NO_IMAGE, NO_START
 from kruise.api.native.pod import ContainerStateTerminated, ContainerStatus, Pod
 from kruise.inplace import keys
 from kruise.inplace.availability import is_update_ready, latest_meaning
+from kruise.inplace.barriers import waits_for_turn
 from kruise.inplace.resizing import is_resizing, refused_resize, resizing_since
 from kruise.inplace.state import BrokenAnnotation, UpdateState, in_grace, update_state_of
 from kruise.machinery.codec import evolve
@@ -204,7 +205,7 @@ def _trouble(pod: Pod, status: ContainerStatus, moved: datetime | None) -> str:
         if moved is None or _image_of(pod, status.name) in waiting.message:
             return f"{waiting.reason} of container {status.name}"
     elif waiting is not None and waiting.reason in NO_START:
-        if is_present:
+        if is_present and not waits_for_turn(pod, status):
             return f"{waiting.reason} of container {status.name}"
     elif ended is not None and ended.exit_code != 0 and is_present and _restarts(status, moved) >= _CRASHES:
         return f"container {status.name} ended with code {ended.exit_code}, {status.restart_count} restarts"
