@@ -36,7 +36,7 @@ def due(
     """`anchor`: the run before, or where the first is counted from. `deadline`: seconds after which a missed run is not
     made any more. `floor`: what was missed until then is given up already."""
     upcoming = schedule.next(now, anchor=anchor)
-    base = max(anchor, _before(now, deadline), floor or _BEGINNING)
+    base = max(anchor, earliest(now, deadline), floor or _BEGINNING)
     if base > now:
         return Due(next=upcoming, is_ahead=anchor > now)
     return Due(
@@ -46,7 +46,8 @@ def due(
     )
 
 
-def _before(now: datetime, seconds: int | None) -> datetime:
+def earliest(now: datetime, seconds: int | None) -> datetime:
+    """Runs that were due until then are too late for a deadline of so many seconds."""
     if seconds is None:
         return _BEGINNING
     try:

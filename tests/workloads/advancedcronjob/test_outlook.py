@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+from typing import Any
+
 import pytest
 
 from kruise.faces.outlook import Outlook, Seen
 from kruise.machinery import codec
+from kruise.machinery.times import format_time
 from kruise.model.world import Json
 from kruise.workloads.advancedcronjob.outlook import OUTLOOK
 from tests.workloads.advancedcronjob.modelled import ModelledCron, document, name_of
@@ -59,7 +63,8 @@ def test_an_active_run_that_will_be_over_in_time_meets_nobody() -> None:
 def test_an_active_run_that_takes_as_long_as_before_meets_the_first_one() -> None:
     model = _ran(360)
     model.pass_time(120)
-    assert overlaps(model)[:2] == ["waits about 60 seconds for the one before"] * 2
+    waits = [f"waits about {seconds} seconds for the one before" for seconds in (60, 120)]
+    assert overlaps(model)[:2] == waits
 
 
 def test_an_active_run_that_takes_longer_than_any_before_may_meet_it() -> None:
@@ -110,3 +115,61 @@ def test_runs_before_the_last_one_do_not_come_again() -> None:  # ACJ-69
     found = outlook(model)
     assert found.rows[0][2] == name_of(31)
     assert found.notes == ("its last run, or its creation, is in the future: runs go on after that",)
+
+
+class _Cluster:
+    """Runs that take so many seconds, and are looked at whenever the plan says so."""
+
+    def __init__(self, given: Json, *, seconds: int) -> None:
+        self.model = ModelledCron(given)
+        self.took = timedelta(seconds=seconds)
+        self.began: dict[str, datetime] = {}
+        """In the order in which they did."""
+
+    def until_begun(self, number: int) -> None:
+        """Until so many runs have begun in all."""
+        model = self.model
+        while True:
+            wakes = [wake.after for wake in model.reconcile().wakes]
+            for name in model.active:
+                if name not in self.began:
+                    self.began[name] = model.now
+                    self._report(name, startTime=format_time(model.now))
+            if len(self.began) >= number:
+                return
+            ends = {name: self.began[name] + self.took for name in model.active}
+            model.world.now = min([model.now + timedelta(seconds=min(wakes)), *ends.values()])
+            for name in (name for name, end in ends.items() if end <= model.now):
+                done = [{"type": "Complete", "status": "True"}]
+                self._report(name, conditions=done, completionTime=format_time(model.now))
+
+    def _report(self, name: str, **status: Any) -> None:
+        def edit(doc: Json) -> None:
+            doc["status"] = {**doc.get("status", {}), **status}
+
+        self.model.change(self.model.kind, name, edit)
+
+
+@pytest.mark.parametrize("policy", ["Allow", "Forbid", "Replace"])
+@pytest.mark.parametrize("deadline", [None, 1, 2, 60])
+@pytest.mark.parametrize("seconds", [1, 3, 4, 5, 11, 30])
+def test_the_runs_that_are_told_are_those_that_come(policy: str, deadline: int | None, seconds: int) -> None:
+    """ACJ-53, ACJ-60 to ACJ-62: under Forbid only the latest of those that wait."""
+    spec: Json = {"startingDeadlineSeconds": deadline} if deadline else {}
+    given = document("@every 3s", concurrencyPolicy=policy, **spec)
+    if policy == "Replace":
+        seconds = min(seconds, 3)  # a run that is replaced tells nobody how long it would have taken
+    cluster = _Cluster(given, seconds=seconds)
+    cluster.until_begun(2 + seconds // 3)
+    told = [row[2] for row in outlook(cluster.model).rows]
+    known = len(cluster.began)
+    cluster.until_begun(known + len(told))
+    assert told == list(cluster.began)[known:]
+
+
+def test_runs_that_never_start_are_named_as_such() -> None:  # ACJ-60
+    cluster = _Cluster(document("@every 3s", concurrencyPolicy="Forbid"), seconds=4)
+    cluster.until_begun(2)
+    late = "waits about 2 seconds for the one before"
+    barely, never = "waits about 1 second for the one before", "what was due before it never starts"
+    assert overlaps(cluster.model)[:5] == [late, never, barely, late, never]
