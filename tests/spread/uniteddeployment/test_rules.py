@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
 from kruise.api.apps.conversion.uniteddeployment import convert as converted
 from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS, SubsetStatus, UnitedDeployment
 from kruise.api.meta import Key
@@ -251,6 +251,54 @@ def test_revisions_hold_the_template_alone() -> None:
         if one.target.name == first.metadata.name
     ]
     assert raised.body["revision"] == 3
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        (
+            {"updateStrategy": {}, "scaleStrategy": {}},
+            {"updateStrategy": {}, "scaleStrategy": {"enablePVCReuse": False}},
+        ),
+        (
+            {"updateStrategy": {"type": "InPlaceIfPossible", "maxUnavailable": 2, "partition": 0}},
+            {
+                "updateStrategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"podUpdatePolicy": "InPlaceIfPossible", "maxUnavailable": 2, "partition": 0},
+                }
+            },
+        ),
+    ],
+)
+def test_revisions_that_openkruise_wrote_stay(older: dict[str, Any], newer: dict[str, Any]) -> None:
+    """UD-5, UD-75, UD-77: CloneSets the older way, in a revision without the template's labels. No revision is made anew
+    and no child is written, also where the API server has filled in a default."""
+    template = decode(united(TWO).spec.template, dict[str, Any])
+    given = template["cloneSetTemplate"]["spec"]
+    subject = united(TWO, template={"cloneSetTemplate": {**template["cloneSetTemplate"], "spec": {**given, **newer}}})
+    mine = revision_of(subject)
+    written = {"cloneSetTemplate": {"metadata": {"creationTimestamp": None, "labels": {"app": "web"}}}}
+    written["cloneSetTemplate"]["spec"] = {**given, **older}
+    theirs = evolve(
+        mine,
+        metadata=evolve(mine.metadata, name="web-86b956f596", labels={"controller.kubernetes.io/hash": "86b956f596"}),
+        data=Raw(encode({"spec": {"template": {**written, "$patch": "replace"}}})),
+    )
+    there = []
+    for name in ("a", "b"):
+        made = encode(child(subject, name, 3)).decode().replace(mine.metadata.name, "web-86b956f596")
+        body = decode(made, dict[str, Any])
+        body["spec"].setdefault("scaleStrategy", {})["enablePVCReuse"] = True
+        there.append(convert(body, CloneSet))
+    assert mine.metadata.name not in encode(there).decode()
+    snapshot = Snapshot(united=subject, clone_sets=tuple(there), revisions=(theirs,), now=NOW)
+    assert list(decide(snapshot).actions()) == []
+    # What somebody asks for is another matter.
+    asked = copy.deepcopy(decode(subject.spec.template, dict[str, Any]))
+    asked["cloneSetTemplate"]["spec"]["template"]["spec"]["containers"][0]["image"] = "i:2"
+    changed = evolve(snapshot, united=united(TWO, template=asked))
+    assert "create" in {action.verb.value for action in decide(changed).actions()}
 
 
 def test_history_keeps_what_is_in_use() -> None:

@@ -10,15 +10,18 @@ import copy
 import dataclasses
 from typing import Any
 
+from kruise.api.apps.conversion.uniteddeployment import newer_template
 from kruise.api.apps.uniteddeployment import Subset
 from kruise.api.core.go_json import go_json
 from kruise.api.core.schema import POD_TEMPLATE_SPEC, struct_merge_schema
 from kruise.api.meta import LabelSelector
+from kruise.api.native.apps import ControllerRevision
 from kruise.machinery import codec
 from kruise.machinery.codec import Raw
 from kruise.machinery.patches import merge, strategic
 from kruise.machinery.patches.errors import PatchError
 from kruise.machinery.patches.values import same, without_nulls
+from kruise.machinery.revisions import template_of
 from kruise.spread.uniteddeployment import keys
 from kruise.spread.uniteddeployment.children import Child, ChildKind, Json
 
@@ -164,12 +167,15 @@ def _difference(there: Json, wanted: Json, before: Json | None) -> Json:
     changed: Json = {}
     for name, value in wanted.items():
         known = before.get(name) if before is not None else None
+        if before is not None and known is None and value is False and name in there:
+            continue  # a default that the API server has filled in since: nobody has asked for it
         if name not in there:
             is_as_before = before is not None and same(known, value)
             if not is_as_before and (_says_something(value) or _says_something(known)):
                 changed[name] = value
         elif isinstance(value, dict) and isinstance(there[name], dict):
-            inner = _difference(there[name], value, known if isinstance(known, dict) else None)
+            then = known if isinstance(known, dict) else None if before is None else {}
+            inner = _difference(there[name], value, then)
             if inner:
                 changed[name] = inner
         elif not _covers(there[name], value):
@@ -225,7 +231,25 @@ def _covers(there: Any, wanted: Any) -> bool:
 
 def revision_data(template: Json) -> bytes:
     """What a revision holds: the whole template, in one form (UD-75)."""
-    return go_json({"spec": {"template": {**_tidy(template), "$patch": "replace"}}})
+    return go_json({"spec": {"template": {**_tidy(_as_now(template)), "$patch": "replace"}}})
+
+
+def in_one_form(revision: ControllerRevision) -> ControllerRevision:
+    """A revision as it would be written today: an older version wrote CloneSets the older way (UD-5)."""
+    template = template_of(revision)
+    return revision if template is None else codec.evolve(revision, data=Raw(revision_data(template)))
+
+
+def _as_now(template: Json) -> Json:
+    """With CloneSets as they are written now, and without the default that the API server fills in."""
+    newer = newer_template(template)
+    clones = _mapping(newer.get("cloneSetTemplate"))
+    inner = _mapping(clones.get("spec"))
+    scaling = inner.get("scaleStrategy")
+    if not isinstance(scaling, dict) or scaling.get("enablePVCReuse") is not False:
+        return newer
+    scaling = {name: value for name, value in scaling.items() if name != "enablePVCReuse"}
+    return {**newer, "cloneSetTemplate": {**clones, "spec": {**inner, "scaleStrategy": scaling}}}
 
 
 def _tidy(value: Any) -> Any:

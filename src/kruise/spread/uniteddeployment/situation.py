@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -21,12 +21,12 @@ from kruise.api.native.pod import Pod
 from kruise.machinery import codec, revisions
 from kruise.machinery.codec import Struct, field
 from kruise.machinery.ownership import Owner
-from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.selectors import Selector, SelectorError, from_label_selector
 from kruise.spread.uniteddeployment import adaptive, keys
 from kruise.spread.uniteddeployment.adaptive import Times, Verdict
 from kruise.spread.uniteddeployment.children import KINDS, Child, ChildKind, Json, active, child_of, kind_of
 from kruise.spread.uniteddeployment.numbers import NOTHING_SEEN, Seen, is_adaptive, reserves
-from kruise.spread.uniteddeployment.shape import revision_data
+from kruise.spread.uniteddeployment.shape import in_one_form, revision_data
 
 UPDATED = "UnitedDeploymentUpdated"
 
@@ -107,6 +107,16 @@ def template_of(united: UnitedDeployment) -> Json:
     return found if isinstance(found, dict) else {}
 
 
+def _history(owner: Owner, known: Sequence[ControllerRevision], selector: Selector) -> tuple[ControllerRevision, ...]:
+    """Its own as well where they lack the template's labels: OpenKruise has left them out (UD-77)."""
+    found = {revision.metadata.name: revision for revision in revisions.belonging_to(owner, known, selector)}
+    for revision in known:
+        reference = controller_of(revision)
+        if reference is not None and reference.uid == owner.uid:
+            found[revision.metadata.name] = revision
+    return tuple(in_one_form(revision) for revision in revisions.in_order(found.values()))
+
+
 def selector_problem(united: UnitedDeployment) -> str:
     """Why nothing can be selected by it. Admission refuses that; what got past is left alone."""
     try:
@@ -126,7 +136,7 @@ def situation_of(snapshot: Snapshot) -> Situation | None:
         return None
     owner = Owner.of(UNITED_DEPLOYMENTS, united)
     selector = from_label_selector(united.spec.selector)
-    history = revisions.belonging_to(owner, snapshot.revisions, selector)
+    history = _history(owner, snapshot.revisions, selector)
     given = template[kind.member].get("metadata")
     choice = revisions.choose(
         owner,
@@ -178,7 +188,7 @@ def situation_of(snapshot: Snapshot) -> Situation | None:
         template=template,
         kind=kind,
         choice=choice,
-        history=tuple(history),
+        history=history,
         current=current,
         children=children,
         duplicates=tuple(duplicates),

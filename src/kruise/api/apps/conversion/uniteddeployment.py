@@ -42,19 +42,23 @@ def _to_beta(obj: Json) -> Json:
 
 
 def _with_newer_clones(spec: Json) -> Json:
-    template = spec.get("template")
-    clones = mapping(template).get("cloneSetTemplate")
+    template = mapping(spec.get("template"))
+    newer = newer_template(template)
+    return spec if newer == template else {**spec, "template": newer}
+
+
+def newer_template(template: Json) -> Json:
+    """The template with CloneSets as `v1beta1` has them."""
+    clones = template.get("cloneSetTemplate")
     inner = mapping(clones).get("spec")
     if not isinstance(inner, dict):
-        return spec
+        return template
     newer = put(
         inner,
         updateStrategy=_newer_strategy(inner.get("updateStrategy")),
         scaleStrategy=_newer_scaling(inner.get("scaleStrategy")),
     )
-    if newer == inner:
-        return spec
-    return {**spec, "template": {**mapping(template), "cloneSetTemplate": {**mapping(clones), "spec": newer}}}
+    return {**template, "cloneSetTemplate": {**mapping(clones), "spec": newer}}
 
 
 def _newer_strategy(strategy: Any) -> Any:
