@@ -272,7 +272,7 @@ def test_revisions_hold_the_template_alone() -> None:
     ],
 )
 def test_revisions_that_openkruise_wrote_stay(older: dict[str, Any], newer: dict[str, Any]) -> None:
-    """UD-5, UD-75, UD-77: CloneSets the older way, in a revision without the template's labels. No revision is made anew
+    """UD-5, UD-75, UD-77: CloneSets the older way, in a revision without the template's labels. None is made anew
     and no child is written, also where the API server has filled in a default."""
     template = decode(united(TWO).spec.template, dict[str, Any])
     given = template["cloneSetTemplate"]["spec"]
