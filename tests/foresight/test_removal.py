@@ -79,6 +79,16 @@ def test_without_a_budget_all_go_at_once() -> None:
     assert [[gone.pod for gone in wave] for wave in found.waves] == [["one", "two"]]
 
 
+def test_where_no_budget_of_ours_is_asked() -> None:
+    """In kube-system."""
+    closed = ours(0)
+    there = evolve(closed, metadata=evolve(closed.metadata, namespace="kube-system"))
+    one = pod("one", "a")
+    moved = evolve(one, metadata=evolve(one.metadata, namespace="kube-system"))
+    assert not played([one], unavailable=[closed]).ends
+    assert played([moved], unavailable=[there]).ends
+
+
 def test_both_kinds_of_budgets_have_to_agree() -> None:
     found = played([pod("one", "a"), pod("two", "a")], unavailable=[ours(2)], disruption=[native("native", 0)])
     assert not found.ends

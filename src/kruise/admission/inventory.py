@@ -17,6 +17,7 @@ from kruise.admission.configurations import MUTATING_NAME, TEMPLATE, VALIDATING_
 from kruise.admission.review import REVIEW_VERSIONS
 from kruise.admission.validating_chain import PATH as VALIDATE_POD
 from kruise.admission.validating_chain import PodOperation, PodValidationStep, Position
+from kruise.api.native.nodes import KUBE_SYSTEM
 from kruise.machinery.codec import canonical
 
 BOTH = ("v1alpha1", "v1beta1")
@@ -204,7 +205,7 @@ VALIDATING: tuple[Entry, ...] = (
 )
 
 NOT_KUBE_SYSTEM: Mapping[str, Any] = {
-    "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system"]}]
+    "matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": [KUBE_SYSTEM]}]
 }
 PLAIN_POD_NAMESPACES: Mapping[str, Any] = {
     "matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}, *NOT_KUBE_SYSTEM["matchExpressions"]]

@@ -32,6 +32,7 @@ def budget(
     total: int = 3,
     annotations: Mapping[str, str] | None = None,
     version: str = "7",
+    namespace: str = "demo",
     **status: Any,
 ) -> PodUnavailableBudget:
     document = {
@@ -39,7 +40,7 @@ def budget(
         "kind": "PodUnavailableBudget",
         "metadata": {
             "name": name,
-            "namespace": "demo",
+            "namespace": namespace,
             "uid": f"uid-of-{name}",
             "generation": 1,
             "resourceVersion": version,

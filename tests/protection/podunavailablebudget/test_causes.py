@@ -47,6 +47,7 @@ def held(asked: Any, members: Members) -> list[Cause]:
         (budget(), Members(pods=THREE[:2], total=3), [causes.USED_UP]),
         (budget(spec={"maxUnavailable": 0}), Members(pods=THREE, total=3), [causes.NEVER_FREE]),
         (budget(spec={"minAvailable": "100%"}), Members(pods=THREE, total=3), [causes.NEVER_FREE]),
+        (budget(spec={"maxUnavailable": 0}, namespace="kube-system"), Members(pods=THREE, total=3), [causes.UNASKED]),
     ],
 )
 def test_what_is_told_of_a_budget(asked: Any, members: Members, expected: list[Any]) -> None:
@@ -63,6 +64,32 @@ def test_a_budget_whose_pods_belong_to_another_does_not_claim_to_refuse() -> Non
     assert cause.message.startswith("2 of its 2 pods belong to budget first")
     some = held(strict, Members(pods=(*taken, pod("web-c")), total=3))
     assert [one.meaning for one in some] == [causes.OTHER_BUDGET, causes.NEVER_FREE]
+
+
+@pytest.mark.parametrize(
+    ("namespace", "named", "said"),
+    [
+        ("demo", "first", "3 of its 3 pods belong to another budget, which alone is asked"),
+        ("kube-system", "pub", "nobody is asked about pods in kube-system"),
+    ],
+)
+def test_a_budget_that_nobody_asks_says_so_once(namespace: str, named: str, said: str) -> None:  # PUB-51
+    pods = tuple(pod(name, annotations={keys.RELATED: named}) for name in ("web-a", "web-b", "web-c"))
+    for seen, expected in ((0, [("NotGuarded", said)]), (1, [])):
+        asked = budget(namespace=namespace, observedGeneration=seen)
+        snapshot = Snapshot(budget=asked, members=Members(pods=pods, total=3), now=NOW, gates=dict(GATES))
+        found = conclude(snapshot, decide(snapshot), Outcomes()).events
+        assert [(event.reason, event.message) for event in found] == expected
+
+
+def test_one_operation_is_and_several_are_refused() -> None:
+    for operations, words in (
+        (["DELETE"], ": DELETE is refused"),
+        (["DELETE", "EVICT"], ": DELETE, EVICT are refused"),
+    ):
+        spec = {"maxUnavailable": 0, "protectOperations": operations}
+        [cause] = held(budget(spec=spec), Members(pods=THREE, total=3))
+        assert words in cause.message
 
 
 def test_min_available_is_called_by_its_name() -> None:

@@ -118,6 +118,14 @@ def test_a_gate_that_is_off_is_told() -> None:
     assert keys.UPDATE_GATE in said.warnings[0]
 
 
+def test_where_nobody_is_asked_is_told() -> None:
+    asked = request("CREATE", manifest("pub", "v1beta1"))
+    for namespace, expected in (("demo", 0), ("kube-system", 1)):
+        said = judge(codec.evolve(asked, namespace=namespace), view())
+        assert isinstance(said, Allow)
+        assert len(said.warnings) == expected, said.warnings
+
+
 def selector(operator: str, *values: str) -> LabelSelector:
     document = {"matchExpressions": [{"key": "app", "operator": operator, "values": list(values)}]}
     return codec.convert(document, LabelSelector)
@@ -639,6 +647,24 @@ def test_a_unit_that_nobody_used_is_given_back_when_nobody_can() -> None:
             written = [(action.target.name, action.body) for action in plan.actions()]
             mark = {"metadata": {"annotations": {keys.RETURNED: format_time(now)}}}
             assert written == ([("web-a", mark)] if stays else [])
+
+
+@pytest.mark.parametrize("field", ["disruptedPods", "unavailablePods"])
+def test_a_record_from_a_clock_that_was_ahead_lasts_no_longer_than_others(field: str) -> None:
+    """PUB-52, PUB-130: else its unit would be lost for as long as the clock was wrong."""
+    pods = [pod(name) for name in ("web-a", "web-b", "web-c")]
+
+    def since(ahead: timedelta) -> timedelta:
+        asked = budget(**{field: {"web-a": format_time(NOW + ahead)}}, allowed=0, current=2)
+        memo = decided(asked, *pods)
+        assert memo.status is not None
+        assert memo.status.current_available == 2
+        [kept] = {**memo.status.disrupted_pods, **memo.status.unavailable_pods}.values()
+        return kept - NOW
+
+    assert since(timedelta(hours=1)) == since(timedelta(seconds=3)) == timedelta(seconds=2)
+    for near in (2, 1, 0, -5):
+        assert since(timedelta(seconds=near)) == timedelta(seconds=near), "clocks may differ so much"
 
 
 def test_records_go_with_their_pods() -> None:

@@ -8,6 +8,9 @@ from kruise.api.meta import Condition, ObjectMeta
 from kruise.api.resource import Resource
 from kruise.machinery.codec import Struct, field
 
+KUBE_SYSTEM = "kube-system"
+"""The control plane's own namespace: its pods come and go whoever is down, so no webhook is asked about them."""
+
 
 class Taint(Struct):
     key: str = ""

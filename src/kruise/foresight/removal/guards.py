@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
+from kruise.api.native.nodes import KUBE_SYSTEM
 from kruise.api.native.pod import Pod, is_ready
 from kruise.api.native.policy import PodDisruptionBudget
 from kruise.api.policy.podunavailablebudget import EVICT, PodUnavailableBudget
@@ -70,7 +71,8 @@ class Guards:
         found: list[Guard] = []
         name = keys.budget_named_by(pod.metadata.annotations)
         known = self._ours.get((pod.metadata.namespace, name))
-        if known is not None and self._gates.get(keys.DELETE_GATE, False):
+        is_asked = self._gates.get(keys.DELETE_GATE, False) and pod.metadata.namespace != KUBE_SYSTEM
+        if known is not None and is_asked:
             budget, guard = known
             if freedom(budget, pod, operation, gates=self._gates, now=self.now) is None:
                 found.append(guard)

@@ -61,6 +61,13 @@ UNGUARDED = Meaning(
     field="spec.protectOperations",
     is_wanted=True,
 )
+UNASKED = Meaning(
+    code="namespace-unasked",
+    says="nobody asks it about deletions, evictions and changes of pods: its namespace is that of the control plane",
+    act=Act.SOMEBODY,
+    field="metadata.namespace",
+    patience=0,
+)
 NEVER_FREE = Meaning(
     code="budget-never-free",
     says="it refuses everything even when all pods are available",
@@ -76,5 +83,15 @@ POD_UNAVAILABLE = Meaning(
 )
 HOLDING = (BUDGET, CLOSED_BUDGET)
 """Of pods that workloads would take away."""
-OF_BUDGETS = (TARGET_MISSING, NO_PODS, OTHER_BUDGET, UNKNOWN_COUNT, USED_UP, NEVER_FREE, UNGUARDED, POD_UNAVAILABLE)
+OF_BUDGETS = (
+    TARGET_MISSING,
+    NO_PODS,
+    OTHER_BUDGET,
+    UNKNOWN_COUNT,
+    USED_UP,
+    NEVER_FREE,
+    UNGUARDED,
+    UNASKED,
+    POD_UNAVAILABLE,
+)
 """Of budgets themselves."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kruise.api.native.nodes import KUBE_SYSTEM
 from kruise.api.policy.podunavailablebudget import PodUnavailableBudgetStatus
 from kruise.machinery.codec import evolve
 from kruise.machinery.plan import Conclusion, EventNote, EventType, Outcomes, Plan, StatusEffect
+from kruise.machinery.wording import plural
 from kruise.protection.podunavailablebudget.booking import write
-from kruise.protection.podunavailablebudget.decide import Memo, Snapshot
+from kruise.protection.podunavailablebudget.decide import Memo, Snapshot, names_other
 from kruise.protection.podunavailablebudget.operations import unguarded_operations
 
 
@@ -39,13 +41,20 @@ def _events(snapshot: Snapshot, memo: Memo) -> Iterator[EventNote]:
             type=EventType.WARNING,
         )
     budget = snapshot.budget
-    unguarded = unguarded_operations(budget, snapshot.gates)
-    if unguarded and budget.status.observed_generation != budget.metadata.generation:
+    if budget.status.observed_generation != budget.metadata.generation:
         # Once for each spec: there is no condition that could tell it.
-        gates = " and ".join(sorted(set(unguarded.values())))
-        yield EventNote(
-            reason="NotGuarded",
-            message=f"{', '.join(unguarded)} of its pods not guarded: {gates} of the manager is off",
-            type=EventType.WARNING,
-        )
+        for said in _not_guarded(snapshot):
+            yield EventNote(reason="NotGuarded", message=said, type=EventType.WARNING)
     yield from memo.events
+
+
+def _not_guarded(snapshot: Snapshot) -> Iterator[str]:
+    budget = snapshot.budget
+    if unguarded := unguarded_operations(budget, snapshot.gates):
+        gates = " and ".join(sorted(set(unguarded.values())))
+        yield f"{', '.join(unguarded)} of its pods not guarded: {gates} of the manager is off"
+    pods = snapshot.members.pods
+    if elsewhere := sum(names_other(pod, budget) for pod in pods):
+        yield f"{elsewhere} of its {plural(len(pods), 'pod')} belong to another budget, which alone is asked"
+    if budget.metadata.namespace == KUBE_SYSTEM:
+        yield f"nobody is asked about pods in {KUBE_SYSTEM}"

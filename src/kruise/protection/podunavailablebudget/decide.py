@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
+from kruise.api.native.nodes import KUBE_SYSTEM
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.policy.podunavailablebudget import (
     POD_UNAVAILABLE_BUDGETS,
@@ -42,6 +43,8 @@ _ASKED_AGAIN = 30.0
 """Seconds until a workload of a kind that nobody watches is asked again; changes of its pods are a reason, too."""
 
 
+_AHEAD = timedelta(seconds=2)
+"""By so much the clocks of managers may differ."""
 _SOON = timedelta(seconds=1)
 _RETURNED_WITHIN = timedelta(seconds=30)
 """Where a pod cannot be written for so long, its unit is given back all the same: it must not be lost for good."""
@@ -117,14 +120,21 @@ class _Records:
         status = snapshot.budget.status
         self._disrupted = {
             name: since
-            for name, since in status.disrupted_pods.items()
+            for name, since in self._since(status.disrupted_pods)
             if self._stays(name, ends(since, DISRUPTION_LASTS), is_deletion=True)
         }
         self._updated = {
             name: since
-            for name, since in status.unavailable_pods.items()
+            for name, since in self._since(status.unavailable_pods)
             if self._stays(name, ends(since, UPDATE_LASTS), is_deletion=False)
         }
+
+    def _since(self, records: Mapping[str, datetime]) -> Iterator[tuple[str, datetime]]:
+        """A record that is far ahead was written by a clock that has jumped since, this one or another: its unit would
+        be lost for as long. It lasts from now on, which is never too short: whoever has taken it did so before."""
+        latest = (self._snapshot.now + _AHEAD).replace(microsecond=0)
+        for name, since in records.items():
+            yield name, min(since, latest)
 
     def _stays(self, name: str, end: datetime, *, is_deletion: bool) -> bool:
         budget, now = self._snapshot.budget, self._snapshot.now
@@ -224,12 +234,15 @@ def _held(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Iterator[He
     """What is wrong with the budget, and which pods use it up."""
     budget, members = snapshot.budget, snapshot.members
     target = Target.of(POD_UNAVAILABLE_BUDGETS, budget)
+    if budget.metadata.namespace == KUBE_SYSTEM:
+        yield Held(target=target, causes=(_unasked(),))
+        return
     if (cause := _idle(snapshot, status)) is not None:
         yield Held(target=target, causes=(cause,))
         return
     if (cause := _elsewhere(budget, members)) is not None:
         yield Held(target=target, causes=(cause,))
-        if all(_names_other(pod, budget) for pod in members.pods):
+        if all(names_other(pod, budget) for pod in members.pods):
             return  # whatever its numbers say, nobody asks it
     if members.uncounted and not isinstance(budget.spec.min_available, int):
         yield Held(target=target, causes=(_uncounted(members, "so it is not guarded with the others"),))
@@ -286,13 +299,13 @@ def _idle(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Cause | Non
     return None
 
 
-def _names_other(pod: Pod, budget: PodUnavailableBudget) -> bool:
+def names_other(pod: Pod, budget: PodUnavailableBudget) -> bool:
     return keys.budget_named_by(pod.metadata.annotations) not in ("", budget.metadata.name)
 
 
 def _elsewhere(budget: PodUnavailableBudget, members: Members) -> Cause | None:
     """A pod belongs to one budget, the first that found it (PUB-51): of any other it is not even a question."""
-    elsewhere = [pod for pod in members.pods if _names_other(pod, budget)]
+    elsewhere = [pod for pod in members.pods if names_other(pod, budget)]
     if not elsewhere:
         return None
     others = sorted({keys.budget_named_by(pod.metadata.annotations) for pod in elsewhere})
@@ -322,6 +335,14 @@ def _unguarded(unguarded: Mapping[str, str]) -> Cause:
     )
 
 
+def _unasked() -> Cause:
+    return causes.UNASKED.cause(
+        f"deletions, evictions and changes of pods in {KUBE_SYSTEM} are never asked about; only workloads of ours that"
+        " update pods in place are held to it",
+        remedy="use a PodDisruptionBudget there, which holds back evictions",
+    )
+
+
 def _used_up(snapshot: Snapshot, status: PodUnavailableBudgetStatus, down: list[str]) -> Cause:
     spec = snapshot.budget.spec
     said = (
@@ -330,11 +351,12 @@ def _used_up(snapshot: Snapshot, status: PodUnavailableBudgetStatus, down: list[
         else f"maxUnavailable {spec.max_unavailable}"
     )
     guarded = guarded_operations(snapshot.budget, snapshot.gates)
-    operations = ", ".join(sorted(guarded.difference(unguarded_operations(snapshot.budget, snapshot.gates))))
+    asked = sorted(guarded.difference(unguarded_operations(snapshot.budget, snapshot.gates)))
+    operations = f"{', '.join(asked)} {'is' if len(asked) == 1 else 'are'}"
     needed = f"{said} wants {plural(status.desired_available, 'available pod')}, and {status.current_available} are"
     if not down and is_closed(status):
         return causes.NEVER_FREE.cause(
-            f"{needed}: {operations} are refused, although no pod is down",
+            f"{needed}: {operations} refused, although no pod is down",
             details={"down": down},
             remedy=remedy(evolve(snapshot.budget, status=status)),
         )
@@ -343,7 +365,7 @@ def _used_up(snapshot: Snapshot, status: PodUnavailableBudgetStatus, down: list[
     if missing > 0:
         lacking.append(f"{plural(missing, 'pod')} not made yet")
     return causes.USED_UP.cause(
-        f"{needed}: {operations} are refused until more are; not available: {' and '.join(lacking) or 'none'}",
+        f"{needed}: {operations} refused until more are; not available: {' and '.join(lacking) or 'none'}",
         details={"down": down},
         remedy="wait for these pods, or repair them",
     )

@@ -11,6 +11,7 @@ from kruise.api.core import values
 from kruise.api.core.field_errors import FieldError, Path, TemplateTypeError, describe, forbidden, invalid, required
 from kruise.api.core.validation import common
 from kruise.api.meta import LabelSelector, LabelSelectorRequirement
+from kruise.api.native.nodes import KUBE_SYSTEM
 from kruise.api.policy.conversion.podunavailablebudget import convert, replicas_in
 from kruise.api.policy.podunavailablebudget import (
     OPERATIONS,
@@ -66,7 +67,7 @@ def judge(request: AdmissionRequest, view: HandlerView) -> Verdict:
             found += _conflicts(spec, body, name, request.namespace or "", others)
     except TemplateTypeError as error:
         return _refused((error.error,))
-    return _refused(found) if found else Allow(warnings=tuple(_warnings(body, spec, view.gates)))
+    return _refused(found) if found else Allow(warnings=tuple(_warnings(request, spec, view.gates)))
 
 
 def _is_unchanged(body: Json, old: Json) -> bool:
@@ -237,7 +238,9 @@ def _agree(one: LabelSelectorRequirement, other: LabelSelectorRequirement) -> bo
 # Not wrong, but worth a word
 
 
-def _warnings(body: Json, spec: PodUnavailableBudgetSpec, gates: Mapping[str, bool]) -> Iterator[str]:
+def _warnings(request: AdmissionRequest, spec: PodUnavailableBudgetSpec, gates: Mapping[str, bool]) -> Iterator[str]:
+    if request.namespace == KUBE_SYSTEM:
+        yield f"nobody is asked about pods in {KUBE_SYSTEM}: use a PodDisruptionBudget, which holds back evictions"
     reference = spec.target_ref
     if (
         reference is not None
