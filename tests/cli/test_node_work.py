@@ -13,6 +13,8 @@ import pytest
 from kruise.api.apps.containerrecreaterequest import REQUESTS
 from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.native.pod import PODS
+from kruise.cli.session import explained
+from kruise.machinery.client.errors import ForbiddenError, Status
 from tests.support.commandline import Kruise, local_cluster
 
 Json = dict[str, Any]
@@ -84,7 +86,8 @@ def test_a_pull_that_failed_is_told_in_the_words_of_the_registry(kruise: Kruise)
     done = kruise("images", "nginx:missing")
     [row] = [line for line in done.lines if "node-1" in line]
     assert row.split()[2] == "failed"
-    assert 'Failed to pull image reference "nginx:missing"' in row
+    assert "Failed to pull image reference" in row
+    assert row.endswith("nginx:missing: not found")  # the reason stands at the end
     assert kruise("images", "nginx:missing", "--check").code == 1
     assert [row[:2] for row in rows(kruise.ok("images", "--pulls"))] == [["nginx:missing", "node-1"]]
     why = kruise("why", "nodeimage/node-1")
@@ -127,6 +130,27 @@ def test_a_request_that_is_not_kept_is_followed_to_its_end(kruise: Kruise) -> No
     asked = kruise.ok("restart", "pod/web", "-c", "side", "--no-wait", "--keep=0")
     assert len(asked) == 1
     until(lambda: restarts(kruise)["side"] == 1 and requests(kruise) == [])
+
+
+def test_a_container_that_is_named_twice_is_one(kruise: Kruise) -> None:  # CRR-14
+    until(lambda: len(restarts(kruise)) == 2)
+    [line] = kruise.ok("restart", "web", "-c", "app", "-c", "app", "--no-wait", "--keep=0")
+    assert line.startswith("pod/web: container app is restarted by ")
+    until(lambda: requests(kruise) == [])
+
+
+def test_a_refusal_of_admission_is_no_lack_of_rights() -> None:
+    """Both are answered with 403; a webhook says by itself what would help."""
+    refused = (
+        'admission webhook "m.kb.io" denied the request: feature-gate KruiseDaemon is not enabled: start the manager'
+    )
+    for message, is_of_rights in (
+        (refused, False),
+        ('pods is forbidden: User "jane" cannot get resource "pods"', True),
+    ):
+        said = explained(ForbiddenError(Status(message=message, reason="Forbidden", code=403)))
+        assert message in said
+        assert ("Ask for the right" in said) is is_of_rights
 
 
 def test_a_restart_as_data(kruise: Kruise) -> None:

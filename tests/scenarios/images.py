@@ -16,7 +16,7 @@ from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.machinery.client.errors import BadRequestError, NotFoundError
-from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.client.requests import PatchType, Request, Verb
 from tests.scenarios.stage import Scenario, Stage, scenario
 from tests.support.world import Json
 
@@ -506,3 +506,38 @@ async def what_cannot_work_is_refused(stage: ImageStage) -> None:
         await stage.client.patch(NODE_IMAGES, name, {"spec": spec})
     with pytest.raises(BadRequestError, match=r"invalid image Nginx:1: .* must be lowercase"):
         await stage.job("bad", "Nginx:1")
+
+
+@_scenario("NI-12", "DMN-38")
+async def a_name_that_is_no_image_fails_on_the_node(stage: ImageStage) -> None:
+    """The contract lets it pass into a NodeImage. The node says what is wrong, and other tasks of it go on."""
+    name = (await stage.node_images())[0].metadata.name
+    policy = {"ttlSecondsAfterFinished": 20, "backoffLimit": 0}
+    tags = [{"tag": "latest", "pullPolicy": policy}]
+    spec = {"images": {"Bad Name": {"tags": tags}, "nginx:1": {"tags": tags}, "ubuntu": {"tags": tags}}}
+    sent = Request(
+        Verb.PATCH,
+        NODE_IMAGES,
+        name=name,
+        query=(("dryRun", "All"),),
+        body=json.dumps({"spec": spec}).encode(),
+        content_type=PatchType.MERGE.value,
+    )
+    answered = await stage.client.send(sent)
+    warned = " ".join(value for header, value in answered.headers.items() if header.lower() == "warning")
+    assert "spec.images[Bad Name]: no node can pull Bad Name:latest" in warned
+    assert "spec.images[nginx:1]: no node can pull nginx:1:latest" in warned
+    assert "ubuntu" not in warned
+    await stage.client.patch(NODE_IMAGES, name, {"spec": spec})
+
+    async def done() -> None:
+        found = (await stage.client.get(NODE_IMAGES, name)).status.image_statuses
+        told = {image: status.tags[0] for image, status in found.items() if image in spec["images"]}
+        assert {image: one.phase for image, one in told.items()} == {
+            "Bad Name": "Failed",
+            "nginx:1": "Failed",
+            "ubuntu": "Succeeded",
+        }
+        assert all("failed to parse image reference" in one.message for image, one in told.items() if image != "ubuntu")
+
+    await stage.world.until(done, within=stage.pace.within)

@@ -201,6 +201,12 @@ def verdict_of(causes: Iterable[StatusCause], *, warnings: Iterable[str] = ()) -
     return Invalid(causes=found, warnings=tuple(warnings)) if found else Allow(warnings=tuple(warnings))
 
 
+def gate_is_off(gate: str, *, needed: str = "") -> Deny:
+    """The refusal of a kind whose gate is off. `needed`: the gate to turn on, where that is another one."""
+    remedy = f"start the manager with --feature-gates={needed or gate}=true"
+    return Deny(message=f"feature-gate {gate} is not enabled: {remedy}")
+
+
 def _no_store(resource: Resource[T]) -> Store[T]:
     raise LookupError(f"there is no store of {resource} here: this server has no stores")
 

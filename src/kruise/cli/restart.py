@@ -87,7 +87,7 @@ def restart(
         from kruise.api.native.pod import PODS
         from kruise.machinery.client.requests import Request, Verb
 
-        found = containers
+        found = tuple(dict.fromkeys(containers))
         if not found:
             document = await _sent(session, Request(Verb.GET, PODS, session.namespace, name))
             found = tuple(item["name"] for item in document["spec"]["containers"])

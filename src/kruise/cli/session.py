@@ -393,7 +393,7 @@ def run(connection: Connection, work: Callable[[Session], Awaitable[T]], *, onli
 
 
 def explained(error: Exception) -> str:
-    if isinstance(error, ForbiddenError):
+    if isinstance(error, ForbiddenError) and "admission webhook" not in str(error):  # they say themselves what to do
         return f"{error}. Ask for the right, or use another user with --context or --as."
     if isinstance(error, NotFoundError) and not error.status.details.name:
         return f"the server does not know what was asked for ({error}). Is PyKruise installed? kruise install"

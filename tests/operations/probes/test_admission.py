@@ -100,9 +100,12 @@ def test_gates() -> None:
     off = gates.resolve(gates.parse("KruiseDaemon=false"))
     assert off["PodProbeMarkerGate"] is False
     assert controllers(Options(gates=off)) == ()
-    [handler] = FEATURE.webhooks(Options(gates=gates.resolve(gates.parse("PodProbeMarkerGate=false"))))
-    answer: Any = handler.decide(request(BASE, version="v1alpha1", kind="PodProbeMarker"), HandlerView(now=NOW, seed=1))
-    assert (answer.code, answer.message) == (403, "feature-gate PodProbeMarkerGate is not enabled")
+    for closed in ("PodProbeMarkerGate", "KruiseDaemon"):
+        [handler] = FEATURE.webhooks(Options(gates=gates.resolve(gates.parse(f"{closed}=false"))))
+        sent = request(BASE, version="v1alpha1", kind="PodProbeMarker")
+        answer: Any = handler.decide(sent, HandlerView(now=NOW, seed=1))
+        remedy = f"start the manager with --feature-gates={closed}=true"
+        assert (answer.code, answer.message) == (403, f"feature-gate PodProbeMarkerGate is not enabled: {remedy}")
     assert FEATURE.pod_mutations(Options(gates=gates.resolve({}))) == ()
     chosen = gates.parse("EnablePodProbeMarkerOnServerless=true,EnhancedLivenessProbe=true")
     assert len(FEATURE.pod_mutations(Options(gates=gates.resolve(chosen)))) == 2

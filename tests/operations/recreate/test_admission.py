@@ -10,7 +10,7 @@ import pytest
 
 from kruise.admission.decisions import Allow, Change, Deny, HandlerView, Mutation, NeedsReads
 from kruise.admission.review import AdmissionRequest, GroupVersionKind
-from kruise.api.apps.conversion.containerrecreaterequest import convert
+from kruise.api.apps.conversion.containerrecreaterequest import GRACE_MESSAGE, convert
 from kruise.machinery.codec import Raw, decode
 from kruise.operations.recreate.admission import admit
 
@@ -210,7 +210,8 @@ def test_gate_off() -> None:
     for old in (None, body()):
         answer = admitted(body(), old=old, KruiseDaemon=False)
         assert isinstance(answer, Deny)
-        assert (answer.message, answer.code) == ("feature-gate KruiseDaemon is not enabled", 403)
+        remedy = "start the manager with --feature-gates=KruiseDaemon=true"
+        assert (answer.message, answer.code) == (f"feature-gate KruiseDaemon is not enabled: {remedy}", 403)
 
 
 def test_gate_off_holds_nobody_who_goes() -> None:
@@ -276,7 +277,7 @@ CONDITION = {
     "type": "PreRecreateGrace",
     "status": "True",
     "reason": "PreRecreateGrace",
-    "message": "the pod is held not ready, so that its traffic drains before containers are stopped",
+    "message": GRACE_MESSAGE,
     "lastTransitionTime": "2026-01-01T00:00:05Z",
 }
 STORED: Json = {

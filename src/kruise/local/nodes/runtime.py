@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from urllib.parse import urlsplit
 
+from kruise.api.core.images import reference_problem
 from kruise.daemon import runtime as cri
 from kruise.daemon.runtime import CallError, ContainerState
 from kruise.inplace.hashes import plain_hash
@@ -178,6 +179,9 @@ class SimulatedRuntime:
         ]
 
     async def pull_image(self, reference: str, *, sandbox: cri.SandboxConfig, auth: cri.Auth | None = None) -> str:
+        if reason := reference_problem(reference):
+            quoted = json.dumps(reference, ensure_ascii=False)
+            raise CallError("Unknown", f"failed to parse image reference {quoted}: {reason}")  # containerd's words
         found = images.find(reference, self._node.image_tables())
         pull = self._node.images.begin(found, self._now())
         await asyncio.sleep(max(0.0, pull.ends - self._now()))

@@ -12,7 +12,7 @@ from kruise.machinery import codec
 from kruise.operations.images.templates import (
     DAEMON_GATE,
     JOBS_GATE,
-    gate_is_off,
+    gate_off,
     is_leaving,
     refused,
     verdict,
@@ -46,7 +46,7 @@ def judged(
     """`problem` tells what is wrong with a spec, `change_problem` what may not become of one."""
     if request.sub_resource:
         return Allow()
-    if (off := gate_is_off(view, DAEMON_GATE, JOBS_GATE)) is not None:
+    if (off := gate_off(view, DAEMON_GATE, JOBS_GATE)) is not None:
         return Allow() if is_leaving(request) else off
     try:
         job: Any = codec.decode(request.object, kind)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kruise.admission.decisions import Allow, Deny, HandlerView
+from kruise.admission.decisions import Allow, Deny, HandlerView, gate_is_off
 from kruise.admission.review import AdmissionRequest
 from kruise.api.apps.images import (
     ALWAYS,
@@ -34,13 +34,9 @@ def is_leaving(request: AdmissionRequest) -> bool:
     return isinstance(metadata, dict) and bool(metadata.get("deletionTimestamp"))
 
 
-def gate_is_off(view: HandlerView, *gates: str) -> Deny | None:
+def gate_off(view: HandlerView, *gates: str) -> Deny | None:
     """IMG-3."""
-    for gate in gates:
-        if not view.gates.get(gate, False):
-            remedy = f"start the manager with --feature-gates={gate}=true"
-            return Deny(message=f"feature-gate {gate} is not enabled: {remedy}")
-    return None
+    return next((gate_is_off(gate) for gate in gates if not view.gates.get(gate, False)), None)
 
 
 def refused(message: str) -> Deny:

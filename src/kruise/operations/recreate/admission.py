@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kruise.admission.decisions import Allow, Change, Deny, HandlerView, Mutation, NeedsReads
+from kruise.admission.decisions import Allow, Change, Deny, HandlerView, Mutation, NeedsReads, gate_is_off
 from kruise.admission.registry import Handler, MutatingHandler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.apps.containerrecreaterequest import (
@@ -85,7 +85,7 @@ def admit(request: AdmissionRequest, view: HandlerView) -> Mutation:
     if not view.gates.get(GATE, True):
         if _mapping(request.body().get("metadata")).get("deletionTimestamp"):
             return Allow()  # who goes must be let go
-        return Deny(message=f"feature-gate {GATE} is not enabled")  # CRR-1
+        return gate_is_off(GATE)  # CRR-1
     try:
         if request.operation == "UPDATE":
             return _update(request)

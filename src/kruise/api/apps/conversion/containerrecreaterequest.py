@@ -21,11 +21,14 @@ from kruise.machinery.times import TimeError, format_time, parse_time
 
 STATUSES = "crr.apps.kruise.io/sync-container-statuses"
 UNREADY = "crr.apps.kruise.io/unready-acquired"
-GRACE_MESSAGE = "the pod is held not ready, so that its traffic drains before containers are stopped"
+GRACE_MESSAGE = (
+    "traffic drains before containers are stopped: a pod with readiness gate KruisePodReady is held not ready meanwhile"
+)
+"""True of pods without the gate, too: what was written through `v1alpha1` does not tell which it was."""
 
 
 def grace_condition(time: datetime) -> Json:
-    """The pod is held not ready since then (CRR-34)."""
+    """The grace of the pod runs since then (CRR-34)."""
     return {
         "type": GRACE_CONDITION,
         "status": "True",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from kruise.admission.decisions import Allow, Change, HandlerView, Mutation, Verdict
 from kruise.admission.registry import Handler, MutatingHandler, ValidatingHandler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.apps.images import DEFAULT_BACKOFF_LIMIT, DEFAULT_TIMEOUT, MOST_IMAGES, NodeImage, NodeImageSpec
+from kruise.api.core.images import ImageReference, reference_problem
 from kruise.machinery import codec
 from kruise.machinery.times import format_time
 from kruise.operations.images.tasks import whole_second
-from kruise.operations.images.templates import DAEMON_GATE, gate_is_off, is_leaving, refused, verdict
+from kruise.operations.images.templates import DAEMON_GATE, gate_off, is_leaving, refused, verdict
 
 PATH = "apps-kruise-io-nodeimage"
 
@@ -50,13 +52,13 @@ def _mapping(value: Any) -> dict[str, Any]:
 def judge(request: AdmissionRequest, view: HandlerView) -> Verdict:
     if request.sub_resource:
         return Allow()
-    if (off := gate_is_off(view, DAEMON_GATE)) is not None:
+    if (off := gate_off(view, DAEMON_GATE)) is not None:
         return Allow() if is_leaving(request) else off
     try:
         node_image = codec.decode(request.object, NodeImage)
     except codec.DecodeError as error:
         return refused(str(error))
-    return verdict(problem(node_image.spec))
+    return verdict(problem(node_image.spec), tuple(warnings_of(node_image.spec)))
 
 
 def problem(spec: NodeImageSpec) -> str:
@@ -81,6 +83,18 @@ def problem(spec: NodeImageSpec) -> str:
             if task.pull_policy is None or task.pull_policy.ttl_seconds_after_finished is None:
                 return f"pullPolicy.ttlSecondsAfterFinished for {where} must set"
     return ""
+
+
+def warnings_of(spec: NodeImageSpec) -> Iterator[str]:
+    """Names that no registry can be asked for. NI-12 lets them pass: each node would try, and fail."""
+    for name, entry in spec.images.items():
+        for task in entry.tags:
+            image = str(ImageReference(name, task.tag))
+            if reason := reference_problem(image):
+                yield (
+                    f"spec.images[{name}]: no node can pull {image}: {reason}. "
+                    "The key is the name without tag and digest, which stand in tags[].tag"
+                )
 
 
 def handlers() -> tuple[Handler, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from kruise.admission.decisions import Allow, Deny, HandlerView
+from kruise.admission.decisions import Allow, Deny, HandlerView, gate_is_off
 from kruise.admission.registry import Handler, ValidatingHandler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.apps.probes import MARKED_STATES, SEPARATOR, PodContainerProbe, PodProbeMarker, Probe
@@ -49,18 +49,20 @@ Json = Mapping[str, Any]
 
 
 def webhooks(settings: Settings) -> tuple[Handler, ...]:
-    off = next((gate for gate in GATES if not settings.gates.get(gate, True)), "")
-    return (ValidatingHandler(PATH, functools.partial(judge, gate_off=off)),)
+    off = [gate for gate in GATES if not settings.gates.get(gate, True)]
+    # Without the daemon the markers' gate is off, whatever was asked for (PPM-1): the last one is what to turn on.
+    judged = functools.partial(judge, gate_off=off[0], needed=off[-1]) if off else judge
+    return (ValidatingHandler(PATH, judged),)
 
 
-def judge(request: AdmissionRequest, view: HandlerView, *, gate_off: str = "") -> Allow | Deny:
+def judge(request: AdmissionRequest, view: HandlerView, *, gate_off: str = "", needed: str = "") -> Allow | Deny:
     if request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
         return Allow()
     body = request.body()
     if gate_off:
         if (body.get("metadata") or {}).get("deletionTimestamp"):
             return Allow()  # who goes must be let go
-        return Deny(message=f"feature-gate {gate_off} is not enabled")
+        return gate_is_off(gate_off, needed=needed)
     old = request.old_body() if request.has_old_object else None
     found = tuple(problems(body, old))
     if found:
