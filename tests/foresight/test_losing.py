@@ -5,9 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
+import pytest
+
 from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES, PersistentPodState
 from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
 from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
 from kruise.api.meta import Key, OwnerReference
@@ -29,6 +33,7 @@ from kruise.foresight.playing import Bounds
 from kruise.foresight.removal import telling
 from kruise.foresight.removal.guards import Guards
 from kruise.foresight.removal.losing import NOTICED, TOLERATED, Around, Loss, lose, lose_as_they_are
+from kruise.foresight.removal.returning import returning_needs
 from kruise.foresight.staging import stage
 from kruise.kinds import features
 from kruise.machinery.codec import convert, evolve
@@ -78,6 +83,10 @@ def settled(document: Any, nodes: Sequence[Node]) -> Scene:
 
 def lost(scene: Scene, cluster: Around) -> Loss:
     return lose(cluster, CLONE_SETS, scene.document, scene.objects, features=features(), settings=scene.options)
+
+
+def as_they_are(cluster: Around, pods: Sequence[Pod], objects: Any = MappingProxyType({})) -> Loss:
+    return lose_as_they_are(cluster, pods, {}, objects, features=features(), settings=options())
 
 
 def test_pods_come_again_where_there_is_room() -> None:
@@ -295,9 +304,61 @@ def test_volumes_hold_pods_of_others_as_well() -> None:
         spec = evolve(pod.spec, volumes=(convert(mounted, Volume),))
         pods.append(evolve(pod, spec=spec, metadata=evolve(pod.metadata, owner_references=(owner,))))
     cluster = around(THREE, elsewhere=pods)
-    [homeless] = lose_as_they_are(cluster, pods, {}, tied(pods)).homeless
+    [homeless] = as_they_are(cluster, pods, tied(pods)).homeless
     assert [tie.claim for tie in homeless.ties] == [f"data-{homeless.pod}"]
-    assert lose_as_they_are(cluster, pods, {}).recovers
+    assert as_they_are(cluster, pods).recovers
+
+
+def remembered(pods: Sequence[Pod], **more: Any) -> PersistentPodState:
+    """The zones of pods of a StatefulSet of Kubernetes."""
+    places = {pod.metadata.name: {"nodeTopologyLabels": {"zone": zone_of(pod)}} for pod in pods}
+    target = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"}
+    body = {
+        "metadata": {"name": "web", "namespace": "demo", "uid": "pps"},
+        "spec": {"targetRef": target, "requiredPersistentTopology": {"keys": ["zone"]}, **more},
+        "status": {"observedGeneration": 1, "podStates": places},
+    }
+    return convert(body, PersistentPodState)
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "ReplicaSet"])
+def test_pods_of_others_wait_for_the_zone_that_is_remembered(kind: str) -> None:
+    """PPS-30: the first pods came without any tie; those that are made again under their names have one."""
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "owner", "controller": True}
+    owner = convert(reference, OwnerReference)
+    pods = [
+        evolve(pod, metadata=evolve(pod.metadata, owner_references=(owner,)))
+        for pod in settled(manifest(3), THREE).pods
+    ]
+    cluster = around(THREE, elsewhere=pods)
+    found = as_they_are(cluster, pods, {PERSISTENT_POD_STATES: (remembered(pods),)})
+    assert found.recovers is (kind != "StatefulSet")
+    assert as_they_are(cluster, pods).recovers, "where nobody has read it, nobody is tied"
+    if not found.recovers:
+        [homeless] = found.homeless
+        [gone] = found.lost
+        assert homeless.pod == gone.pod
+        assert "2 node(s) didn't match Pod's node affinity/selector" in homeless.why
+        spare = (*THREE, evolve(zoned(4, "a"), metadata=evolve(zoned(4, "a").metadata, labels={"zone": "a", "x": "y"})))
+        elsewhere = as_they_are(
+            around(spare, "zone=a,!x", elsewhere=pods), pods, {PERSISTENT_POD_STATES: (remembered(pods),)}
+        )
+        assert [one.node for one in elsewhere.coming] == ["node-4"]
+
+
+def test_what_brings_pods_back_is_read_where_pods_keep_their_names() -> None:
+    def needs(kind: str) -> set[Resource[Any]]:
+        owner = OwnerReference(api_version="apps/v1", kind=kind, name="web", uid="owner", controller=True)
+        pods = [
+            evolve(pod, metadata=evolve(pod.metadata, owner_references=(owner,)))
+            for pod in settled(manifest(1), THREE).pods
+        ]
+        found = returning_needs("demo", pods, features=features(), settings=options())
+        assert all(need.optional and need.shapes_pods and need.namespace == "demo" for need in found)
+        return {need.resource for need in found}
+
+    assert needs("StatefulSet") == {PERSISTENT_POD_STATES}
+    assert needs("ReplicaSet") == set()
 
 
 def test_a_rollout_knows_where_the_volumes_are() -> None:
@@ -326,7 +387,7 @@ def test_what_others_decide_about_comes_again_as_it_was() -> None:
     scene = settled(manifest(4), THREE)
     pods = [evolve(pod, metadata=evolve(pod.metadata, owner_references=(owner,))) for pod in scene.pods]
     here = sum(pod.spec.node_name == "node-1" for pod in pods)
-    found = lose_as_they_are(around(THREE, elsewhere=pods), pods, {})
+    found = as_they_are(around(THREE, elsewhere=pods), pods)
     assert (found.before, found.at_once, found.after) == (4, 4 - here, 4)
     assert len(found.coming) == here
     assert all(one.node in ("node-2", "node-3") and one.pod.startswith("web-1-") for one in found.coming)

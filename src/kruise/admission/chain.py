@@ -34,6 +34,10 @@ class PodStep(enum.IntEnum):
     """It only warns."""
 
 
+RETURNING = frozenset((PodStep.PERSISTENT_POD_STATE,))
+"""They bring a pod that is made again under its name back to where it was, whatever it got when it was made first."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class StepContext:
     """What a step may see beside the pod."""

@@ -22,6 +22,7 @@ from kruise.foresight.errors import ForesightError
 from kruise.foresight.needs import storage_needs
 from kruise.foresight.removal import losing
 from kruise.foresight.removal.losing import Around, Loss
+from kruise.foresight.removal.returning import returning_needs
 from kruise.foresight.subjects import facts_of
 from kruise.kinds import features
 from kruise.machinery import codec
@@ -60,8 +61,14 @@ async def plan(session: Session, words: Sequence[str], text: str, options: Optio
         found = await _played(session, target, around, options, notes.append)
     else:
         pods = await _pods(session, target, document)
-        storage = await _storage(session, namespace, pods, notes)
-        found = losing.lose_as_they_are(around, pods, await _namespaces(session), storage)
+        found = losing.lose_as_they_are(
+            around,
+            pods,
+            await _namespaces(session),
+            await _what_places(session, namespace, pods, options, notes),
+            features=features(),
+            settings=options,
+        )
     return dataclasses.replace(found, notes=(*found.notes, *notes))
 
 
@@ -117,12 +124,14 @@ async def _pods(session: Session, target: Target, document: Json) -> Sequence[Po
     return [pod for pod in found.items if pod.metadata.owner_references]
 
 
-async def _storage(
-    session: Session, namespace: str, pods: Sequence[Pod], notes: list[str]
+async def _what_places(
+    session: Session, namespace: str, pods: Sequence[Pod], options: Options, notes: list[str]
 ) -> dict[Resource[Any], Sequence[Any]]:
-    if not any(map(claim_names, pods)):
-        return {}
-    found, told = await plan_reading.read_all(session, storage_needs(namespace))
+    """What ties pods that come again to nodes: their volumes, and who remembers where they were."""
+    needs = [*returning_needs(namespace, pods, features=features(), settings=options)]
+    if any(map(claim_names, pods)):
+        needs += storage_needs(namespace)
+    found, told = await plan_reading.read_all(session, needs)
     notes += told
     return found
 

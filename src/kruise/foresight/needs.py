@@ -83,10 +83,16 @@ def needed(
         found |= {need.resource: need for need in storage_needs(namespace, found)}
     if face.contribution is not None:
         found[subject] = Need(resource=subject)  # others may put something into the same pods
+    for need in shaping_needs(namespace, features=features, settings=settings):
+        found.setdefault(need.resource, need)
+    return tuple(found.values())
+
+
+def shaping_needs(namespace: str, *, features: Sequence[Feature], settings: Settings) -> Iterator[Need]:
+    """What tells what these features make of new pods."""
     for resource in _asked_about_pods(features, settings):
         where = namespace if resource.namespaced else ""
-        found.setdefault(resource, Need(resource=resource, namespace=where, optional=True, shapes_pods=True))
-    return tuple(found.values())
+        yield Need(resource=resource, namespace=where, optional=True, shapes_pods=True)
 
 
 def storage_needs(namespace: str, known: Container[Resource[Any]] = ()) -> Iterator[Need]:

@@ -225,7 +225,7 @@ def _controllers(kind: ForecastFacts, features: Sequence[Feature], settings: Set
             face = face_of(spec.subject.group, spec.subject.kind)
             is_about = spec.subject == kind.resource
             if is_about or face is None or face.contribution is None:
-                (first if shapes_pods and not is_about else others).append(spec)
+                (first if shapes_pods else others).append(spec)
     return [*first, *others]
 
 

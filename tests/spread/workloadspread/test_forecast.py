@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from typing import Any
 
+import pytest
+
+from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES, PersistentPodState
 from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
 from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
@@ -13,11 +17,15 @@ from kruise.api.apps.workloadspread import WORKLOAD_SPREADS, WorkloadSpread
 from kruise.api.meta import Key
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Pod
+from kruise.api.resource import Resource
 from kruise.foresight import foresee
+from kruise.foresight.removal.guards import Guards
+from kruise.foresight.removal.losing import Around, lose
 from kruise.kinds import features
-from kruise.machinery.codec import convert
+from kruise.machinery.codec import convert, to_builtins
+from kruise.machinery.selectors import parse
 from kruise.machinery.wording import plural
-from tests.foresight.scenes import KEY, NOW, Scene, manifest, node, options
+from tests.foresight.scenes import KEY, LATER, NOW, Scene, manifest, node, options
 
 Json = dict[str, Any]
 ZONES = (*(node(number, labels={"zone": "a"}) for number in (1, 2)), node(3, labels={"zone": "b"}))
@@ -59,6 +67,29 @@ def test_pods_made_again_find_the_places_that_were_given_up() -> None:
     scene = spreaded(manifest(5, rolling={"podUpdatePolicy": "ReCreate", "maxUnavailable": 1}), spread(maxReplicas=2))
     after = scene.after(scene.changed(image="nginx:2"))
     assert places(after) == {"a": 2, "b": 3}
+
+
+@pytest.mark.parametrize("subject", [WORKLOAD_SPREADS, CLONE_SETS], ids=["spread", "workload"])
+def test_places_of_a_lost_zone_are_free_for_the_next_pods(subject: Resource[Any]) -> None:
+    """WS-22, WS-33: they wait for a node there, whichever of the two is asked about."""
+    zones = tuple(node(number, labels={"zone": zone}) for number, zone in ((1, "a"), (2, "b")))
+    empty = Scene(manifest(5), {NODES: zones, WORKLOAD_SPREADS: (spread(maxReplicas=2),)}, NOW - LATER, options())
+    scene = dataclasses.replace(empty.after(manifest(5)), now=NOW)
+    [counted] = scene.objects[WORKLOAD_SPREADS]
+    assert [one.replicas for one in counted.status.subset_statuses] == [2, 3]
+    around = Around(
+        target="web",
+        key=KEY if subject == CLONE_SETS else Key("demo", "ws"),
+        selector=parse("zone=a"),
+        nodes=zones,
+        elsewhere=(),
+        guards=Guards((), (), gates={}, now=NOW),
+        now=NOW,
+    )
+    document = scene.document if subject == CLONE_SETS else {**to_builtins(counted), "apiVersion": subject.api_version}
+    found = lose(around, subject, document, scene.objects, features=features(), settings=options())
+    assert (found.before, found.at_once, found.after) == (5, 3, 3)
+    assert ["node affinity" in one.why for one in found.homeless] == [True, True]
 
 
 def test_a_subset_without_nodes_is_a_stop() -> None:

@@ -26,6 +26,7 @@ from kruise.foresight.foreseeing import forecast_of
 from kruise.foresight.learning import learn
 from kruise.foresight.playing import Bounds
 from kruise.foresight.removal.guards import Breach, Guards
+from kruise.foresight.removal.returning import Returning, keeps_its_name
 from kruise.foresight.staging import STORAGE, stage
 from kruise.machinery import collection, names
 from kruise.machinery.codec import evolve
@@ -44,7 +45,7 @@ NOTICED = 50.0
 TOLERATED = 300.0
 """Seconds that a pod tolerates that: what the API server writes into pods that say nothing."""
 _TAINT = "node.kubernetes.io/unreachable"
-_DAEMON, _STATEFUL = "DaemonSet", "StatefulSet"
+_DAEMON = "DaemonSet"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,21 +204,26 @@ def lose_as_they_are(
     around: Around,
     pods: Sequence[Pod],
     namespaces: Mapping[str, Mapping[str, str]],
-    storage: Mapping[Resource[Any], Sequence[Any]] = MappingProxyType({}),
+    objects: Mapping[Resource[Any], Sequence[Any]] = MappingProxyType({}),
+    *,
+    features: Sequence[Feature],
+    settings: Settings,
 ) -> Loss:
-    """Each of these pods comes again as it was; one of a DaemonSet has nowhere to come to. `storage`: claims, volumes
-    and their classes, where they were read."""
+    """Each of these pods comes again as it was; one of a DaemonSet has nowhere to come to. `objects`: claims, volumes
+    and their classes, and what brings pods back to where they were, as far as it was read."""
     gone = frozenset(around.gone)
     own = {pod.metadata.uid for pod in pods}
     others = [pod for pod in around.elsewhere if pod.spec.node_name not in gone and pod.metadata.uid not in own]
     world, times = World(around.now), learn(pods)
-    for resource, items in {**storage, PODS: pods, NODES: around.left}.items():
+    returning = Returning(world, features=features, settings=settings)
+    for resource, items in {**objects, PODS: pods, NODES: around.left}.items():
         world.add(resource, items)
-    volumes = Volumes(world, are_known=storage.keys() >= STORAGE)
+    volumes = Volumes(world, are_known=objects.keys() >= STORAGE)
     room = NodeRoom(around.left, others, namespaces=namespaces, claims_of=volumes.claims_of)
     nodes = Nodes(world, times, failure_of=lambda pod: "", reports=False, room=room, volumes=volumes)
     nodes.begin()
-    course = _Course(world, volumes, tuple(pods), gone, lambda pod: True, after=_comes_again)
+    again = functools.partial(_comes_again, returning)
+    course = _Course(world, volumes, tuple(pods), gone, lambda pod: True, after=again)
     course.begin()
     world.settle()
     while world.next_moment is not None:
@@ -227,13 +233,13 @@ def lose_as_they_are(
     return course.told(around, assumptions=(told,))
 
 
-def _comes_again(world: World, pod: Pod) -> None:
+def _comes_again(returning: Returning, world: World, pod: Pod) -> None:
     if any(owner.kind == _DAEMON for owner in pod.metadata.owner_references) or not pod.metadata.owner_references:
         return
     # A pod of a StatefulSet keeps its name; others get one that nobody knows yet.
     owner = controller_of(pod) or pod.metadata.owner_references[0]
     name = pod.metadata.name
-    if owner.kind != _STATEFUL:
+    if not keeps_its_name(pod):
         name = f"{owner.name}-{names.derived_suffix(pod.metadata.uid)}"
     metadata = evolve(
         pod.metadata,
@@ -250,7 +256,7 @@ def _comes_again(world: World, pod: Pod) -> None:
     answered = tuple(item for item in pod.status.conditions if item.type in gates)
     status = evolve(type(pod.status)(), conditions=answered)
     fresh = evolve(pod, metadata=metadata, spec=evolve(pod.spec, node_name=""), status=status)
-    world.add(PODS, (fresh,))
+    world.add(PODS, (returning.placed(fresh),))
 
 
 # What happens, and what is told of it
