@@ -63,6 +63,19 @@ def test_a_name_that_is_taken_is_told_before_anything_is_made(kruise: Kruise) ->
     assert [job for job in listed.items if job.metadata.name == "again"] == []
 
 
+def test_a_target_that_is_not_there_is_told_before_anything_is_made(kruise: Kruise) -> None:  # EJ-16
+    label = "test_a_target_that_is_not_there_is_told_before_anything_is_made"
+    told = kruise.refused("debug", f"app={label}", *IMAGE, "--name", "aimed", "--target", "app", "--", "true")
+    assert told == "no pod has a container called app: nothing was made; choose another one with --target"
+    spec = {"containers": [{"name": "app", "image": "nginx:1"}], "terminationGracePeriodSeconds": 0}
+    kruise.create(PODS, {"metadata": {"name": "another", "labels": {"app": label}}, "spec": spec})
+    done = kruise("debug", f"app={label}", *IMAGE, "--name", "aimed", "--target", "app", "--", "true")
+    assert done.code == 0, done.err
+    assert "left out, since no container is called app there: pod/" in done.err
+    assert done.lines[0] == "ephemeraljob.apps.kruise.io/aimed created for 1 pod"
+    assert [line.partition(":")[0] for line in done.lines[1:] if "ended well" in line] == ["pod/another"]
+
+
 def test_shells_of_which_not_all_run_at_once(kruise: Kruise) -> None:
     label = "app=test_shells_of_which_not_all_run_at_once"
     told = kruise.refused("debug", label, *IMAGE, "--parallelism", "1", "--rm", code=2)
@@ -109,7 +122,7 @@ def test_nobody_waits_for_a_job_that_is_over(kruise: Kruise, monkeypatch: pytest
     flags = ("--parallelism", "1", "--timeout", "0")
     late = kruise("debug", label, *IMAGE, "--name", "late", *flags, "--deadline", "2s", "--", "sleep", "600")
     assert late.code == 1
-    assert "the job has ended: Failed; 2 pods have not got there" in late.err
+    assert "the job has ended: Failed, since its deadline is over; 2 pods have not got there" in late.err
     while_it_waits(monkeypatch, lambda client: client.delete(EPHEMERAL_JOBS, "gone", "default"))
     gone = kruise("debug", label, *IMAGE, "--name", "gone", *flags, "--", "sleep", "600")
     assert gone.code == 1

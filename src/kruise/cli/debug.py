@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kruise.cli.debug_following import Follower
     from kruise.cli.session import Session
     from kruise.machinery.documents import Json
+    from kruise.workloads.ephemeraljob.pods import Obstacle
 
 _EVERY = 0.3
 _GOING = 5.0
@@ -236,18 +237,37 @@ def _free(pods: Sequence[Pod], job: Json) -> tuple[Pod, ...]:
     """The pods that can get the container: two of one name cannot be in a pod, and an ephemeral one stays for good."""
     from kruise.machinery.wording import listed
     from kruise.verbs.errors import VerbError
-    from kruise.workloads.ephemeraljob.pods import container_names
+    from kruise.workloads.ephemeraljob.pods import Obstacle, obstacle
 
-    name = job["spec"]["template"]["ephemeralContainers"][0]["name"]
-    taken = [f"pod/{pod.metadata.name}" for pod in pods if name in container_names(pod)]
-    if not taken:
-        return tuple(pods)
-    remedy = "choose another name with --container"
-    if len(taken) == len(pods):
-        raise VerbError(f"each pod has a container called {name} already: nothing was made; {remedy}")
-    some = listed(taken[:3]) + (" and others" if len(taken) > 3 else "")
-    click.echo(f"left out, since a container is called {name} there already: {some}; {remedy}", err=True)
-    return tuple(pod for pod in pods if name not in container_names(pod))
+    made = job["spec"]["template"]["ephemeralContainers"]
+    found = [(pod, obstacle(pod, made)) for pod in pods]
+    free = tuple(pod for pod, stands in found if stands is None)
+    for (what, name), pods_so in _grouped(found).items():
+        if what is Obstacle.NAME:
+            each, there = (
+                f"each pod has a container called {name} already",
+                f"a container is called {name} there already",
+            )
+            remedy = "choose another name with --container"
+        else:
+            each, there = f"no pod has a container called {name}", f"no container is called {name} there"
+            remedy = "choose another one with --target"
+        if len(pods_so) == len(pods):
+            raise VerbError(f"{each}: nothing was made; {remedy}")
+        some = listed(pods_so[:3]) + (" and others" if len(pods_so) > 3 else "")
+        click.echo(f"left out, since {there}: {some}; {remedy}", err=True)
+    if not free:
+        raise VerbError("no pod is left that could get the container: nothing was made")
+    return free
+
+
+def _grouped(found: Sequence[tuple[Pod, tuple[Obstacle, str] | None]]) -> dict[tuple[Obstacle, str], list[str]]:
+    """The pods by what stands in the way."""
+    groups: dict[tuple[Obstacle, str], list[str]] = {}
+    for pod, stands in found:
+        if stands is not None:
+            groups.setdefault(stands, []).append(f"pod/{pod.metadata.name}")
+    return groups
 
 
 async def _carry_out(

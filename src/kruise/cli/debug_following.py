@@ -14,7 +14,8 @@ from kruise.cli.session import Session
 from kruise.machinery.client.errors import NotFoundError
 from kruise.machinery.documents import Json
 from kruise.machinery.wording import plural
-from kruise.workloads.ephemeraljob.pods import OVER, Seen, State, container_names, seen
+from kruise.workloads.ephemeraljob.pods import OVER, Seen, State, obstacle, seen
+from kruise.workloads.ephemeraljob.status import DEADLINE_EXCEEDED
 
 FAILED, NOT_IN_TIME = 1, 3
 _EVERY = 0.3
@@ -30,7 +31,7 @@ class _Wanted:
 
     name: str
     uid: str
-    container: str
+    container: Json
     replicas: int | None
     at_once: int
     """So many shells run at a time; 0: the containers are no shells, and end."""
@@ -56,7 +57,7 @@ class Follower:
         wanted = _Wanted(
             name=name,
             uid=str(job["metadata"]["uid"]),
-            container=container["name"],
+            container=container,
             replicas=spec.get("replicas"),
             at_once=0 if "command" in container else spec["parallelism"],
         )
@@ -93,7 +94,7 @@ class Follower:
         listed = await self._session.client.list(PODS, self._session.namespace, labels=self._selector)
         found = [seen(pod, wanted.uid) for pod in listed.items if is_active(pod)]
         served = [one for one in found if one.is_served]
-        free = [one for one in found if not one.is_served and wanted.container not in container_names(one.pod)]
+        free = [one for one in found if not one.is_served and obstacle(one.pod, [wanted.container]) is None]
         return [*served, *free][: wanted.replicas]
 
     def _result(self, pods: Sequence[Seen], wanted: _Wanted, job: EphemeralJob | None) -> int | None:
@@ -116,7 +117,7 @@ class Follower:
         """Pods are left, and the job is over: nobody serves them any more."""
         if job is not None and job.status.completion_time is None:
             return None
-        end = "was deleted" if job is None else f"has ended: {job.status.phase}"
+        end = "was deleted" if job is None else f"has ended: {_end_of(job)}"
         click.echo(f"the job {end}; {plural(left, 'pod', 'has', 'have')} not got there", err=True)
         return FAILED
 
@@ -149,6 +150,11 @@ class Follower:
             code = f" with exit code {ended.exit_code}" if ended is not None else ""
             return f"failed{code}; output: kubectl logs {one.name} -c {name}{self._flags}"
         return ""
+
+
+def _end_of(job: EphemeralJob) -> str:
+    late = any(one.reason == DEADLINE_EXCEEDED for one in job.status.conditions)
+    return f"{job.status.phase}, since its deadline is over" if late else job.status.phase
 
 
 def _cannot_start(one: Seen) -> bool:

@@ -69,7 +69,35 @@ def test_a_failed_container_of_another_job_leaves_the_pod_out() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"name": "main"}, "it has a container called main"),
+        ({"name": "first"}, "it has a container called first"),
+        ({"targetContainerName": "app"}, "it has no container called app"),
+        ({"volumeMounts": [{"name": "data", "mountPath": "/d"}, {"name": "log"}]}, "it has no volume called log"),
+    ],
+)
+def test_what_the_server_will_refuse_is_told_before(fields: Any, why: str) -> None:
+    """EJ-16, EJ-44: and whoever takes the containers has its turn."""
+    own = {"containers": [{"name": "main"}], "initContainers": [{"name": "first"}], "volumes": [{"name": "data"}]}
+    other = {"containers": [{"name": "app"}], "volumes": [{"name": "data"}, {"name": "log"}]}
+    template = {"ephemeralContainers": [{**CONTAINER, **fields}]}
+    found = outlook(document(template=template), pod(1, spec=own), pod(2, spec=other))
+    assert [(row[0], row[3]) for row in found.rows] == [("1", "gets the containers"), ("-", f"will be refused: {why}")]
+    assert summary(found).startswith("1 pod gets ")
+    assert found.notes[0].startswith("1 pod is never served")
+
+
+def test_what_is_there_is_no_obstacle() -> None:
+    own = {"containers": [{"name": "main"}], "initContainers": [{"name": "first"}], "volumes": [{"name": "data"}]}
+    fields = {"targetContainerName": "first", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}
+    found = outlook(document(template={"ephemeralContainers": [{**CONTAINER, **fields}]}), pod(1, spec=own))
+    assert ([row[3] for row in found.rows], found.notes) == (["gets the containers"], ())
+
+
 def test_what_will_not_happen_is_told() -> None:
+    assert summary(outlook(document(template={"ephemeralContainers": []}), pod(1))) == "no pod gets any container"
     found = outlook(document(paused=True), pod(1))
     assert summary(found) == "no pod gets dbg"
     assert "paused" in found.notes[0]

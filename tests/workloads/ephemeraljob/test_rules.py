@@ -280,7 +280,7 @@ def test_no_containers_is_an_error_and_nothing_else(containers: Any) -> None:
     status = status_of(job(containers=containers), pod(1))
     assert (status.phase, status.completion_time) == ("Error", None)
     assert conditions(status)["JobError"] == "Error"
-    assert (injected(plan), held(plan)["dbg"]) == ([], "no-template-containers")
+    assert (injected(plan), held(plan)) == ([], {"dbg": "no-template-containers"})
 
 
 # After the end

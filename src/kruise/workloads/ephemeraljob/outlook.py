@@ -11,7 +11,7 @@ from kruise.machinery.codec import convert, evolve
 from kruise.machinery.documents import Json
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.machinery.wording import listed, plural
-from kruise.workloads.ephemeraljob.pods import OVER
+from kruise.workloads.ephemeraljob.pods import OVER, obstacle
 from kruise.workloads.ephemeraljob.pods import Seen as SeenPod
 from kruise.workloads.ephemeraljob.situation import Situation, Snapshot, situation_of
 
@@ -30,17 +30,21 @@ def tell(document: Json, seen: Seen) -> Outlook:
         return Outlook(facts=(("Summary", "it has ended, and serves no pod any more"),), header=_HEADER, rows=())
     limit = situation.parallelism
     rows = [("-", one.name, _node(one), _told(one)) for one in situation.targets if one.is_served]
-    waiting = situation.candidates
+    obstacles = [(one, obstacle(one.pod, situation.containers)) for one in situation.candidates]
+    waiting = [one for one, stands in obstacles if stands is None]
+    refused = [(one, stands) for one, stands in obstacles if stands is not None]
     may_serve = limit > 0 and bool(situation.containers) and not job.spec.paused
     for place, one in enumerate(waiting, start=len(situation.under_way)):
         wave = str(place // limit + 1) if may_serve and one.has_node else "-"
         gets = "gets the containers" if one.has_node else "gets the containers when it has a node"
         rows.append((wave, one.name, _node(one), gets if may_serve else "does not get them"))
+    rows += [("-", one.name, _node(one), f"will be refused: {why.format(name)}") for one, (why, name) in refused]
     for name, clash in situation.taken.items():
         node = situation.pods[name].spec.node_name or "none"
         rows.append(("-", name, node, f"left out: it has another container called {listed(clash)}"))
     summary = _summary(situation, len(waiting) if may_serve else 0)
-    return Outlook(facts=(("Summary", summary),), header=_HEADER, rows=tuple(rows), notes=tuple(_notes(situation)))
+    notes = tuple(_notes(situation, len(refused)))
+    return Outlook(facts=(("Summary", summary),), header=_HEADER, rows=tuple(rows), notes=notes)
 
 
 FACTS = OutlookFacts(reads=lambda document: (PODS,), is_selecting=True, tell=tell)
@@ -67,14 +71,14 @@ def _told(one: SeenPod) -> str:
 
 
 def _summary(situation: Situation, count: int) -> str:
-    names = listed([str(one["name"]) for one in situation.containers]) or "no container"
+    names = listed([str(one["name"]) for one in situation.containers]) or "any container"
     if not count:
         return f"no pod gets {names}"
     at_once = min(situation.parallelism, count)
     return f"{plural(count, 'pod', 'gets', 'get')} {names}, {at_once} at a time"
 
 
-def _notes(situation: Situation) -> list[str]:
+def _notes(situation: Situation, refused: int) -> list[str]:
     job = situation.job
     found = []
     if job.spec.paused:
@@ -86,6 +90,9 @@ def _notes(situation: Situation) -> list[str]:
     replicas = job.spec.replicas
     if replicas is not None and len(situation.targets) < replicas:
         found.append(f"spec.replicas is {replicas}: the job does not end before so many pods match")
+    if refused:
+        never = plural(refused, "pod", "is", "are")
+        found.append(f"{never} never served, so the job does not end before its deadline: make one that suits them")
     if not situation.targets and not situation.taken:
         found.append("no running pod matches spec.selector; pods that come later are served")
     return found

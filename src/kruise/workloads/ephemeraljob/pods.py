@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from kruise.api.apps.ephemeraljob import JOB_ENV
 from kruise.api.native import container_reasons
@@ -78,10 +79,33 @@ def is_own(container: EphemeralContainer, uid: str) -> bool:
     return any(entry.name == JOB_ENV and entry.value == uid for entry in container.env)
 
 
-def container_names(pod: Pod) -> frozenset[str]:
-    """Of whatever sort: no two of a pod have the same."""
-    own = (one.name for one in (*pod.spec.containers, *pod.spec.init_containers))
-    return frozenset((*own, *(one.name for one in pod.spec.ephemeral_containers)))
+class Obstacle(enum.StrEnum):
+    NAME = "it has a container called {}"
+    TARGET = "it has no container called {}"
+    VOLUME = "it has no volume called {}"
+
+
+def obstacle(pod: Pod, containers: Iterable[Mapping[str, Any]]) -> tuple[Obstacle, str] | None:
+    """Why the API server would not add containers to a pod that has none of the job yet, and the name that it is about:
+    nothing of a pod that it looks at ever changes, but for the ephemeral containers. None: it may add them."""
+    own = {one.name for one in (*pod.spec.containers, *pod.spec.init_containers)}
+    taken = own.union(one.name for one in pod.spec.ephemeral_containers)
+    volumes = {one.name for one in pod.spec.volumes}
+    for container in containers:
+        if (name := str(container.get("name"))) in taken:
+            return Obstacle.NAME, name
+        if (target := container.get("targetContainerName")) and target not in own:
+            return Obstacle.TARGET, str(target)
+        for volume in _volumes_of(container):
+            if volume not in volumes:
+                return Obstacle.VOLUME, volume
+    return None
+
+
+def _volumes_of(container: Mapping[str, Any]) -> list[str]:
+    mounts = container.get("volumeMounts")
+    given = mounts if isinstance(mounts, list) else []
+    return [str(mount.get("name")) for mount in given if isinstance(mount, Mapping)]
 
 
 def taken_names(pod: Pod, names: Collection[str], uid: str) -> tuple[str, ...]:

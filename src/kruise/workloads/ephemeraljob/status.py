@@ -15,6 +15,8 @@ from kruise.workloads.ephemeraljob.situation import Situation
 
 WAITING, RUNNING, SUCCEEDED, FAILED = "Waiting", "Running", "Succeeded", "Failed"
 PAUSED, ERROR, UNKNOWN = "Paused", "Error", "Unknown"
+DEADLINE_EXCEEDED = "DeadlineExceeded"
+"""Reason of the condition of a job that had no more time."""
 _MAY_EXPIRE = (WAITING, UNKNOWN, RUNNING)
 _ALWAYS = ("failed", "match", "phase", "running", "succeeded", "waiting")
 
@@ -61,7 +63,7 @@ def status_of(situation: Situation) -> EphemeralJobStatus:
     if phase in _MAY_EXPIRE and deadline is not None and now >= deadline:
         phase, ends = FAILED, True
         text = f"EphemeralJob {name} was active longer than specified deadline"
-        wanted.append(("JobFailed", "DeadlineExceeded", text))
+        wanted.append(("JobFailed", DEADLINE_EXCEEDED, text))
     if not situation.containers:
         phase, ends = ERROR, False
         wanted.append(("JobError", "Error", "job spec is invalid: spec.template.ephemeralContainers has no containers"))

@@ -95,6 +95,8 @@ def _of_pod(situation: Situation, one: Seen) -> Cause | None:
         return _failed(situation, one)
     if one.is_served:
         return _under_way(situation, one)
+    if not situation.containers:
+        return None  # the job tells
     if situation.job.spec.paused:
         return PAUSED.cause("the job is paused")
     if (refusal := situation.refusals.get(one.pod.metadata.uid)) is not None:
