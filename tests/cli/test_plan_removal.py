@@ -10,9 +10,11 @@ import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.resourcedistribution import RESOURCE_DISTRIBUTIONS
-from kruise.api.native.config import SECRETS
+from kruise.api.native.config import CONFIG_MAPS, SECRETS, SERVICES
+from kruise.api.native.events import LEASES
 from kruise.api.native.nodes import NAMESPACES
-from kruise.api.native.pod import PODS
+from kruise.api.native.pod import PODS, Pod
+from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ForbiddenError
 from tests.cli.test_plan import cloneset
@@ -87,6 +89,69 @@ def test_a_distribution_goes_with_its_copies(kruise: Kruise) -> None:  # RD-50
     kruise.talk(lambda client: eventually(lambda: copied(client)))
     found = planned(kruise, "delete", "resourcedistribution/rd")
     assert {"kind": "secret", "names": ["default/token"], "why": ""} in found["goes"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "said"),
+    [
+        ("ConfigMap", "c", "Always", "deletions of ConfigMaps are not refused"),
+        ("Service", "s", "Cascading", "Cascading protects no Service: nothing is inside it; use Always"),
+        ("Namespace", "misspelt", "always", "'always' protects from nothing: use Always or Cascading"),
+    ],
+)
+def test_a_label_that_does_nothing_is_said(kruise: Kruise, kind: str, name: str, value: str, said: str) -> None:
+    """DP-1, DP-17: the API server tells nobody of labels on its own kinds."""
+    resource = {"ConfigMap": CONFIG_MAPS, "Service": SERVICES, "Namespace": NAMESPACES}[kind]
+    body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "labels": {LABEL: value}}}
+    if kind == "Service":
+        body["spec"] = {"ports": [{"port": 80}]}
+    kruise.create(resource, body)
+    found = planned(kruise, "delete", f"{kind.lower()}/{name}")
+    assert not found["refused"]
+    assert [note for note in found["notes"] if said in note]
+
+
+def test_where_no_manager_is_at_work_what_is_asked_about_fails(kruise: Kruise) -> None:
+    """PUB section 11, DP-3: by the lease that the last one left."""
+    held = {"holderIdentity": "manager_1", "leaseDurationSeconds": 15, "renewTime": "2020-01-01T00:00:00.000000Z"}
+    lease = {"metadata": {"name": "kruise-manager", "namespace": "kruise-system"}, "spec": held}
+    protected = {"metadata": {"name": "cared-for", "labels": {LABEL: "Always"}}}
+    guarded = cloneset("guarded", replicas=1)
+    spec = {"targetRef": {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "guarded"}}
+    budget = {"metadata": {"name": "guarded"}, "spec": {**spec, "maxUnavailable": 1}}
+
+    async def make(client: Client) -> None:
+        await client.create(NAMESPACES, protected)
+        await client.create(POD_UNAVAILABLE_BUDGETS, budget, "default")
+        await client.create(CLONE_SETS, guarded, "default")
+
+    async def its_pod(client: Client) -> Pod:
+        pods = (await client.list(PODS, "default")).items
+        [pod] = [one for one in pods if one.metadata.name.startswith("guarded-")] or [None]
+        assert pod is not None
+        assert pod.metadata.annotations.get("kruise.io/related-pub") == "guarded"
+        assert pod.spec.node_name
+        return pod
+
+    kruise.talk(make)
+    pod = kruise.talk(lambda client: eventually(lambda: its_pod(client)))
+    asked = (
+        (("delete", "namespace/cared-for"), "until one answers, this deletion fails"),
+        (("delete", f"pod/{pod.metadata.name}"), "until one answers, this deletion fails"),
+        (("drain", pod.spec.node_name), "every eviction outside of kube-system fails, and so does the drain"),
+    )
+
+    def told() -> list[bool]:
+        return [any(end in note for note in planned(kruise, *words)["notes"]) for words, end in asked]
+
+    assert told() == [False, False, False]
+    kruise.talk(lambda client: client.create(LEASES, lease, "kruise-system"))
+    try:
+        assert told() == [True, True, True]
+        [note] = [one for one in planned(kruise, *asked[0][0])["notes"] if "this deletion fails" in one]
+        assert note.startswith("no manager is at work: manager_1 renewed the lease")
+    finally:
+        kruise.talk(lambda client: client.delete(LEASES, "kruise-manager", "kruise-system"))
 
 
 def test_what_is_no_kind_is_said(kruise: Kruise) -> None:

@@ -12,10 +12,12 @@ from typing import Any
 from kruise.admission.configurations import VALIDATING_NAME
 from kruise.admission.decisions import Failure, HandlerView, Listing, NeedsReads, Read
 from kruise.api.meta import PartialObject, controller_of
+from kruise.api.native.nodes import KUBE_SYSTEM
 from kruise.api.native.pod import Pod
 from kruise.api.native.policy import POD_DISRUPTION_BUDGETS
 from kruise.api.policy.podunavailablebudget import DELETE, POD_UNAVAILABLE_BUDGETS
 from kruise.api.resource import Resource
+from kruise.cli.attending import manager_of
 from kruise.cli.session import Session
 from kruise.foresight.learning import learn
 from kruise.foresight.removal import deleting
@@ -29,6 +31,7 @@ from kruise.machinery.codec import convert, decode
 from kruise.machinery.documents import Json, name_of, namespace_of, uid_of, value_at
 from kruise.machinery.wording import listed as named
 from kruise.protection.deletion.rules import CASCADING_GATE, GATE
+from kruise.protection.podunavailablebudget import keys
 from kruise.protection.podunavailablebudget.workloads import group_of
 from kruise.verbs import lookup
 from kruise.verbs.errors import UsageError, VerbError
@@ -63,7 +66,7 @@ class Deleting:
         self._session = session
         self._gates = gates
         self._notes: list[str] = []
-        self._is_protecting: bool | None = None
+        self._entries: frozenset[str] | None = None
 
     async def plan(self, words: Sequence[str]) -> Deletion:
         resource, name = await self._named(words)
@@ -72,6 +75,8 @@ class Deleting:
         shown = f"{resource.kind.lower()}{group}/{name}"
         refusal = await self._refusal(document)
         refusals = [refusal] if refusal is not None else []
+        if deleting.is_labelled(document):
+            await self._about_label(document)
         if (resource.group, resource.kind) == ("", "Pod"):
             return await self._pod(document, shown, refusals)
         if (resource.group, resource.kind) == ("", "Namespace"):
@@ -135,7 +140,7 @@ class Deleting:
         """By deletion protection. Whether the manager has its gate on is seen by what it has registered."""
         if not deleting.is_labelled(document):
             return None
-        is_on = self._gates.get(GATE, False) or await self._has_registered()
+        is_on = await self._is_on()
         if is_on is False:
             return None
         refusal = await self._protection(document, {**self._gates, GATE: True, CASCADING_GATE: True})
@@ -145,22 +150,20 @@ class Deleting:
                 return dataclasses.replace(refusal, is_certain=False)
         return refusal if refusal is None or is_on else deleting.doubtful(refusal)
 
-    async def _has_registered(self) -> bool | None:
+    async def _is_on(self) -> bool | None:
         """None: nobody may look."""
-        if self._is_protecting is None:
-            request = Request(Verb.GET, _CONFIGURATIONS, "", VALIDATING_NAME)
-            try:
-                answer = await self._session.client.send(request)
-            except NotFoundError:
-                self._is_protecting = False
-            except ForbiddenError:
-                return None
-            except ClientError as error:
-                raise VerbError(str(error)) from error
-            else:
-                hooks = decode(answer.body, dict).get("webhooks") or ()
-                self._is_protecting = any(hook.get("name") == _ENTRY for hook in hooks)
-        return self._is_protecting
+        if self._gates.get(GATE, False):
+            return True
+        if self._entries is None:
+            self._entries = await registered(self._session)
+        return None if self._entries is None else _ENTRY in self._entries
+
+    async def _about_label(self, document: Json) -> None:
+        is_on = await self._is_on()
+        if said := deleting.idle_label(document, is_protecting=is_on is not False):
+            self._notes.append(said)
+        elif is_on and (silence := await nobody_answers(self._session)):
+            self._notes.append(f"{silence}: until one answers, this deletion fails")
 
     async def _protection(self, document: Json, gates: Mapping[str, bool]) -> Refusal | None:
         view = HandlerView(now=self._session.clock.now(), seed=0, gates=gates)
@@ -249,6 +252,9 @@ class Deleting:
                 )
             else:
                 self._notes.append(f"{guard.name} lets it go: {guard.needs}, {guard.allowed} may go")
+        is_asked = keys.budget_named_by(pod.metadata.annotations) and pod.metadata.namespace != KUBE_SYSTEM
+        if is_asked and (silence := await nobody_answers(self._session)):
+            self._notes.append(f"{silence}: until one answers, this deletion fails")
         owner = controller_of(pod)
         stays: list[Group] = []
         claims = await self._listed(
@@ -289,6 +295,25 @@ async def listed(
         raise VerbError(str(error)) from error
     items: Sequence[Json] = decode(answer.body, dict)["items"] or ()
     return items
+
+
+async def registered(session: Session) -> frozenset[str] | None:
+    """The names of the validating entries; None: nobody may look."""
+    try:
+        answer = await session.client.send(Request(Verb.GET, _CONFIGURATIONS, "", VALIDATING_NAME))
+    except NotFoundError:
+        return frozenset()
+    except ForbiddenError:
+        return None
+    except ClientError as error:
+        raise VerbError(str(error)) from error
+    return frozenset(str(hook.get("name")) for hook in decode(answer.body, dict).get("webhooks") or ())
+
+
+async def nobody_answers(session: Session) -> str:
+    """Why there is nobody whom the API server could ask; empty: there is, or nobody can tell."""
+    manager = await manager_of(session)
+    return manager.words if manager.is_down else ""
 
 
 async def guards_of(session: Session, namespace: str, gates: Mapping[str, bool], note: Callable[[str], None]) -> Guards:

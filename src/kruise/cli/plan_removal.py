@@ -9,9 +9,9 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from kruise.api.native.apps import DAEMON_SETS
-from kruise.api.native.nodes import NODES
+from kruise.api.native.nodes import KUBE_SYSTEM, NODES
 from kruise.api.native.pod import PODS, Pod
-from kruise.cli.plan_deletion import Deleting, guards_of, listed
+from kruise.cli.plan_deletion import Deleting, guards_of, listed, nobody_answers, registered
 from kruise.cli.session import Session
 from kruise.foresight.learning import learn
 from kruise.foresight.removal import draining
@@ -22,6 +22,9 @@ from kruise.machinery.client.errors import ForbiddenError, NotFoundError
 from kruise.machinery.codec import convert
 from kruise.machinery.documents import Json, uid_of, value_at
 from kruise.verbs.errors import UsageError, VerbError
+
+_ENTRY = "vpodeviction.kb.io"
+"""Whoever stands behind it is asked about every eviction."""
 
 
 class Removal:
@@ -58,7 +61,15 @@ class Removal:
             daemon_sets=await self._daemon_sets(),
         )
         found = draining.drain(scene)
+        if found.waves and _ENTRY in (await registered(self._session) or ()):
+            await self._about_manager()
         return _with_notes(found, self._notes)
+
+    async def _about_manager(self) -> None:
+        if silence := await nobody_answers(self._session):
+            self._notes.append(
+                f"{silence}: until one answers, every eviction outside of {KUBE_SYSTEM} fails, and so does the drain"
+            )
 
     async def _daemon_sets(self) -> frozenset[tuple[str, str]] | None:
         try:

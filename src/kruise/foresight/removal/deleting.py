@@ -11,7 +11,7 @@ from kruise.admission.review import AdmissionRequest, GroupVersionKind
 from kruise.machinery.codec import Raw, encode
 from kruise.machinery.documents import Json, name_of, namespace_of, uid_of, value_at
 from kruise.machinery.wording import plural
-from kruise.protection.deletion.judging import JUDGES
+from kruise.protection.deletion.judging import JUDGES, advice_about
 from kruise.protection.deletion.rules import GATE
 
 
@@ -67,6 +67,12 @@ def protection_of(document: Json, view: HandlerView) -> Refusal | NeedsReads | N
         return None
     message, _, remedy = said.message.partition("; ")
     return Refusal(by="deletion protection", message=message, remedy=remedy or "see what cannot be read")
+
+
+def idle_label(document: Json, *, is_protecting: bool) -> str:
+    """Why the label of deletion protection does nothing here; empty: it does something, or there is none."""
+    group = str(document.get("apiVersion", "")).rpartition("/")[0]
+    return advice_about(group, str(document.get("kind")), document, {GATE: is_protecting})
 
 
 def doubtful(refusal: Refusal) -> Refusal:

@@ -70,6 +70,13 @@ def idle(body: Mapping[str, Any], kind: str) -> str:
     return f"metadata.labels[{PROTECTION_LABEL}] protects from nothing here: deletions of {kind}s are not refused"
 
 
+def leaf_advice(body: Mapping[str, Any], kind: str) -> str:
+    """About the label on an object that has nothing inside."""
+    if _label(body) != CASCADING:
+        return ""
+    return f"metadata.labels[{PROTECTION_LABEL}]: {CASCADING} protects no {kind}: nothing is inside it; use {ALWAYS}"
+
+
 def judge_always(request: AdmissionRequest, gates: Mapping[str, bool]) -> Allow | Deny:
     """Services and Ingresses have nothing inside (DP-17)."""
     return refusal(request, ALWAYS) if label_of(request, gates) == ALWAYS else Allow()
