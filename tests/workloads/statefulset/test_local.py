@@ -106,7 +106,7 @@ def test_a_killed_manager_never_doubles_a_pod() -> None:  # ST-131
     run_local(play)
 
 
-def test_an_updated_pod_costs_three_writes() -> None:
+def test_pods_are_normal_before_and_after_an_update_in_place() -> None:
     async def play(world: LocalWorld) -> None:
         web = Stateful(world)
         before = {pod["metadata"]["name"]: pod for pod in await web.start(manifest(2, rolling=IN_PLACE))}
