@@ -72,6 +72,14 @@ def test_a_new_object_is_the_manifest_without_what_servers_write() -> None:
     }
 
 
+def test_an_object_of_a_kind_in_no_namespace_loses_the_one_of_its_manifest() -> None:
+    manifest = {"metadata": {"name": "sidecars", "namespace": "demo"}, "spec": {"a": 1}}
+    current = {"metadata": {"name": "sidecars"}, "spec": {"a": 1}}
+    assert applied(None, manifest, namespace="")["metadata"] == {"name": "sidecars"}
+    assert applied(current, manifest, namespace="")["metadata"]["name"] == "sidecars"
+    assert "namespace" not in applied(current, manifest, namespace="")["metadata"]
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),

@@ -34,7 +34,9 @@ def applied(live: Json | None, manifest: Json, *, namespace: str) -> Json:
     """
     wanted = {name: copy.deepcopy(value) for name, value in manifest.items() if name != "status"}
     metadata = {name: value for name, value in (wanted.get("metadata") or {}).items() if name not in _BY_SERVER}
-    wanted["metadata"] = {**metadata, "namespace": namespace} if namespace else dict(metadata)
+    # As an API server does: an object of a kind that is in no namespace loses the one that a manifest gives it.
+    metadata = {name: value for name, value in metadata.items() if name != "namespace"}
+    wanted["metadata"] = {**metadata, "namespace": namespace} if namespace else metadata
     if live is None:
         return wanted
     # kubectl itself writes an annotation, so a manifest never drops all of them.
