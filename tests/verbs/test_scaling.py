@@ -49,7 +49,7 @@ def test_scaledown_refuses_what_would_delete_other_pods() -> None:
         scaling.without_pods(CLONE_SET, cloneset(), ["web-z"], PODS)
     with pytest.raises(VerbError, match="asks for 1 pods and cannot lose 2"):
         scaling.without_pods(CLONE_SET, cloneset(replicas=1), ["web-a", "web-b"], PODS)
-    with pytest.raises(VerbError, match="scaledown works for CloneSets"):
+    with pytest.raises(VerbError, match="a Deployment decides itself which of its pods go"):
         scaling.without_pods(DEPLOYMENT, native("Deployment"), ["web-a"], PODS)
     with pytest.raises(UsageError, match="name the pods to delete"):
         scaling.without_pods(CLONE_SET, cloneset(), [], PODS)

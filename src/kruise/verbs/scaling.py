@@ -57,7 +57,7 @@ def without_pods(kind: Face, document: Json, pods: Sequence[str], existing: Sequ
     if not kind.can_scale_down_by_name:
         able = ", ".join(f"{face}s" for face in kinds.faces() if face.can_scale_down_by_name)
         one = with_article(str(kind))
-        raise VerbError(f"{named}: scaledown works for {able}; {one} cannot be told which pods to delete")
+        raise VerbError(f"{named}: scaledown works for {able}; {one} decides itself which of its pods go")
     wanted = list(dict.fromkeys(pods))
     if not wanted:
         raise UsageError("name the pods to delete: --pods NAME[,NAME...]")

@@ -381,6 +381,18 @@ def test_an_old_pod_beside_one_that_a_hook_holds_says_so() -> None:  # DS-68
             }
 
 
+def test_an_old_pod_that_a_hook_holds_uses_no_surge_up() -> None:  # DS-52, DS-68
+    """It counts as absent, so the other nodes go on; and none gets a third pod."""
+    guarded = {**TEMPLATE, "metadata": {"labels": {"app": "web", "guard": "on"}}}
+    hook = {"preDelete": {"labelsHandler": {"guard": "on"}}}
+    model = ModelledDaemonSet(document({"maxSurge": 1, "maxUnavailable": 0}, template=guarded, lifecycle=hook))
+    model.settle(12)
+    model.set_image("nginx:2")
+    model.settle(40)
+    for node in ("node-0", "node-1", "node-2"):
+        assert sorted(pod.spec.containers[0].image for pod in model.on(node)) == ["nginx:1.25", "nginx:2"]
+
+
 def test_an_update_in_place_passes_the_hook_by() -> None:  # DS-53
     hook = {"preDelete": {"labelsHandler": {"example.io/block-deleting": "true"}}}
     template: Any = {**TEMPLATE, "metadata": {"labels": {"app": "web", "example.io/block-deleting": "true"}}}

@@ -191,16 +191,18 @@ def test_without_a_name_the_default_class_counts(defaults: Sequence[tuple[str, b
     [
         ([claim(), claim(name="more")], (CLAIMS, FORBIDDEN)),
         ([claim(name="other")], (CLAIMS, FORBIDDEN)),
+        ([], (CLAIMS, FORBIDDEN)),
         ([claim(storage_class="silent")], (f"{CLAIMS}[0].spec.storageClassName", FORBIDDEN)),
         ([claim(mode="ReadWriteMany")], (f"{CLAIMS}[0].spec.accessModes", FORBIDDEN)),
     ],
-    ids=["another one", "another name", "another class", "another mode"],
+    ids=["another one", "another name", "none", "another class", "another mode"],
 )
 def test_while_claims_grow_nothing_else_of_them_changes(claims: Sequence[Json], cause: tuple[str, str]) -> None:
     """ST-33; with OnDelete all of it is free (ST-91)."""
     answer = changed(*claims)
     assert causes_of(answer) == {cause}
     assert "OnDelete" in messages_of(answer)
+    assert claims or "from data to none" in messages_of(answer)
     assert isinstance(changed(*claims, kind="OnDelete"), Allow)
 
 

@@ -47,7 +47,8 @@ def growth(new: Mapping[str, Any], old: Mapping[str, Any], classes: Sequence[Sto
         return  # judged elsewhere; what was stored before anybody looked at it has nothing to be compared with
     had, has = ([claim.metadata.name for claim in claims] for claims in (before, after))
     if sorted(had) != sorted(has):
-        complaint = f"templates {listed(had)} cannot become {listed(has)} while claims grow: {_REMEDY}"
+        was, becomes = listed(had) or "none", listed(has) or "none"
+        complaint = f"templates cannot change from {was} to {becomes} while claims grow: {_REMEDY}"
         yield forbidden(CLAIM_TEMPLATES, complaint)
         return
     known = {claim.metadata.name: claim for claim in before}
