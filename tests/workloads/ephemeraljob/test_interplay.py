@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 
 from kruise.api.apps.containerrecreaterequest import REQUESTS
+from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
 from kruise.api.native.pod import PODS
 from kruise.kinds import feature_of
+from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.client.errors import InvalidError
-from kruise.machinery.client.requests import PatchType
+from kruise.machinery.client.requests import PatchType, Verb
 from kruise.manager.installation.manifests import manifests
 from tests.operations.recreate.scenes import request
 from tests.scenarios.ephemeral import ENDLESS, EphemeralStage
+from tests.support.faults import Delay, FaultyTransport, Rule
 from tests.support.world import Json, LocalWorld, run_local
 from tests.workloads.ephemeraljob.model import job, plan_of, pod
 
@@ -70,6 +73,29 @@ def test_a_name_that_is_taken_meanwhile_is_left_to_who_has_it() -> None:
         assert after["spec"]["ephemeralContainers"] == before["spec"]["ephemeralContainers"]
 
     run_local(story, nodes=1)
+
+
+def test_its_own_injections_are_seen_at_once_so_nobody_is_served_twice() -> None:
+    """EJ-36, EJ-39, EJ-54: the watch on pods lags, and there is nothing that expects what was written."""
+
+    async def story(world: LocalWorld) -> None:
+        inner = InProcessTransport(world.cluster.core)
+        lagging = FaultyTransport(inner, seed=1, clock=world.clock)
+        injections = Rule(Delay(0), verbs={Verb.PATCH}, resource="pods", subresource="ephemeralcontainers")
+        lagging.add(injections, Rule(Delay(20), verbs={Verb.WATCH}, resource="pods"))
+        world.start_manager(lagging)
+        stage = EphemeralStage(world, gates=world.options.gates)
+        await stage.start(replicas=3)
+        await world.sleep(25)
+        inner.cut_watches()
+        await stage.begin(command=ENDLESS, parallelism=2)
+        for look in range(10):
+            await world.sleep(1)
+            await world.patch(EPHEMERAL_JOBS, "dbg", {"spec": {"activeDeadlineSeconds": 100 + look}})
+        served = [entry.request.name for entry in lagging.injected(Delay) if entry.request.verb is Verb.PATCH]
+        assert len(served) == len(set(served)) == 2
+
+    run_local(story, nodes=1, start=False)
 
 
 def test_its_controller_may_do_what_it_needs() -> None:

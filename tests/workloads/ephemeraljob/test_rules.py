@@ -388,6 +388,12 @@ def test_which_pods_the_selector_means() -> None:
     assert found(job(selector={"matchExpressions": [{"key": "a", "operator": "In"}]}), pod(1)) == []
 
 
+def test_ten_jobs_at_a_time_whatever_flags_say() -> None:  # EJ-59
+    for options in (Options(), Options(workers={"ephemeraljob": 1})):
+        [spec] = controllers(options)
+        assert spec.workers == 10
+
+
 def test_which_changes_of_pods_matter() -> None:
     """EJ-56, EJ-57."""
     [spec] = controllers(Options())
