@@ -17,6 +17,7 @@ import yaml
 
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.sidecarset import SIDECAR_SETS
+from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
 from kruise.api.native.apps import STATEFUL_SETS
 from kruise.api.native.pod import PODS
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
@@ -621,3 +622,29 @@ def test_who_cannot_follow_a_volume_is_told(kruise: Kruise) -> None:
         )
     finally:
         kruise.talk(lambda client: client.delete(STATEFUL_SETS, "db", "default"))
+
+
+# Kinds whose pods Kubernetes makes
+
+
+def test_sizes_of_subsets_are_told_as_they_would_be(kruise: Kruise) -> None:
+    """Of workloads that Kubernetes itself decides about, too, and of the change that is asked about."""
+    labels = {"app": "zoned"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx:1.25"}]}}
+    inner = {"selector": {"matchLabels": labels}, "template": template}
+    spec = {
+        "replicas": 2,
+        "selector": {"matchLabels": labels},
+        "template": {"deploymentTemplate": {"metadata": {"labels": labels}, "spec": inner}},
+        "topology": {"subsets": [{"name": "a", "replicas": "50%"}, {"name": "b"}]},
+    }
+    kruise.create(UNITED_DEPLOYMENTS, {"metadata": {"name": "zoned"}, "spec": spec})
+    try:
+        for words, size in (((), "1 pod"), (("--replicas=6",), "3 pods")):
+            done = kruise("plan", "ud/zoned", *words)
+            assert done.code == 1
+            told = plain(done.err)
+            assert f"a: {size} (replicas 50%" in told
+            assert f"b: {size} (an even share" in told
+    finally:
+        kruise.talk(lambda client: client.delete(UNITED_DEPLOYMENTS, "zoned", "default"))

@@ -123,12 +123,12 @@ async def read(session: Session, question: Question, *, features: Sequence[Featu
     live: Json | None
     if manifest is None:
         base = live = await session.get(target)
-        if why := facts_of(question.subject).refusal(base):
-            raise VerbError(f"{target} cannot be planned: {why}")
     else:
         live = await find(session, target)
         base = applied(live, manifest, namespace=target.namespace)
     changed = question.edit(question.fields, base)
+    if why := facts_of(question.subject).refusal(changed):
+        raise VerbError(f"{target} cannot be planned: {why}")
     needs = needed(question.subject, live or changed, features=features, settings=settings)
     objects, notes = await read_all(session, needs)
     if live is not None:
