@@ -13,7 +13,8 @@ import pytest
 
 from kruise.admission import misspelling
 from kruise.admission.decisions import Allow, Deny, HandlerView, NeedsReads
-from kruise.admission.inventory import LAUNCH_PRIORITY, MUTATING, VALIDATING
+from kruise.admission.inventory import MUTATING, VALIDATING
+from kruise.admission.launch_order import ANNOTATION as LAUNCH_PRIORITY
 from kruise.admission.misspelling import warnings_of, with_warnings
 from kruise.admission.registry import ValidatingHandler
 from kruise.admission.review import AdmissionRequest, GroupVersionKind
@@ -153,6 +154,19 @@ def test_a_launch_order_that_nobody_keeps(value: str, is_told: bool) -> None:
     text = f'{where}: "{value}" has no meaning, so all containers start at once: the only value is Ordered'
     assert told == ((text,) if is_told else ())
     assert warnings_of(asked(toy(template), toy(template)), TEMPLATES) == ()
+
+
+@pytest.mark.parametrize(("value", "is_told"), [("5", False), ("-1", False), ("high", True), ("9999999999", True)])
+def test_a_priority_that_is_none(value: str, is_told: bool) -> None:
+    """CLP-5: the pods would be refused, one after the other, and nobody sees that who applies the workload."""
+    template: Any = copy.deepcopy(GOOD)
+    template["spec"]["containers"][1]["env"] = [{"name": "KRUISE_CONTAINER_PRIORITY", "value": value}]
+    told = warnings_of(asked(toy(template)), TEMPLATES)
+    where = "spec.template.spec.containers[1].env[KRUISE_CONTAINER_PRIORITY].value: must be an integer"
+    assert [text.startswith(where) for text in told] == ([True] if is_told else [])
+    assert warnings_of(asked(toy(template), toy(template)), TEMPLATES) == ()
+    template["metadata"]["annotations"] = {LAUNCH_PRIORITY: "Ordered"}
+    assert warnings_of(asked(toy(template)), TEMPLATES) == ()  # then nobody reads it
 
 
 # Every place that a definition leaves open

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kruise.admission.launch_order import PRIORITY_ENV
 from kruise.api.native.pod import Pod
 from kruise.inplace import keys
 from kruise.inplace.batches import carried_over, first_batch, grace_start, next_batch
@@ -328,7 +329,7 @@ def test_equal_priorities_go_together() -> None:
         {"name": keys.BARRIER_ENV, "value": "p_5"},
         {"name": keys.BARRIER_ENV, "valueFrom": {"configMapKeyRef": {"name": "b", "key": "5"}}},
         {"name": keys.BARRIER_ENV, "valueFrom": {"configMapKeyRef": {"name": "b", "key": "p_x"}}},
-        {"name": keys.PRIORITY_ENV, "value": "5"},
+        {"name": PRIORITY_ENV, "value": "5"},
     ],
 )
 def test_what_is_no_priority(variable: dict[str, Any]) -> None:

@@ -30,9 +30,6 @@ CHART_LABEL = "openkruise"
 REMOVAL = "kruise.io/removal"
 """On the manager's namespace: somebody is removing the system, so nothing of it is to be made again."""
 PROTECTION_LABEL = "policy.kruise.io/delete-protection"
-LAUNCH_PRIORITY = "apps.kruise.io/container-launch-priority"
-ORDERED = "Ordered"
-"""The one value that the annotation above has a meaning with."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

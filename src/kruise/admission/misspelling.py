@@ -1,5 +1,5 @@
-"""Warnings about fields of a pod template that Kubernetes does not know, such as `imagePullPolcy`, and about an
-annotation whose value has no meaning.
+"""Warnings about fields of a pod template that Kubernetes does not know, such as `imagePullPolcy`, and about what it
+says of the order of start and cannot mean.
 
 The definitions of kinds leave pod templates open, so no API server complains of them there, as it does for its own
 kinds. Nothing is refused for it: a newer server may know more than this table. Only a template that a request changes
@@ -12,8 +12,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
+from kruise.admission import launch_order
 from kruise.admission.decisions import HandlerView, Needs
-from kruise.admission.inventory import LAUNCH_PRIORITY, ORDERED
 from kruise.admission.registry import Handler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.core import schema
@@ -58,21 +58,39 @@ def warnings_of(request: AdmissionRequest, templates: Templates) -> tuple[str, .
         if new and new != _part(request.old_object, path):
             found += unknown_fields(decode(new, object), wire_type, ".".join(path))
     texts = [f"unknown field {go_quote(place)}" for place in found[:_MOST]]
-    texts += _without_meaning(request, template)
+    texts += _order_of_start(request, template)
     if len(found) > _MOST:
         texts.append(f"{len(found) - _MOST} more unknown fields in {'.'.join(template)}")
     return tuple(texts)
 
 
-def _without_meaning(request: AdmissionRequest, template: Path) -> Iterator[str]:
-    path = (*template, "metadata", "annotations", LAUNCH_PRIORITY)
+def _order_of_start(request: AdmissionRequest, template: Path) -> Iterator[str]:
+    path = (*template, "metadata", "annotations", launch_order.ANNOTATION)
+    given = _part(request.object, path)
+    value = decode(given, object) if given else None
+    if given != _part(request.old_object, path) and given and value != launch_order.ORDERED:
+        where = f"{'.'.join(path[:-1])}[{launch_order.ANNOTATION}]"
+        yield (
+            f'{where}: "{value}" has no meaning, so all containers start at once: the only value is '
+            f"{launch_order.ORDERED}"
+        )
+    if value != launch_order.ORDERED:
+        yield from _priorities(request, (*template, "spec", "containers"))
+
+
+def _priorities(request: AdmissionRequest, path: Path) -> Iterator[str]:
+    """With one container, what it asks for is not read."""
     given = _part(request.object, path)
     if not given or given == _part(request.old_object, path):
         return
-    value = decode(given, object)
-    if value != ORDERED:
-        where = f"{'.'.join(path[:-1])}[{LAUNCH_PRIORITY}]"
-        yield f'{where}: "{value}" has no meaning, so all containers start at once: the only value is {ORDERED}'
+    containers = decode(given, object)
+    if not isinstance(containers, list) or len(containers) < 2:
+        return
+    for position, container in enumerate(containers):
+        try:
+            launch_order.asked_priority(container)
+        except launch_order.PriorityError as error:
+            yield f"{'.'.join(path)}[{position}].{error}: no pod can be made of this"
 
 
 def _part(document: Raw, path: Path) -> bytes:

@@ -23,6 +23,5 @@ PREDOWNLOAD_IGNORED_LABEL = "apps.kruise.io/image-predownload-ignored"
 
 CLAIM_TEMPLATES_HASH = "kruise.io/cloneset-volumeclaimtemplate-hash"
 
-PRIORITY_ENV = "KRUISE_CONTAINER_PRIORITY"
 BARRIER_ENV = "KRUISE_CONTAINER_BARRIER"
 SIDECAR_SET_ENVS = frozenset({"SIDECARSET_VERSION", "SIDECARSET_VERSION_ALT"})

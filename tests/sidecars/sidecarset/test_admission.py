@@ -189,6 +189,16 @@ def test_a_digest_without_its_registry_is_warned_of(image: str, is_told: bool) -
     assert ["spec.containers[0].image: nodes spell out" in text for text in answer.warnings] == [True] * is_told
 
 
+@pytest.mark.parametrize(("value", "is_told"), [("5", False), ("high", True), ("", True)])
+def test_a_priority_with_which_pods_are_refused_is_warned_of(value: str, is_told: bool) -> None:
+    """CLP-5."""
+    env = [{"name": "KRUISE_CONTAINER_PRIORITY", "value": value}]
+    body = sidecar_set(containers=[{**SIDE, "env": env}])
+    answer = ADMISSION.default(request(body, version="v1beta1", kind="SidecarSet"), HandlerView(now=NOW, seed=1))
+    assert isinstance(answer, Change)
+    assert [text.endswith("pods that get it are refused") for text in answer.warnings] == [True] * is_told
+
+
 CREATED = [case for case in load("defaults") if case.get("op") != "update"]
 CHANGED = [case for case in load("defaults") if case.get("op") == "update"]
 

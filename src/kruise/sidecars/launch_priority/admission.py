@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from kruise.admission.chain import StepContext
 from kruise.admission.decisions import Change, Deny, Mutation
-from kruise.admission.inventory import LAUNCH_PRIORITY, ORDERED
+from kruise.admission.launch_order import ANNOTATION, ORDERED, PriorityError, asked_priority, variables_of
 from kruise.inplace import keys
 from kruise.inplace.barriers import config_name, key_of
 from kruise.machinery.names import SUBDOMAIN_MAX, child_name, derived_suffix
 from kruise.sidecars.launch_priority.barrier import DONE
 
 Json = dict[str, Any]
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-_MOST = 2**31 - 1
 
 
 def order(pod: Json, context: StepContext) -> Mutation | None:
@@ -58,32 +55,19 @@ def _not_done(metadata: Json) -> Json:
 
 def _priorities(metadata: Json, containers: list[Json]) -> list[int] | Deny:
     annotations = metadata.get("annotations")
-    if isinstance(annotations, dict) and annotations.get(LAUNCH_PRIORITY) == ORDERED:
+    if isinstance(annotations, dict) and annotations.get(ANNOTATION) == ORDERED:
         return [-position for position in range(len(containers))]
     found = []
     for position, container in enumerate(containers):
-        told = [item for item in _env(container) if item.get("name") == keys.PRIORITY_ENV]
-        if not told:
-            found.append(0)
-            continue
-        value = told[-1].get("value")
-        text = value if isinstance(value, str) else ""
-        if _INTEGER.fullmatch(text) is None or abs(int(text)) > _MOST:
-            where = f"spec.containers[{position}].env[{keys.PRIORITY_ENV}].value"
-            given = f'"{text}"' if text else "no value of its own"
-            message = f"{where}: must be an integer from -{_MOST} to {_MOST} written as text, and has {given}"
-            return Deny(message=message, code=400, reason="BadRequest")
-        found.append(int(text))
+        try:
+            found.append(asked_priority(container))
+        except PriorityError as error:
+            return Deny(message=f"spec.containers[{position}].{error}", code=400, reason="BadRequest")
     return found
 
 
 def _waiting(container: Json, barrier: str, key: str) -> Json:
     """The barrier stands last. One that was copied from another pod would never be opened (CLP-8a)."""
-    others = [item for item in _env(container) if item.get("name") != keys.BARRIER_ENV]
+    others = [item for item in variables_of(container) if item.get("name") != keys.BARRIER_ENV]
     reference = {"configMapKeyRef": {"name": barrier, "key": key}}
     return {**container, "env": [*others, {"name": keys.BARRIER_ENV, "valueFrom": reference}]}
-
-
-def _env(container: Json) -> list[Json]:
-    found = container.get("env")
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []

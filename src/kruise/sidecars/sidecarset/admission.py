@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 
+from kruise.admission import launch_order
 from kruise.admission.decisions import HandlerView, NeedsReads
 from kruise.api.apps.conversion.sidecarset import convert
 from kruise.api.apps.sidecarset import HOT_UPGRADE, NOT_UPDATE, SIDECAR_SETS, SidecarSetSpec, SidecarSetUpdateStrategy
@@ -124,6 +125,7 @@ def warnings_of(
         )
     yield from _of_amounts(strategy)
     yield from _misspelt(candidate)
+    yield from _priorities(candidate)
     for kind in ("containers", "initContainers"):
         for position, container in enumerate(candidate.spec.get(kind) or ()):
             image = container.get("image") if isinstance(container, dict) else None
@@ -149,6 +151,15 @@ def _of_amounts(strategy: SidecarSetUpdateStrategy) -> Iterator[str]:
         yield f"spec.updateStrategy.partition: {given} keeps every pod at its present content, as 100% does"
     if most is not None and pods_of(most, 100, default=1) == 0:
         yield f"spec.updateStrategy.maxUnavailable: {most} lets no pod that serves be updated: use 1 or more"
+
+
+def _priorities(candidate: Candidate[SidecarSetSpec]) -> Iterator[str]:
+    """CLP-5. A pod that asks for `Ordered` reads none of them, so nothing is refused here."""
+    for position, container in enumerate(candidate.spec.get("containers") or ()):
+        try:
+            launch_order.asked_priority(container)
+        except launch_order.PriorityError as error:
+            yield f"spec.containers[{position}].{error}: pods that get it are refused"
 
 
 def _misspelt(candidate: Candidate[SidecarSetSpec]) -> Iterator[str]:
