@@ -239,13 +239,27 @@ def test_the_six_conditions() -> None:  # RD-2, RD-3, RD-38
         copies=(mine("a"),),
         now=NOW + timedelta(minutes=1),
     )
-    assert [cause.meaning for cause in causes(decide(again))] == [COPY_REFUSED, NO_NAMESPACE]
+    refused, missing = causes(decide(again))
+    assert (refused.meaning, missing.meaning) == (COPY_REFUSED, NO_NAMESPACE)
+    assert refused.message == "in b: no"
     assert status_after(again, {"b": Result.FAILED}) is None  # the same again is not written
     changed = status_after(again, {})
     assert changed is not None
     times = {item["type"]: item["lastTransitionTime"] for item in changed["conditions"]}
     assert times.pop("CreateResourceFailed") == "2030-01-01T00:01:00Z"
     assert set(times.values()) == {"2030-01-01T00:00:00Z"}
+
+
+def test_a_copy_that_cannot_be_changed_is_told_with_its_namespace() -> None:  # RD-72
+    """Once for all of them, and what brings them back."""
+    names = tuple("abcdefg")
+    told = {"type": "UpdateResourceFailed", "status": "True", "reason": "immutable", "failedNamespaces": names}
+    one = distribution(listing(*names), status={"observedGeneration": 1, "conditions": [told]})
+    plan = decide(seen(one, *(mine(name, differs=True) for name in names), places=names))
+    cause, *others = causes(plan)
+    assert [one.message for one in others] == [cause.message] * 6
+    assert cause.message == "in a, b, c, d, e and 2 more: immutable"
+    assert cause.remedy.endswith("kubectl delete configmap cfg -n a")
 
 
 def test_a_shorter_list_of_conditions_counts_as_none() -> None:  # RD-76

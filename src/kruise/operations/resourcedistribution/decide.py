@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kruise.api.apps.resourcedistribution import RESOURCE_DISTRIBUTIONS, ResourceDistribution
+from kruise.api.apps.resourcedistribution import (
+    RESOURCE_DISTRIBUTIONS,
+    DistributionCondition,
+    ResourceDistribution,
+)
 from kruise.api.meta import ObjectMeta
 from kruise.api.native.nodes import NAMESPACES
 from kruise.api.resource import Resource
@@ -14,6 +18,7 @@ from kruise.machinery.causes import Cause
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import Struct
 from kruise.machinery.plan import Action, Held, OnError, Phase, Plan, Target
+from kruise.machinery.wording import listed
 from kruise.operations.resourcedistribution import content
 from kruise.operations.resourcedistribution.causes import CONFLICT, COPY_REFUSED, NO_NAMESPACE, UNFIT
 from kruise.operations.resourcedistribution.snapshot import FROM, HASH, Copy, Snapshot
@@ -104,12 +109,18 @@ class _Distributing:
     def _held(self, target: Target, cause: Cause) -> Held:
         return Held(target=target, causes=(cause,))
 
-    def _refused(self, namespace: str, refused: Mapping[str, str]) -> list[Held]:
-        """It is tried again, with back-off; what the last try met is worth telling meanwhile."""
+    def _refused(self, namespace: str, refused: Mapping[str, DistributionCondition]) -> list[Held]:
+        """It is tried again, with back-off; what the last try met is worth telling meanwhile. Once for all namespaces
+        of which the same was said."""
         if namespace not in refused:
             return []
-        remedy = "change spec.resource, or what refuses it: a quota, a webhook, an immutable copy"
-        cause = COPY_REFUSED.cause(refused[namespace], remedy=remedy)
+        said = refused[namespace]
+        where = said.failed_namespaces
+        remedy = "change spec.resource, or what refuses it: a quota, a webhook"
+        if said.type == UPDATE_FAILED:
+            again = f"kubectl delete {self._kind.kind.lower()} {self._name} -n {where[0]}"
+            remedy += f"; a copy that cannot be changed is made anew when it is deleted: {again}"
+        cause = COPY_REFUSED.cause(f"in {listed(where)}: {said.reason}", remedy=remedy)
         return [self._held(Target(self._kind, namespace, self._name), cause)]
 
     def _conflict(self, copy: Copy) -> Cause:
@@ -192,12 +203,12 @@ def _reference(metadata: ObjectMeta) -> dict[str, Any]:
     }
 
 
-def _refused(distribution: ResourceDistribution) -> dict[str, str]:
+def _refused(distribution: ResourceDistribution) -> dict[str, DistributionCondition]:
     """What the API server said to the last tries, by namespace."""
     if distribution.status.observed_generation != distribution.metadata.generation:
         return {}
     return {
-        namespace: condition.reason
+        namespace: condition
         for condition in distribution.status.conditions
         if condition.type in (CREATE_FAILED, UPDATE_FAILED)
         for namespace in condition.failed_namespaces
