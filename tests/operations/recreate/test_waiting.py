@@ -34,11 +34,39 @@ def test_every_cause_comes_up() -> None:
             status={"container_recreate_states": (state("a", "Recreating"), state("b"))},
         ),
     ]
+    requests.append(request("a", phase="Completed"))
     found = [cause for one in requests for cause in causes_of(one, NOW)]
     assert {cause.meaning for cause in found} == set(CAUSES)
     assert "its containers are stopped in 5 s" in [cause.message for cause in found]
     over = request(unready_grace_period_seconds=5, status={"conditions": (since,)})
     assert list(causes_of(over, NOW + timedelta(seconds=6))) == []
+
+
+def said_of(known: ContainerRecreateRequest) -> list[tuple[str, str]]:
+    assert manager(known).phases == ()
+    return [(cause.message, cause.remedy) for one in manager(known).held for cause in one.causes]
+
+
+def test_what_has_ended_tells_what_was_not_done() -> None:  # CRR-22, CRR-26 to CRR-28
+    done = state("a", "Succeeded")
+    assert said_of(request("a", phase="Completed", status={"container_recreate_states": (done,)})) == []
+    states = (done, state("b", "Recreating"), state("c", "Failed", "no such process"))
+    late = {"container_recreate_states": states, "message": "recreating has exceeded the activeDeadlineSeconds"}
+    assert said_of(request("a", "b", "c", "d", phase="Completed", status=late)) == [
+        (
+            "container b was stopped, and had not been started and ready for long enough when the time was over",
+            "see what keeps it from that: kruise why pod/p -n ns",
+        ),
+        ("container c: no such process", "ask once more: kruise restart p -n ns -c c"),
+        ("container d: it was not stopped", "ask once more: kruise restart p -n ns -c d"),
+    ]
+    gone = {"container_recreate_states": states, "message": "pod has gone"}
+    [(said, _)] = said_of(request("a", "b", "c", phase="Completed", status=gone))
+    assert said == "pod p went before b, c had been recreated"
+    silent = {"message": "daemon has not responded for a long time"}
+    [(said, remedy)] = said_of(request("a", "b", phase="Completed", status=silent))
+    assert said == "the daemon of node n did not take it up in time"
+    assert "kruise-daemon" in remedy
 
 
 def test_progress() -> None:

@@ -46,5 +46,11 @@ NOT_ON_NODE = Meaning(
     says="the node has no such container",
     act=Act.SOMEBODY,
 )
+NOT_RECREATED = Meaning(
+    code="not-recreated",
+    says="the request has ended, and not all of its containers were recreated",
+    act=Act.SOMEBODY,
+    patience=0,
+)
 
-CAUSES = (NO_DAEMON, ANOTHER_REQUEST, UNREADY_GRACE, STOPPING, IN_ORDER, STARTING, NOT_ON_NODE)
+CAUSES = (NO_DAEMON, ANOTHER_REQUEST, UNREADY_GRACE, STOPPING, IN_ORDER, STARTING, NOT_ON_NODE, NOT_RECREATED)

@@ -30,16 +30,13 @@ from kruise.machinery.documents import Json
 from kruise.machinery.plan import Action, Cause, Chain, Conclusion, Held, Outcomes, Phase, Plan, Target, Wake
 from kruise.machinery.times import format_time, later, next_second
 from kruise.operations.recreate.situation import Snapshot
-from kruise.operations.recreate.waiting import causes_of
+from kruise.operations.recreate.waiting import GONE, SILENT, TOO_LATE, causes_of
 
 USER_AGENT = "ContainerRecreateRequest"
 SILENCE = timedelta(minutes=1)
 """How long a daemon has to take up a request (CRR-27)."""
 WHOLE_SECOND = timedelta(seconds=1)
 """Times on objects are cut to whole seconds: so much later at most was it really."""
-GONE = "pod has gone"
-SILENT = "daemon has not responded for a long time"
-TOO_LATE = "recreating has exceeded the activeDeadlineSeconds"
 
 
 def decide(seen: Snapshot) -> Plan:
@@ -89,16 +86,17 @@ def _end(seen: Snapshot) -> Plan:
         return Plan(phases=(Phase(name="release", chains=(tuple(_release(seen)),)),))
     if request.metadata.deletion_timestamp is not None:
         return Plan()
+    held = tuple(_held(seen))
     if ACTIVE_LABEL in request.metadata.labels:
         patch = {"metadata": {"labels": {ACTIVE_LABEL: None}}}
-        return Plan(phases=(plans.single("inactive", _patch(request, patch, "it has ended")),))
+        return Plan(phases=(plans.single("inactive", _patch(request, patch, "it has ended")),), held=held)
     limit = request.spec.ttl_seconds_after_finished
     if limit is None:
-        return Plan()
+        return Plan(held=held)
     ended = request.status.completion_time or seen.now
     left = (later(ended, limit) + (WHOLE_SECOND if limit else timedelta()) - seen.now).total_seconds()
     if left > 0:
-        return Plan(wakes=(Wake(after=left, reason="ttlSecondsAfterFinished"),))
+        return Plan(wakes=(Wake(after=left, reason="ttlSecondsAfterFinished"),), held=held)
     target, uid = Target.of(REQUESTS, request), request.metadata.uid
     return Plan(phases=(plans.single("delete", plans.delete(target, uid=uid, reason="ttlSecondsAfterFinished")),))
 
