@@ -266,12 +266,22 @@ def _described(text: str, zone: tzinfo) -> Rule:
     if text in _DESCRIPTORS:
         return _calendar(_DESCRIPTORS[text].split(), zone)
     if text.startswith(_EVERY):
-        try:
-            nanoseconds = parse_go_duration_nanoseconds(text.removeprefix(_EVERY))
-        except TimeError as error:
-            raise ScheduleError(f"failed to parse duration {text}: {error}") from error
-        return Every(max(nanoseconds // _NANOSECONDS, 1))
+        return Every(max(_period(text) // _NANOSECONDS, 1))
     raise ScheduleError(f"unrecognized descriptor: {text}")
+
+
+def _period(text: str) -> int:
+    """In nanoseconds, as it is written."""
+    try:
+        return parse_go_duration_nanoseconds(text.removeprefix(_EVERY))
+    except TimeError as error:
+        raise ScheduleError(f"failed to parse duration {text}: {error}") from error
+
+
+def is_too_short(text: str) -> bool:
+    """Whether it is a period below a second, which counts as one."""
+    period = text.partition(" ")[2].strip() if text.startswith(_PREFIXES) else text
+    return period.startswith(_EVERY) and _period(period) < _NANOSECONDS
 
 
 def _calendar(fields: list[str], zone: tzinfo) -> Calendar:

@@ -37,7 +37,7 @@ def warnings_of(
         yield f"{META.child('name')}: {told}"
     if spec.starting_deadline_seconds == 0:
         yield f"{SPEC.child('startingDeadlineSeconds')}: 0 lets no run start: use some seconds, or leave it out"
-    yield _never(spec.schedule)
+    yield _schedule(spec.schedule)
     yield from _misspelt(body)
     for kind in KINDS:
         if value_at(body, ("spec", "template", kind.field), None) is not None:
@@ -64,9 +64,12 @@ def _misspelt(body: Json) -> Iterator[str]:
     yield from (f"unknown field {go_quote(place)}" for place in found[:_MOST])
 
 
-def _never(schedule: str) -> str:
+def _schedule(schedule: str) -> str:
+    where = SPEC.child("schedule")
     try:
+        if cron.is_too_short(schedule):
+            return f"{where}: a period below a second counts as a second: use a longer one, such as @every 5m"
         found = cron.parse(schedule).next(_ANY_DAY, anchor=_ANY_DAY)
     except cron.ScheduleError:
         return ""  # refused
-    return "" if found is not None else f"{SPEC.child('schedule')}: no day matches, so nothing ever runs"
+    return "" if found is not None else f"{where}: no day matches, so nothing ever runs"
