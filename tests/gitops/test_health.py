@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from kruise import kinds
 from kruise.cli.main import cli
 from kruise.faces.face import Face, GroupKind
-from kruise.faces.health import Health, health_of
 from kruise.gitops import argocd
 from tests.support.argocd import argo_cd
+from tests.support.health import Health, health_of
 
 Json = dict[str, Any]
 OURS = {face.group_kind: face for face, _ in kinds.packages() if face.resource.group.endswith("kruise.io")}

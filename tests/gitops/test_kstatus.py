@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kruise import kinds
-from kruise.faces.health import Health, health_of
 from kruise.kinds import face_of
+from tests.support.health import Health, health_of
 from tests.support.installed import DEFINITIONS
 from tests.support.kstatus import Status, status_of
 

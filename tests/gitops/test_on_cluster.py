@@ -23,11 +23,11 @@ from kruise.api.apps.sidecarset import SIDECAR_SETS
 from kruise.api.apps.statefulset import STATEFUL_SETS
 from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS
 from kruise.api.resource import Resource
-from kruise.faces.health import Health, health_of
 from kruise.kinds import face_of
 from kruise.machinery.client.errors import NotFoundError
 from kruise.machinery.documents import value_at
 from tests.support.argocd import argo_cd
+from tests.support.health import Health, health_of
 from tests.support.kstatus import Status, status_of
 from tests.support.world import Json, LocalWorld, run_local
 

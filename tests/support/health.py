@@ -1,4 +1,5 @@
-"""How an object stands, in the words of GitOps tools: what `rollout status` says of it, in one of four words.
+"""How an object stands in the words of GitOps tools, by what `rollout status` says of it. The scripts of all kinds are
+held against it.
 
 What is half-updated is never healthy. Where nothing goes on by itself, since it is paused, a partition keeps pods, or
 somebody has to delete them, it is suspended.
