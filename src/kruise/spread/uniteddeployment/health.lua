@@ -25,6 +25,10 @@ end
 if updated < expected then
   return waiting(seen, updated .. " of " .. pods(expected) .. " updated" .. laggards)
 end
+local unready = updated - number("status", "updatedReadyReplicas")
+if unready > 0 then
+  return waiting(seen, "waiting for " .. pods(unready) .. " of the new template to be ready" .. laggards)
+end
 if total > wanted then
   return waiting(seen, "waiting for " .. pods(total - wanted) .. " to be deleted" .. laggards)
 end
