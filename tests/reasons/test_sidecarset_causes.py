@@ -13,6 +13,7 @@ from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS
 from kruise.machinery.causes import Act
 from kruise.machinery.client.errors import ClientError
+from kruise.machinery.client.requests import PatchType
 from kruise.reasons.links import Answer
 from kruise.reasons.words import answer_lines
 from kruise.sidecars.sidecarset import keys
@@ -162,6 +163,24 @@ def test_pods_of_one_name_in_two_namespaces_are_two(monkeypatch: pytest.MonkeyPa
         text = "\n".join(answer_lines(answer))
         assert f"maxUnavailable 1 is used up by {broken.pod}" in text
         assert answer.updated == 1
+
+    run_local(play)
+
+
+@pytest.mark.parametrize(
+    "change", [{"selector": {"matchLabels": {"app": "other"}}}, {"namespaceSelector": {"matchLabels": {"team": "a"}}}]
+)
+def test_pods_that_are_not_selected_any_more_wait_for_nothing(monkeypatch: pytest.MonkeyPatch, change: Json) -> None:
+    """SCS-63: they keep the sidecars that they have, and nobody comes to update them."""
+
+    async def play(world: LocalWorld) -> None:
+        await start(world)
+        await world.patch(SIDECAR_SETS, "logs", {"spec": change}, patch_type=PatchType.MERGE)
+        await until_counts(world, 0, 0, 0, 0)
+        await set_image(world, "nginx:1.26")
+        await until_counts(world, 0, 0, 0, 0)
+        answer = await asked(world, monkeypatch)
+        assert (answer.pods, answer.waiting) == ({}, {})
 
     run_local(play)
 

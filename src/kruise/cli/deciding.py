@@ -20,13 +20,14 @@ from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.api.resource import Resource
 from kruise.cli import attending
 from kruise.cli.session import Session, revision_selector, selector_text
-from kruise.faces.face import Face, Pods
+from kruise.faces.face import Contribution, Face, Pods
 from kruise.faces.forecast import Around
 from kruise.inplace.availability import is_available
 from kruise.machinery.causes import Act
 from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
 from kruise.machinery.codec import convert
 from kruise.machinery.documents import Json, name_of, namespace_of, uid_of, value_at
+from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.reasons.assembling import Facts, assemble, standalone
 from kruise.reasons.decision import Decision, of_plan
 from kruise.reasons.diagnosis import Surroundings, needs_events
@@ -92,8 +93,7 @@ async def explain(session: Session, target: Target, document: Json, asking: Aski
 
         pods = tuple(pod for pod in pods if is_member(kind, document, pod))
     elif kind.contribution is not None:
-        revision_of, name = kind.contribution.revision_of, name_of(document)
-        pods = tuple(pod for pod in pods if revision_of(pod.metadata.annotations, name))
+        pods = await _contributed(session, kind, kind.contribution, document, pods)
     now = session.clock.now()
     troubled = down(pods, kind, document, now)
     around = await surroundings(session, troubled, now)
@@ -179,6 +179,31 @@ async def _as_they_are(session: Session, kind: Face, document: Json, seen: tuple
         return found if found.metadata.uid == pod.metadata.uid else None
 
     return tuple(pod for pod in await asyncio.gather(*map(again, seen)) if pod is not None)
+
+
+async def _contributed(
+    session: Session, kind: Face, contribution: Contribution, document: Json, pods: Iterable[Pod]
+) -> tuple[Pod, ...]:
+    """Those that the object looks after: it has put something into them, and selects them still. Of the others nobody
+    can say what becomes of them."""
+    name, around = name_of(document), value_at(document, contribution.namespaces, None)
+    try:
+        selector = from_label_selector(value_at(document, kind.selector or (), None))
+        namespaces = from_label_selector(around) if around is not None else None
+    except SelectorError:
+        return ()
+    chosen: set[str] | None = None
+    if namespaces is not None:
+        with contextlib.suppress(ClientError):  # who may not list namespaces is told of all pods
+            found = await session.client.list(NAMESPACES)
+            chosen = {one.metadata.name for one in found.items if namespaces.matches(one.metadata.labels)}
+    return tuple(
+        pod
+        for pod in pods
+        if contribution.revision_of(pod.metadata.annotations, name)
+        and selector.matches(pod.metadata.labels)
+        and (chosen is None or pod.metadata.namespace in chosen)
+    )
 
 
 async def _untouched(session: Session, kind: Face, document: Json) -> str:

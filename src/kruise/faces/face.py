@@ -80,6 +80,8 @@ class Contribution:
     """The label of a ControllerRevision that names the object, which is in no namespace."""
     recorded: tuple[str, ...]
     """The parts of the spec that a revision holds."""
+    namespaces: Path
+    """Where it selects the namespaces of these pods; absent: all are meant."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

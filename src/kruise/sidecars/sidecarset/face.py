@@ -136,6 +136,7 @@ FACE = Face(
         ran_before=ran_before,
         revision_label=keys.NAME_LABEL,
         recorded=("containers", "initContainers", "imagePullSecrets", "patchPodMetadata", "volumes"),
+        namespaces=("spec", "namespaceSelector"),
     ),
     causes=causes.CAUSES,
 )
