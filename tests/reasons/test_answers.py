@@ -516,6 +516,15 @@ def test_our_own_hook_is_nobody_elses_reason() -> None:
     ]
 
 
+def test_a_pod_of_nobody_is_mended_by_a_command_that_asks_nothing() -> None:
+    waiting = {"reason": "ErrImagePull", "message": "not found"}
+    pod = with_container(make_pod("solo", ready=False), waiting=waiting, image="nginx:nope")
+    [link, *_] = diagnose(pod, min_ready_seconds=0, now=NOW, around=Surroundings(), place=Place())
+    command = f"kubectl set image pod/{pod.metadata.name} -n demo {pod.spec.containers[0].name}=IMAGE"
+    assert link.code == "image-pull"
+    assert f"({command})" in link.remedy
+
+
 def test_names_are_counted_where_there_are_many() -> None:
     assert listed(["a", "b"]) == "a, b"
     assert listed(list("abcdefg")) == "a, b, c, d, e and 2 more"

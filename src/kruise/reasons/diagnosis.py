@@ -419,7 +419,8 @@ class _Look:
                 f"({command}), or go back: kruise rollout undo {owner}"
             )
         if not place.target:
-            return f"correct the image, or the access to its registry: kubectl edit pod {self._name}{self._flags}"
+            command = f"kubectl set image pod/{self._name}{self._flags} {container}=IMAGE"
+            return f"correct the image or the access to its registry ({command})"
         command = f"kruise set image {place.target}{place.flags} {container}=IMAGE"
         return f"correct the image or the access to its registry ({command}){self._undo()}"
 
