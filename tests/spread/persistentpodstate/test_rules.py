@@ -15,7 +15,7 @@ from kruise.api.apps.shared import GROUP
 from kruise.api.apps.statefulset import STATEFUL_SETS as ADVANCED
 from kruise.api.apps.statefulset import StatefulSet
 from kruise.api.meta import Key
-from kruise.api.native.apps import STATEFUL_SETS, Workload
+from kruise.api.native.apps import STATEFUL_SETS, Ordinals, Workload
 from kruise.api.native.config import WhitelistError
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import PODS, Pod
@@ -236,13 +236,17 @@ def test_which_changes_are_looked_at() -> None:
     assert list(_pod_keys(pod(0), going, stores)) == mine
     assert list(_pod_keys(going, None, stores)) == mine
     named = pod(0, annotations={keys.INJECTED: "by-name"}, deletionTimestamp="2030-01-01T00:00:00Z")
-    assert list(_pod_keys(named, None, stores)) == [Key("default", "by-name")]
+    assert list(_pod_keys(named, None, stores)) == [Key("default", "by-name"), *mine], "another one may have taken over"
+    again = pod(0, annotations={keys.INJECTED: "web"}, deletionTimestamp="2030-01-01T00:00:00Z")
+    assert list(_pod_keys(again, None, stores)) == mine
     for api_version, wanted in (("games.example.io/v1", [Key("default", "web")]), ("batch/v1", [])):
         owner = {"apiVersion": api_version, "kind": "Game", "name": "web", "uid": "g", "controller": True}
         theirs = pod(0, ownerReferences=[owner])
         assert list(_pod_keys(None, theirs, stores)) == wanted, "whoever is not watched may ask for it"
     assert list(_WorkloadKeys("apps")(workload(), None, stores)) == mine
     assert list(_WorkloadKeys("apps")(workload(), workload(annotations={"x": "y"}), stores)) == []
+    later = evolve(workload(), spec=evolve(workload().spec, ordinals=Ordinals(start=5)))
+    assert list(_WorkloadKeys("apps")(workload(), later, stores)) == mine, "others are wanted then"
     assert list(_WorkloadKeys(GROUP)(workload(), None, stores)) == []
 
 

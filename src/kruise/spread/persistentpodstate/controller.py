@@ -39,19 +39,17 @@ NAME = "persistentpodstate-controller"
 
 
 def _of_pod(pod: Pod, stores: Stores) -> Iterable[Key]:
-    """The object that a pod's annotation names, or that remembers its owner's pods; of a workload that nobody here
-    watches also the one of its name: it may be asked for."""
+    """The object that a pod's annotation names, and the one that remembers its owner's pods: another one may have taken
+    over since. Of a workload that nobody here watches also the one of its name: it may be asked for."""
     injected = pod.metadata.annotations.get(keys.INJECTED)
-    if injected:
-        yield Key(pod.metadata.namespace, injected)
-        return
+    found = [Key(pod.metadata.namespace, injected)] if injected else []
     owner = owner_of(pod)
-    if owner is None:
-        return
-    found = stores.store(PERSISTENT_POD_STATES).by_index(TARGET, owner.value)
-    yield from map(key_of, found)
-    if not found and owner.is_custom:
-        yield Key(owner.namespace, owner.name)
+    if owner is not None:
+        own = [key_of(one) for one in stores.store(PERSISTENT_POD_STATES).by_index(TARGET, owner.value)]
+        found += own
+        if not own and owner.is_custom:
+            found.append(Key(owner.namespace, owner.name))
+    return dict.fromkeys(found)
 
 
 def _pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
@@ -105,6 +103,7 @@ def _meaning(workload: Any) -> tuple[Any, ...]:
         workload.metadata.uid,
         workload.metadata.deletion_timestamp is not None,
         workload.spec.replicas,
+        getattr(workload.spec, "ordinals", None),
         getattr(workload.spec, "reserve_ordinals", ()),
     )
 
