@@ -13,7 +13,7 @@ from kruise.api.native.pod import Pod
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import evolve
-from kruise.machinery.plan import OnError, Outcome, Outcomes, PhaseOutcomes, Plan, Result
+from kruise.machinery.plan import OnError, Outcome, Outcomes, PhaseOutcomes, Plan, Result, Urgency
 from kruise.spread.workloadspread.conclude import conclude, events
 from kruise.spread.workloadspread.costs import in_order_of_leaving
 from kruise.spread.workloadspread.decide import MARK, STATUS, Memo, decide
@@ -423,6 +423,7 @@ def test_the_ledger_is_written_before_many_pods_are_marked() -> None:  # WS-36, 
     pods = [pod_of(name, "a") for name in creating]
     plan = decide(snapshot_of(spread, *pods))
     assert [phase.name for phase in plan.phases] == ["ledger", MARK, STATUS]
+    assert plan.phases[1].urgency is Urgency.LATER, "pods that are still to be made do not wait for them"
     ledger, overall = plan.phases[0].chains[0][0], plan.phases[2].chains[0][0]
     [written] = ledger.body
     assert ledger.resource_version == "7", "guarded: others write it, too"

@@ -16,7 +16,7 @@ from kruise.api.native.pod import PODS, Pod, condition, finds_no_node
 from kruise.machinery import plan as plans
 from kruise.machinery.causes import Cause
 from kruise.machinery.codec import Struct, evolve
-from kruise.machinery.plan import Chain, EventNote, Held, OnError, Phase, Plan, Target, Wake
+from kruise.machinery.plan import Chain, EventNote, Held, OnError, Phase, Plan, Target, Urgency, Wake
 from kruise.machinery.wording import plural
 from kruise.spread.workloadspread import causes
 from kruise.spread.workloadspread.classifying import UNASSIGNED, Group, classified
@@ -87,7 +87,8 @@ def decide(snapshot: Snapshot) -> Plan:
     first, last = _status_chains(spread, counted, marks=len(marks))
     phases = (
         Phase(name=LEDGER, chains=(first,) if first else (), on_error=OnError.CONTINUE),
-        Phase(name=MARK, chains=marks, on_error=OnError.CONTINUE),
+        # They come in thousands, and pods that are still to be made must not stand behind them.
+        Phase(name=MARK, chains=marks, on_error=OnError.CONTINUE, urgency=Urgency.LATER),
         Phase(name=STATUS, chains=(last,) if last else ()),
     )
     return Plan(
