@@ -169,6 +169,26 @@ def test_items_of_lists_keep_what_others_wrote() -> None:
     assert found == [{**wanted[0], "imagePullPolicy": "Always"}, {"name": "injected", "image": "x:1"}]
 
 
+@pytest.mark.parametrize("before", [None, True])
+def test_what_the_template_turns_off_is_off(before: bool | None) -> None:
+    """UD-8, UD-73: also where the API server has filled in the opposite, or the template said it before."""
+    pod: dict[str, Any] = {"containers": [{"name": "main", "image": "i:1"}]}
+    inner = {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod},
+    }
+    asked = {**pod, **({} if before is None else {"enableServiceLinks": before})}
+    first = {**inner, "template": {**inner["template"], "spec": asked}}
+    former = united([{"name": "a"}], replicas=1, template={"cloneSetTemplate": {"spec": first}})
+    there = child(former, "a", 1, template={**first["template"], "spec": {**asked, "enableServiceLinks": True}})
+    later = {**inner, "template": {**inner["template"], "spec": {**pod, "enableServiceLinks": False}}}
+    after = united([{"name": "a"}], replicas=1, template={"cloneSetTemplate": {"spec": later}})
+    snapshot, _ = look(after, [there])
+    snapshot = evolve(snapshot, revisions=(*snapshot.revisions, revision_of(former)))
+    [action] = [one for one in decide(snapshot).actions() if one.target.name == there.metadata.name]
+    assert action.body["spec"]["template"]["spec"] == {"enableServiceLinks": False}
+
+
 def made_for_a(subject: UnitedDeployment) -> dict[str, Any]:
     """The child of subset a, as it is created."""
     created = decide(Snapshot(united=subject, now=NOW)).actions()

@@ -68,7 +68,7 @@ def metadata_of(template: Json, kind: ChildKind, selector: LabelSelector, wanted
 
 def spec_of(template: Json, kind: ChildKind, selector: LabelSelector, wanted: Wanted) -> Json:
     """The spec of a child. Raises ShapeError."""
-    given = _mapping(_mapping(template.get(kind.member)).get("spec"))
+    given = _mapping(_mapping(_as_now(template).get(kind.member)).get("spec"))
     spec: Json = without_nulls(copy.deepcopy(given))
     own: Json = _plain(selector)
     spec["selector"] = {**own, "matchLabels": {**own.get("matchLabels", {}), keys.SUBSET: wanted.subset.name}}
@@ -167,15 +167,12 @@ def _difference(there: Json, wanted: Json, before: Json | None) -> Json:
     changed: Json = {}
     for name, value in wanted.items():
         known = before.get(name) if before is not None else None
-        if before is not None and known is None and value is False and name in there:
-            continue  # a default that the API server has filled in since: nobody has asked for it
         if name not in there:
             is_as_before = before is not None and same(known, value)
             if not is_as_before and (_says_something(value) or _says_something(known)):
                 changed[name] = value
         elif isinstance(value, dict) and isinstance(there[name], dict):
-            then = known if isinstance(known, dict) else None if before is None else {}
-            inner = _difference(there[name], value, then)
+            inner = _difference(there[name], value, known if isinstance(known, dict) else None)
             if inner:
                 changed[name] = inner
         elif not _covers(there[name], value):
