@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from kruise.api.apps.images import (
@@ -42,11 +41,6 @@ class TaskState(enum.StrEnum):
     ACTIVE = "active"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
-
-
-def whole_second(now: datetime) -> datetime:
-    """Times on objects have whole seconds. Cutting the fraction off would end a wait up to a second early."""
-    return now if now.microsecond == 0 else now.replace(microsecond=0) + timedelta(seconds=1)
 
 
 def task_of(node_image: NodeImage, image: ImageReference) -> TagSpec | None:

@@ -24,10 +24,9 @@ from kruise.machinery.codec import Struct, canonical, evolve, to_builtins
 from kruise.machinery.names import SUBDOMAIN_MAX, child_name, choose_suffixes, derived_suffix
 from kruise.machinery.ownership import Owner
 from kruise.machinery.plan import Action, Held, OnError, Phase, Plan, Target, Wake
-from kruise.machinery.times import later
+from kruise.machinery.times import later, next_second
 from kruise.machinery.wording import listed, plural
 from kruise.operations.images.listjob import causes
-from kruise.operations.images.tasks import whole_second
 
 HASH_LABEL = "controller-revision-hash"
 CREATE, DELETE = "create", "delete"
@@ -162,8 +161,8 @@ def _status(snapshot: Snapshot, kept: dict[str, ImagePullJob]) -> ImageListPullJ
     completed = [one for one in begun if one.status.desired == one.status.failed + one.status.succeeded]
     is_over = job.spec.completion_policy.type != NEVER and len(completed) == len(job.spec.images)
     return ImageListPullJobStatus(
-        start_time=job.status.start_time or whole_second(snapshot.now),
-        completion_time=whole_second(snapshot.now) if is_over else None,
+        start_time=job.status.start_time or next_second(snapshot.now),
+        completion_time=next_second(snapshot.now) if is_over else None,
         desired=len(job.spec.images),
         active=sum(one.status.active > 0 for one in begun),
         completed=len(completed),

@@ -11,8 +11,7 @@ from kruise.admission.review import AdmissionRequest
 from kruise.api.apps.images import DEFAULT_BACKOFF_LIMIT, DEFAULT_TIMEOUT, MOST_IMAGES, NodeImage, NodeImageSpec
 from kruise.api.core.images import ImageReference, reference_problem
 from kruise.machinery import codec
-from kruise.machinery.times import format_time
-from kruise.operations.images.tasks import whole_second
+from kruise.machinery.times import format_time, next_second
 from kruise.operations.images.templates import DAEMON_GATE, gate_off, is_leaving, refused, verdict
 
 PATH = "apps-kruise-io-nodeimage"
@@ -24,7 +23,7 @@ def default(request: AdmissionRequest, view: HandlerView) -> Mutation:
     images = _mapping(_mapping(body.get("spec")).get("images"))
     if request.sub_resource or not images:
         return Allow()
-    now = format_time(whole_second(view.now))
+    now = format_time(next_second(view.now))
     changed = {name: _entry(entry, now) for name, entry in images.items()}
     return Change(object={**body, "spec": {**body["spec"], "images": changed}})
 

@@ -26,10 +26,10 @@ from kruise.api.native.nodes import Node
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import Struct, evolve, field
 from kruise.machinery.plan import Action, OnError, Plan, Target, Wake, single
-from kruise.machinery.times import later
+from kruise.machinery.times import later, next_second
 from kruise.operations.images.causes import NO_ANSWER
 from kruise.operations.images.nodeimage.holding import held
-from kruise.operations.images.tasks import is_job, spec_patch, status_of, whole_second
+from kruise.operations.images.tasks import is_job, spec_patch, status_of
 
 VIRTUAL_LABEL, VIRTUAL = "type", "virtual-kubelet"
 """Of nodes that have no runtime, and no daemon."""
@@ -212,7 +212,7 @@ def _silence(snapshot: Snapshot, node_image: NodeImage, wakes: list[Wake]) -> Me
                 status = evolve(
                     failed,
                     phase=FAILED,
-                    completion_time=whole_second(now),
+                    completion_time=next_second(now),
                     version=task.version,
                     message=text,
                     image_id="",

@@ -27,7 +27,7 @@ from kruise.machinery.causes import Cause
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.codec import Struct, evolve
 from kruise.machinery.plan import Action, Held, OnError, Phase, Plan, Target, Wake
-from kruise.machinery.times import later
+from kruise.machinery.times import later, next_second
 from kruise.operations.images.pulljob.causes import SECRET_COPY
 from kruise.operations.images.pulljob.holding import Sight, causes_of
 from kruise.operations.images.tasks import (
@@ -39,7 +39,6 @@ from kruise.operations.images.tasks import (
     state_of,
     status_of,
     task_of,
-    whole_second,
 )
 
 SPREAD, SECRETS_PHASE = "spread", "secrets"
@@ -133,7 +132,7 @@ def decide(snapshot: Snapshot) -> Plan:
     if job.status.completion_time is not None:
         return _completed(snapshot, job.status.completion_time)
     image = reference_of(job.spec.image)
-    start = job.status.start_time or whole_second(snapshot.now)
+    start = job.status.start_time or next_second(snapshot.now)
     if image is None:
         memo = Memo(is_counted=True, start_time=start, problem=f"invalid image {job.spec.image}")
         return Plan(held=_held(snapshot, Sight(job=job)), memo=memo)
@@ -173,7 +172,7 @@ def _counted(snapshot: Snapshot, nodes: Nodes, start: datetime) -> Memo:
     return Memo(
         is_counted=True,
         start_time=start,
-        completion_time=whole_second(snapshot.now) if is_over else None,
+        completion_time=next_second(snapshot.now) if is_over else None,
         desired=len(snapshot.node_images),
         active=0 if is_late else len(nodes.active),
         succeeded=len(nodes.succeeded),
@@ -241,7 +240,7 @@ def _task(snapshot: Snapshot, image: ImageReference, node_image: NodeImage) -> A
     job = snapshot.job
     entry = node_image.spec.images.get(image.name, ImageSpec())
     known = task_of(node_image, image)
-    owner, now = owner_of(job), whole_second(snapshot.now)
+    owner, now = owner_of(job), next_second(snapshot.now)
     if known is not None:
         owners = counted_owners(node_image, image.name, known)
         task = evolve(
