@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
+from kruise.admission.configurations import MUTATING_NAME
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.sidecarset import SIDECAR_SETS
+from kruise.api.native.extensions import MUTATING_WEBHOOK_CONFIGURATIONS
 from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS
 from kruise.cli.injecting import Asked, Planned, asked, pod_of
 from kruise.cli.session import Session
+from kruise.machinery.client.errors import AlreadyExistsError
 from kruise.manager import gates
 from kruise.sidecars.sidecarset import keys
 from kruise.verbs.errors import UsageError
@@ -139,6 +143,33 @@ def test_workloads_namespaces_and_refusals() -> None:
         assert list(off.lines()) == [
             "a pod of deployment/web in namespace default gets no sidecars: the feature gate PodWebhook is off"
         ]
+
+    run_local(scenario)
+
+
+def test_where_nobody_is_asked() -> None:
+    """PW-43: pods of the control plane, and those of the manager, come without sidecars."""
+
+    async def scenario(world: LocalWorld) -> None:
+        await world.create(sidecar_set())
+        own = {"metadata": {"name": "system", "labels": {"control-plane": "controller-manager"}}}
+        for body in ({"metadata": {"name": "kube-system"}}, own):
+            with contextlib.suppress(AlreadyExistsError):
+                await world.client.create(NAMESPACES, body)
+        for name in ("kube-system", "system"):
+            planned = pod()
+            planned["metadata"]["namespace"] = name
+            (answer,) = await ask(world, planned)
+            assert list(answer.lines()) == [
+                f"pod web-1 in namespace {name} gets no sidecars: no webhook is asked about pods in namespace {name}"
+            ]
+            assert answer.as_data()["unasked"] == f"no webhook is asked about pods in namespace {name}"
+            assert answer.as_data()["sidecarSets"][0]["injected"] is False
+            made = await world.client.create(PODS, planned, name)
+            assert [one.name for one in made.spec.containers] == names(planned["spec"]["containers"])
+        await world.client.delete(MUTATING_WEBHOOK_CONFIGURATIONS, MUTATING_NAME)
+        (answer,) = await ask(world, pod())
+        assert answer.unasked.startswith("no webhook for pods is registered")
 
     run_local(scenario)
 

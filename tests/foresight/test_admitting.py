@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kruise.admission.chain import PodStep, StepContext
-from kruise.admission.decisions import Change
+from kruise.admission.decisions import Change, Deny
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.apps.conversion.cloneset import convert
 from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES
@@ -27,7 +27,7 @@ from kruise.foresight.admitting import Gatekeeper
 from kruise.kinds import features
 from kruise.machinery import plan as plans
 from kruise.machinery.watched import Watched
-from kruise.model.world import World
+from kruise.model.world import RefusedWriteError, World
 from tests.foresight.scenes import KEY, NOW, Scene, manifest, options, sizes
 
 
@@ -146,3 +146,18 @@ def test_pod_steps_find_objects_by_their_indexes() -> None:
     assert gatekeeper.new_object(create, world) == {**body, "found": 0, "read": False}, "nobody read them"
     world.add(CONFIG_MAPS, [ConfigMap(metadata=ObjectMeta(name="a", uid="u", resource_version="1"))])
     assert gatekeeper.new_object(create, world) == {**body, "found": 1, "read": True}
+
+
+def test_nobody_is_asked_about_pods_of_the_control_plane() -> None:
+    """PW-43."""
+
+    def refuse(pod: dict[str, Any], context: StepContext) -> Deny:
+        return Deny(message="no")
+
+    step = PodMutation(PodStep.SIDECAR_SET, refuse, needs=())
+    gatekeeper = Gatekeeper([Feature(name="strict", pod_mutations=lambda settings: [step])], options())
+    body = {"metadata": {"name": "p", "namespace": "kube-system"}, "spec": {"containers": []}}
+    assert gatekeeper.new_object(plans.create(PODS, body, reason="missing", owner_uid="u"), World(NOW)) == body
+    body = {"metadata": {"name": "p", "namespace": "shop"}, "spec": {"containers": []}}
+    with pytest.raises(RefusedWriteError, match="no"):
+        gatekeeper.new_object(plans.create(PODS, body, reason="missing", owner_uid="u"), World(NOW))

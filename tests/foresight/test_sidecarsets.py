@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from kruise.api.apps.sidecarset import SIDECAR_SETS
 from kruise.api.meta import Key
 from kruise.api.native.apps import CONTROLLER_REVISIONS
@@ -132,6 +134,29 @@ def test_pods_that_run_without_the_sidecar_stay_so() -> None:
     found = scene(OLD, *pods(OLD, ("one", "a")), bare).foresee(NEW)
     assert [move.pod for wave in found.waves for move in wave.moves] == ["one/a"]
     assert any("1 pod runs without its sidecars" in one.message for one in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "is_paused", "canary", "told"),
+    [
+        ("one", False, False, ["those that are made anew get the sidecars"]),
+        ("one", True, False, ["nor do new ones get any while spec.injectionStrategy.paused is true"]),
+        ("kube-system", False, False, ["1 pod in kube-system that it selects never gets its sidecars"]),
+        ("one", False, True, []),
+    ],
+)
+def test_who_gets_no_sidecar_and_whether_that_stays_so(
+    namespace: str, is_paused: bool, canary: bool, told: list[str]
+) -> None:
+    """SCS-37, SCS-44, PW-43: nobody is told to restart pods for sidecars that they would not get, or that they have
+    of a canary."""
+    bare = made(sidecar_set("canary"), "bare") if canary else pod("bare")
+    bare["metadata"]["namespace"] = namespace
+    old = sidecar_set(injectionStrategy={"paused": is_paused})
+    new = sidecar_set(injectionStrategy={"paused": is_paused}, containers=NEW["spec"]["containers"])
+    found = scene(old, *pods(old, ("one", "a")), running(bare, node="node-1")).foresee(new)
+    messages = [one.message for one in found.warnings if "its sidecars" in one.message]
+    assert [text for text, message in zip(told, messages, strict=True) if text in message] == told
 
 
 def test_what_admission_computes_is_no_change() -> None:

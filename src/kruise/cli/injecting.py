@@ -7,11 +7,13 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from kruise.admission.chain import PodChain, PodStep
+from kruise.admission.chain import PATH, PodChain, PodStep
+from kruise.admission.configurations import MUTATING_NAME, entry_path
 from kruise.admission.decisions import Change, Deny, HandlerView
 from kruise.admission.review import AdmissionRequest
 from kruise.api.apps.sidecarset import SIDECAR_SETS
 from kruise.api.native.apps import CONTROLLER_REVISIONS
+from kruise.api.native.extensions import MUTATING_WEBHOOK_CONFIGURATIONS
 from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import Pod
 from kruise.api.resource import Resource
@@ -20,10 +22,11 @@ from kruise.feature import PodMutation
 from kruise.inplace.barriers import priority_of
 from kruise.kinds import face_of, features
 from kruise.machinery import codec
-from kruise.machinery.client.errors import NotFoundError
+from kruise.machinery.client.errors import ForbiddenError, NotFoundError
 from kruise.machinery.codec import Raw
 from kruise.machinery.documents import Json, name_of, namespace_of, value_at
 from kruise.machinery.plan import Target
+from kruise.machinery.selectors import from_label_selector
 from kruise.machinery.store import Store, parse_version
 from kruise.machinery.watched import watched
 from kruise.machinery.wording import plural
@@ -36,6 +39,8 @@ from kruise.verbs.errors import UsageError
 
 Gates = Mapping[str, bool]
 Stores = Mapping[Resource[Any], Store[Any]]
+Entry = Mapping[str, Any]
+"""Of a webhook configuration."""
 
 _STEPS = (PodStep.SIDECAR_SET, PodStep.LAUNCH_PRIORITY)
 """Injection, and the order of start that may follow from it."""
@@ -96,17 +101,18 @@ class Asked:
     """As admission would leave it."""
     namespace: str
     verdicts: tuple[Verdict, ...]
-    is_off: bool = False
-    """Nobody gets sidecars: the gate of the webhook is off."""
+    unasked: str = ""
+    """Why nobody is asked about the pod, so that it gets no sidecars; empty: somebody is."""
     refusal: str = ""
     starts: tuple[tuple[str, ...], ...] = ()
     """The containers in the order of their start, where they have one."""
 
     def as_data(self) -> dict[str, Any]:
-        is_made = not self.refusal and not self.is_off
+        is_made = not self.refusal and not self.unasked
         return {
             "pod": self.pod,
             "refused": self.refusal,
+            "unasked": self.unasked,
             "startOrder": [list(level) for level in self.starts],
             "sidecarSets": [
                 {
@@ -122,8 +128,8 @@ class Asked:
 
     def lines(self) -> Iterator[str]:
         who = f"{self.title} in namespace {self.namespace}"
-        if self.is_off:
-            yield f"{who} gets no sidecars: the feature gate PodWebhook is off"
+        if self.unasked:
+            yield f"{who} gets no sidecars: {self.unasked}"
             return
         giving = [one for one in self.verdicts if not one.reason]
         if self.refusal:
@@ -167,7 +173,8 @@ async def asked(session: Session, pods: Sequence[Planned], gates: Gates) -> list
     options = Options(gates=dict(gates))
     steps = [step for feature in features() for step in feature.pod_mutations(options) if step.step in _STEPS]
     stores = await _read(session, steps, {pod.namespace for pod in pods}, options.own_namespace)
-    return [_answer(session, one, steps, stores, options) for one in pods]
+    entries = await _entries(session)
+    return [_answer(session, one, steps, stores, options, entries) for one in pods]
 
 
 async def _read(session: Session, steps: Sequence[PodMutation], namespaces: set[str], own_namespace: str) -> Stores:
@@ -195,8 +202,37 @@ async def _read(session: Session, steps: Sequence[PodMutation], namespaces: set[
     return stores
 
 
+async def _entries(session: Session) -> tuple[Entry, ...] | None:
+    """What the API server asks about new pods; None: nobody may look."""
+    try:
+        found = await session.client.get(MUTATING_WEBHOOK_CONFIGURATIONS, MUTATING_NAME)
+    except NotFoundError:
+        return ()
+    except ForbiddenError:
+        return None
+    return tuple(entry for entry in found.webhooks if entry_path(entry) == PATH)
+
+
+def _unasked(entries: Sequence[Entry] | None, gates: Gates, namespace: str, labels: Mapping[str, str] | None) -> str:
+    if not gates.get("PodWebhook", True):
+        return "the feature gate PodWebhook is off"
+    if entries is None:
+        return ""
+    if not entries:
+        return "no webhook for pods is registered: kruise doctor says more"
+    own = labels if labels is not None else {keys.NAMESPACE_NAME: namespace}  # as it will have
+    if any(from_label_selector(entry.get("namespaceSelector") or {}).matches(own) for entry in entries):
+        return ""
+    return f"no webhook is asked about pods in namespace {namespace}"
+
+
 def _answer(
-    session: Session, planned: Planned, steps: Sequence[PodMutation], stores: Stores, options: Options
+    session: Session,
+    planned: Planned,
+    steps: Sequence[PodMutation],
+    stores: Stores,
+    options: Options,
+    entries: Sequence[Entry] | None,
 ) -> Asked:
     pod, namespace = planned.pod, planned.namespace
     around = stores[NAMESPACES].get("", namespace) if NAMESPACES in stores else None
@@ -204,8 +240,8 @@ def _answer(
     sets = stores[SIDECAR_SETS].list() if SIDECAR_SETS in stores else ()
     found = trial.verdicts(sets, pod["metadata"].get("labels") or {}, namespace, labels)
     answer = Asked(title=planned.title, pod=pod, namespace=namespace, verdicts=found)
-    if not options.gates.get("PodWebhook", True):
-        return dataclasses.replace(answer, is_off=True)
+    if unasked := _unasked(entries, options.gates, namespace, labels):
+        return dataclasses.replace(answer, unasked=unasked)
     chain = PodChain()
     for step, mutate, needs in steps:
         chain.register(step, mutate, needs=needs)

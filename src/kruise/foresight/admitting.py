@@ -33,6 +33,7 @@ from kruise.admission.review import (
     invalid_status,
 )
 from kruise.api.meta import Key
+from kruise.api.native.nodes import KUBE_SYSTEM
 from kruise.api.resource import Resource
 from kruise.feature import Feature, Settings, converters_of, handlers_of
 from kruise.foresight.errors import RefusedError
@@ -130,9 +131,11 @@ class Gatekeeper:
         return Deny(message=f"{request}: no decision after {_ROUNDS} rounds", code=500, reason="InternalError")
 
     def new_object(self, action: Action, world: World) -> Mapping[str, Any]:
-        """The body of a planned create after admission."""
+        """The body of a planned create after admission. Nobody is asked about pods of the control plane (PW-43)."""
         resource = action.target.resource
-        handlers = self._concerned(resource, "CREATE")
+        is_unasked = action.target.namespace == KUBE_SYSTEM
+        asked = self._concerned(resource, "CREATE")
+        handlers = [pair for pair in asked if not (is_unasked and pair[0].is_pod)]
         if not handlers:
             body: Mapping[str, Any] = action.body
             return body

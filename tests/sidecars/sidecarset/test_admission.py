@@ -170,6 +170,23 @@ def test_what_does_nothing_is_warned_of(labels: Json, strategy: Json, told: str)
 
 
 @pytest.mark.parametrize(
+    ("version", "spec", "is_told"),
+    [
+        ("v1alpha1", {"namespace": "kube-system"}, True),
+        ("v1alpha1", {"namespace": "default"}, False),
+        ("v1beta1", {"namespaceSelector": {"matchLabels": {keys.NAMESPACE_NAME: "kube-system"}}}, True),
+        ("v1beta1", {"namespaceSelector": {"matchLabels": {keys.NAMESPACE_NAME: "default"}}}, False),
+    ],
+)
+def test_a_namespace_where_nobody_is_asked_is_warned_of(version: str, spec: Json, is_told: bool) -> None:
+    """PW-43, SCS-34."""
+    body = sidecar_set(version=version, **spec)
+    answer = ADMISSION.default(request(body, version=version, kind="SidecarSet"), HandlerView(now=NOW, seed=1))
+    assert isinstance(answer, Change)
+    assert ["nobody is asked about pods in kube-system" in text for text in answer.warnings] == [True] * is_told
+
+
+@pytest.mark.parametrize(
     ("image", "is_told"),
     [
         ("nginx@sha256:" + "a" * 64, True),

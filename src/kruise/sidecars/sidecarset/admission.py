@@ -14,6 +14,7 @@ from kruise.api.core.field_errors import FieldError, go_quote, invalid
 from kruise.api.core.unknown_fields import unknown_fields
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.config import CONFIG_MAPS
+from kruise.api.native.nodes import KUBE_SYSTEM
 from kruise.machinery.plan import Target
 from kruise.machinery.watched import Kinds
 from kruise.sidecars.sidecarset import keys, whitelist
@@ -22,7 +23,7 @@ from kruise.sidecars.sidecarset.content import EXTRA_FIELDS
 from kruise.sidecars.sidecarset.defaults import defaulted
 from kruise.sidecars.sidecarset.facts import spelled_out
 from kruise.sidecars.sidecarset.injecting import revision_for
-from kruise.sidecars.sidecarset.matching import WATCHED_REVISIONS, WATCHED_SETS, base_of
+from kruise.sidecars.sidecarset.matching import WATCHED_REVISIONS, WATCHED_SETS, base_of, names_namespace
 from kruise.sidecars.sidecarset.validation import (
     SidecarCandidate,
     canary_problems,
@@ -117,6 +118,9 @@ def warnings_of(
     yield advice.of_failure_budget(annotations)
     if not gates.get("PodWebhook", True):
         yield "the feature gate PodWebhook is off: no pod gets the sidecars of any SidecarSet"
+    older = candidate.spec.get("namespace")  # in v1alpha1
+    if older == KUBE_SYSTEM or names_namespace(candidate.reading.namespace_selector, KUBE_SYSTEM):
+        yield f"nobody is asked about pods in {KUBE_SYSTEM}: they get no sidecars"
     strategy = candidate.reading.update_strategy
     if strategy.type not in ("", "RollingUpdate", NOT_UPDATE):
         yield (

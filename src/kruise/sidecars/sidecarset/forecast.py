@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSet
 from kruise.api.meta import LabelSelector
+from kruise.api.native.nodes import KUBE_SYSTEM
 from kruise.api.native.pod import Pod, is_active
 from kruise.faces.forecast import Amount, Around, ForecastFacts, Limits, amount_of
 from kruise.inplace import availability
@@ -11,7 +12,7 @@ from kruise.machinery.wording import plural
 from kruise.sidecars.sidecarset import keys
 from kruise.sidecars.sidecarset.content import content_of
 from kruise.sidecars.sidecarset.face import revision_of
-from kruise.sidecars.sidecarset.facts import injected_sets, noted, recorded_hash
+from kruise.sidecars.sidecarset.facts import injected_sets, is_managed, noted, recorded_hash
 from kruise.sidecars.sidecarset.matching import is_empty, selects_pod
 from kruise.sidecars.sidecarset.situation import limits_of
 
@@ -48,20 +49,33 @@ def _untouched(sidecar_set: SidecarSet, around: Around) -> str:
     spec = sidecar_set.spec
     if is_empty(spec.selector):
         return ""
+    content = content_of(sidecar_set)
     found = [
         pod
         for pod in around.pods
         if is_active(pod)
         and not _owns(sidecar_set, pod)
+        and not (content.containers and is_managed(pod, content))  # its canary has put them there
         and selects_pod(spec.selector, pod.metadata.labels)
         and (spec.namespace_selector is None or _is_selected(spec.namespace_selector, pod, around))
     ]
-    if not found:
-        return ""
-    return (
-        f"{plural(len(found), 'pod', 'runs', 'run')} without its sidecars although it selects them: nothing happens to "
-        "pods that run; those that are made anew get the sidecars (kruise rollout restart of their workload)"
-    )
+    told = []
+    if asked := sum(pod.metadata.namespace != KUBE_SYSTEM for pod in found):
+        later = (
+            "nor do new ones get any while spec.injectionStrategy.paused is true"
+            if spec.injection_strategy.paused
+            else "those that are made anew get the sidecars (kruise rollout restart of their workload)"
+        )
+        told.append(
+            f"{plural(asked, 'pod', 'runs', 'run')} without its sidecars although it selects them: nothing happens to "
+            f"pods that run; {later}"
+        )
+    if unasked := len(found) - asked:
+        told.append(
+            f"{plural(unasked, 'pod')} in {KUBE_SYSTEM} that it selects never {'gets' if unasked == 1 else 'get'} its "
+            "sidecars: nobody is asked about pods there"
+        )
+    return "; ".join(told)
 
 
 def _is_selected(selector: LabelSelector, pod: Pod, around: Around) -> bool:

@@ -120,9 +120,8 @@ def base_of(sidecar_set: SidecarSet) -> str:
     return annotations.get(keys.BASE, "") if annotations.get(keys.CANARY) == "true" else ""
 
 
-def is_pinned_to(sidecar_set: SidecarSet, namespace: str) -> bool:
-    """Whether it names the namespace itself (SCS-36)."""
-    selector = sidecar_set.spec.namespace_selector
+def names_namespace(selector: LabelSelector | None, namespace: str) -> bool:
+    """Whether a selector of namespaces names this very one (SCS-36)."""
     if selector is None:
         return False
     if selector.match_labels.get(keys.NAMESPACE_NAME) == namespace:
@@ -140,7 +139,11 @@ def applying(found: Iterable[SidecarSet], namespace: str) -> list[SidecarSet]:
     ]
     replaced = {base_of(one) for one in active}
     kept = [one for one in active if one.metadata.name not in replaced]
-    return sorted(kept, key=lambda one: (not is_pinned_to(one, namespace), one.metadata.name))
+
+    def place(one: SidecarSet) -> tuple[bool, str]:
+        return not names_namespace(one.spec.namespace_selector, namespace), one.metadata.name
+
+    return sorted(kept, key=place)
 
 
 def selects_pod(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
