@@ -195,6 +195,20 @@ def test_phases_that_go_alongside_begin_together_and_the_next_waits_for_both() -
     run(scene, Rule(Delay(1.0), verbs={Verb.CREATE}))
 
 
+def test_of_phases_alongside_the_more_urgent_one_begins_first() -> None:
+    """Where there is room for all writes, too: plans foresee this order."""
+
+    async def scene(env: InProcess) -> None:
+        later = dataclasses.replace(single("later", new_pod("a1"), new_pod("a2")), urgency=Urgency.LATER)
+        beside = dataclasses.replace(single("beside", new_pod("b1"), new_pod("b2")), alongside=True)
+        outcomes = await applier(env).apply(Plan(phases=(later, beside)))
+        assert [outcome.action.target.name for outcome in outcomes] == ["a1", "a2", "b1", "b2"]
+        came = sorted((outcome.object for outcome in outcomes), key=lambda pod: int(pod.metadata.resource_version))
+        assert [pod.metadata.name for pod in came] == ["b1", "b2", "a1", "a2"]
+
+    run(scene)
+
+
 def test_a_failure_in_one_of_two_phases_alongside_leaves_the_other_alone() -> None:
     async def scene(env: InProcess) -> None:
         failing = single("failing", new_pod("a1"), new_pod("a2"), on_error=OnError.STOP_PHASE)

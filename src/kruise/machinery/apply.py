@@ -146,8 +146,10 @@ class Applier:
         outcomes: list[PhaseOutcomes] = []
         course = Course()
         for group in together(plan.phases):
-            reasons = [course.reason_to_skip(phase) for phase in group]
-            begun = [phase for phase, reason in zip(group, reasons, strict=True) if not reason]
+            reasons = {phase.name: reason for phase in group if (reason := course.reason_to_skip(phase))}
+            begun = [phase for phase in group if phase.name not in reasons]
+            # The more urgent one first, where there is room for all at once, too: plans foresee this order.
+            begun.sort(key=lambda phase: phase.urgency)
             runs = [_PhaseRun(phase, stopping, self._clock, run) for phase in begun]
             if len(runs) == 1:
                 results = [await self._phase(runs[0])]
@@ -155,12 +157,12 @@ class Applier:
                 async with asyncio.TaskGroup() as tasks:
                     running = [tasks.create_task(self._phase(one)) for one in runs]
                 results = [task.result() for task in running]
-            ended = iter(results)
-            for phase, reason in zip(group, reasons, strict=True):
-                if reason:
-                    outcomes.append(skipped_phase(phase, reason))
+            ended = {phase.name: result for phase, result in zip(begun, results, strict=True)}
+            for phase in group:
+                if phase.name in reasons:
+                    outcomes.append(skipped_phase(phase, reasons[phase.name]))
                 else:
-                    outcomes.append(PhaseOutcomes(phase.name, next(ended)))
+                    outcomes.append(PhaseOutcomes(phase.name, ended[phase.name]))
                     course.ended(phase, outcomes[-1])
         return Outcomes(tuple(outcomes))
 
