@@ -171,7 +171,7 @@ def test_what_is_refused_changes_nothing(kruise: Kruise) -> None:
     kruise.talk(lambda client: client.patch(face.resource, "stay", gated, "default"))
     assert "new pods would never be ready" in kruise.refused(*back, "--force")
     assert "cannot become" in kruise.refused(*migrate(native, native, "stay"), code=2)
-    assert "for CloneSets" in kruise.refused(*back, "--create", code=2)
+    assert "for pods that are made anew" in kruise.refused(*back, "--create", code=2)
     assert "has the name of the other one" in kruise.refused(*back, "--dst-name=x", code=2)
     assert "not found" in kruise.refused(*migrate(native, face, "nobody"))
     assert pods(kruise, "stay") == before

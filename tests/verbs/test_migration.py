@@ -9,7 +9,10 @@ from hypothesis import strategies as st
 from kruise.machinery.documents import Json
 from kruise.verbs import migration
 from kruise.verbs.errors import UsageError, VerbError
+from kruise.verbs.lookup import find
 from tests.verbs.objects import cloneset, native, template
+
+ROUTE = migration.Route(find("deployment"), find("cloneset"))
 
 
 def test_the_cloneset_does_what_the_deployment_does() -> None:  # KK-4
@@ -23,7 +26,7 @@ def test_the_cloneset_does_what_the_deployment_does() -> None:  # KK-4
     )
     deployment["metadata"]["annotations"] = {"deployment.kubernetes.io/revision": "3", "team": "a"}
     deployment["metadata"]["finalizers"] = ["x/y"]
-    made = migration.cloneset_from(deployment, "web2", with_replicas=True)
+    made = migration.made_from(ROUTE, deployment, "web2", with_replicas=True)
     assert made == {
         "apiVersion": "apps.kruise.io/v1beta1",
         "kind": "CloneSet",
@@ -51,7 +54,13 @@ def test_the_cloneset_does_what_the_deployment_does() -> None:  # KK-4
             },
         },
     }
-    assert migration.cloneset_from(deployment, "web2", with_replicas=False)["spec"]["replicas"] == 0
+    assert migration.made_from(ROUTE, deployment, "web2", with_replicas=False)["spec"]["replicas"] == 0
+
+
+def test_only_a_kind_that_stands_in_for_another_gets_its_pods() -> None:  # KK-4
+    assert migration.route(ROUTE.source, ROUTE.destination) == ROUTE
+    assert migration.route(ROUTE.destination, ROUTE.source) is None
+    assert migration.route(find("sts"), ROUTE.destination) is None
 
 
 def both(source: int, destination: int, available: int, *, observed: bool = True) -> tuple[Json, Json]:
@@ -64,9 +73,9 @@ def test_pods_are_never_fewer_nor_more_than_promised(source: int, start: int, wa
     """At every step the sum stays between what it was and max-surge more, and the journey ends where it should."""
     if wanted > source:
         with pytest.raises(VerbError, match="cannot be moved from it"):
-            migration.begin(*both(source, start, start), replicas=wanted, max_surge=surge)
+            migration.begin(ROUTE, *both(source, start, start), replicas=wanted, max_surge=surge)
         return
-    journey = migration.begin(*both(source, start, start), replicas=wanted, max_surge=surge)
+    journey = migration.begin(ROUTE, *both(source, start, start), replicas=wanted, max_surge=surge)
     left, right, available = source, start, start
     for _ in range(100):
         step = migration.next_step(journey, *both(left, right, available))
@@ -85,16 +94,16 @@ def test_pods_are_never_fewer_nor_more_than_promised(source: int, start: int, wa
 
 
 def test_a_step_waits_for_the_controllers() -> None:  # KK-4
-    journey = migration.begin(*both(2, 0, 0), replicas=-1, max_surge=1)
+    journey = migration.begin(ROUTE, *both(2, 0, 0), replicas=-1, max_surge=1)
     assert migration.next_step(journey, *both(2, 0, 0, observed=False)).message.startswith("waiting for the Deployment")
 
 
 def test_somebody_else_who_scales_ends_it() -> None:
-    journey = migration.begin(*both(2, 0, 0), replicas=-1, max_surge=1)
+    journey = migration.begin(ROUTE, *both(2, 0, 0), replicas=-1, max_surge=1)
     with pytest.raises(VerbError, match="somebody else scales"):
         migration.next_step(journey, *both(5, 0, 0))
 
 
 def test_a_surge_of_nothing_is_refused() -> None:
     with pytest.raises(UsageError, match="--max-surge must be 1 or more"):
-        migration.begin(*both(2, 0, 0), replicas=-1, max_surge=0)
+        migration.begin(ROUTE, *both(2, 0, 0), replicas=-1, max_surge=0)

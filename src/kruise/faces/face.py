@@ -163,6 +163,10 @@ class Face:
     """Kubernetes' own kind that does the same. `kruise migrate` hands pods over, to and fro."""
     handover: Reference = ""
     """Its `kruise.faces.handover.Handover`: which fields are the same in both."""
+    replaces: GroupKind | None = None
+    """Kubernetes' own kind that it stands in for with pods of its own: `kruise migrate` moves them step by step."""
+    spec_from: Reference = ""
+    """A `Callable[[Json], Json]`: from a spec of that kind to one of this kind that does the same, without replicas."""
 
     def template_of(self, document: Json) -> Path | None:
         """Where an object has its pod template."""
@@ -219,6 +223,11 @@ class Face:
     def handover_facts(self) -> Handover | None:
         facts: Handover | None = load(self.handover) if self.handover else None
         return facts
+
+    def spec_in_place_of(self, spec: Json) -> Json:
+        """What does the same as an object of the kind that this one replaces."""
+        made: Json = load(self.spec_from)(spec)
+        return made
 
 
 def resource(group: str, version: str, plural: str, kind: str, *, namespaced: bool = True) -> Resource[PartialObject]:

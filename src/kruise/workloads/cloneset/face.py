@@ -48,4 +48,6 @@ FACE = Face(
     causes=causes.CAUSES,
     is_exposable=True,
     can_scale_down_by_name=True,
+    replaces=("apps", "Deployment"),
+    spec_from="kruise.workloads.cloneset.migration:spec_from",
 )
