@@ -110,8 +110,9 @@ def _pip(tree: Path, arguments: list[str]) -> None:
     )
     if done.returncode != 0:
         raise PrerequisiteError(f"pip failed:\n{done.stderr[-3000:]}")
-    # Commands with the path of this machine's Python, and what tells where a wheel lay.
-    shutil.rmtree(target / "bin", ignore_errors=True)
+    # Commands with the path of this machine's Python, what is for shells, and what tells where a wheel lay.
+    for name in ("bin", "share"):
+        shutil.rmtree(target / name, ignore_errors=True)
     for about in target.glob("*.dist-info"):
         for name in ("direct_url.json", "REQUESTED", "INSTALLER"):
             (about / name).unlink(missing_ok=True)

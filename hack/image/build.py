@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hack import version as tags
 from hack.image import application, base, oci, sbom
 
 ROOT = application.ROOT
@@ -26,7 +27,7 @@ _HERE = Path(__file__).resolve().parent
 # As they were when this process began: whoever edits one while it works must not find his version's name taken.
 _MAKERS = {path: path.read_bytes() for path in sorted(_HERE.glob("*.py"))}
 _MACHINE = {"x86_64": "amd64", "aarch64": "arm64"}
-_WHEEL_INPUTS = ("pyproject.toml", "README.md", "LICENSE")
+_WHEEL_INPUTS = ("pyproject.toml", "README.md", "LICENSE", "hack/version.py")
 _BILL = "bill.json"
 _IMAGES_KEPT = 5
 LAYERS = ("base", "dependencies", "kruise")
@@ -59,8 +60,10 @@ def cache_directory() -> Path:
 def digest_of_inputs(architecture: str) -> str:
     """Names all that an image is made of, but for the versions of Debian's packages."""
     sources = (path for path in (ROOT / "src").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    files = [*sorted(sources), *(ROOT / name for name in _WHEEL_INPUTS), application.LOCKED, *_MAKERS]
-    return _digest(architecture, *files)
+    completions = sorted((ROOT / "completions").iterdir())
+    inputs = (ROOT / name for name in _WHEEL_INPUTS)
+    files = [*sorted(sources), *completions, *inputs, application.LOCKED, *_MAKERS]
+    return _digest(f"{architecture} {tags.version()}", *files)
 
 
 def build(architecture: str, *, fresh: bool = False) -> Built:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from kruise import __version__
+from kruise import release
 from kruise.kinds import features
 from kruise.machinery.codec import DecodeError, Raw, decode, encode
 from kruise.machinery.journal import Replay, ReplayError, replay
@@ -99,7 +99,7 @@ def accepted(dump: bytes, done: Replay) -> bytes:
         document = decode(dump, dict[str, Raw])
     except DecodeError as error:
         raise ReplayError(f"the dump does not fit: {error}") from error
-    changed = {**document, "version": Raw(encode(__version__)), "plan": Raw(encode(done.plan))}
+    changed = {**document, "version": Raw(encode(release())), "plan": Raw(encode(done.plan))}
     changed.pop("error", None)
     if done.error:
         changed["error"] = Raw(encode(done.error))

@@ -11,7 +11,7 @@ import click
 import pytest
 import yaml
 
-from kruise import __version__
+from kruise import release
 from kruise.cli import terminal
 from kruise.kinds import features
 from kruise.manager.installation.manifests import manifests
@@ -23,12 +23,12 @@ def kruise(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_version() -> None:
-    assert kruise("--version").stdout == f"kruise, version {__version__}\n"
+    assert kruise("--version").stdout == f"kruise, version {release()}\n"
 
 
 def test_the_version_is_a_command_too() -> None:
-    assert kruise("version").stdout == f"kruise {__version__}\n"
-    assert json.loads(kruise("version", "-o", "json").stdout) == {"version": __version__}
+    assert kruise("version").stdout == f"kruise {release()}\n"
+    assert json.loads(kruise("version", "-o", "json").stdout) == {"version": release()}
 
 
 def test_help_lists_the_commands() -> None:

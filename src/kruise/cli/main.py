@@ -8,7 +8,6 @@ import sys
 
 import click
 
-from kruise import __version__
 from kruise.cli import flags, terminal
 
 _COMMANDS = {
@@ -65,7 +64,7 @@ class LazyGroup(flags.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="kruise")
+@click.version_option(package_name="pykruise", prog_name="kruise")  # looked up only when it is asked for
 def cli() -> None:
     """Advanced workloads and in-place update for Kubernetes."""
 

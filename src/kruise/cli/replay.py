@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kruise import __version__
+from kruise import release
 from kruise.cli import flags
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def _print_result(origin: str, done: Replay) -> None:
 
     about = f"{done.controller} about {done.key}, decision {done.reconcile_id} of {done.time}"
     click.echo(f"{origin}: {about}" if origin else about)
-    if done.version != __version__:
-        click.echo(f"written by PyKruise {done.version or 'of an unknown version'}, decided again by {__version__}")
+    if done.version != release():
+        click.echo(f"written by PyKruise {done.version or 'of an unknown version'}, decided again by {release()}")
     if not done.digest_equal:
         click.echo(
             f"the digest is not {done.digest[:8]} any more: the dump was changed, or this version sees other parts of "
@@ -159,7 +159,7 @@ def _data(origin: str, done: Replay) -> dict[str, Any]:
         "time": done.time,
         "digest": done.digest,
         "recordedBy": done.version,
-        "decidedBy": __version__,
+        "decidedBy": release(),
         "differences": [one.to_data() for one in differences(done.recorded, done.plan)],
         "recordedError": done.recorded_error,
         "error": done.error,

@@ -6,11 +6,11 @@ import json
 
 import click
 
-from kruise import __version__
+from kruise import release
 
 
 @click.command()
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to answer.")
 def version(output: str) -> None:
     """Print the version of this command."""
-    click.echo(json.dumps({"version": __version__}) if output == "json" else f"kruise {__version__}")
+    click.echo(json.dumps({"version": release()}) if output == "json" else f"kruise {release()}")

@@ -15,7 +15,7 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Protocol
 
-from kruise import __version__
+from kruise import release
 from kruise.api.meta import Key
 from kruise.machinery.codec import DecodeError, Raw, Struct, canonical, decode, encode, to_builtins
 from kruise.machinery.digest import digest, plan_to_data
@@ -190,7 +190,7 @@ class Journal:
         return encode(
             {
                 "controller": controller,
-                "version": __version__,
+                "version": release(),
                 "namespace": key.namespace,
                 "name": key.name,
                 "time": kept.time,

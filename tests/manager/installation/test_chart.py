@@ -75,9 +75,19 @@ def test_the_schema_knows_every_value_and_no_other() -> None:
     assert set(schema["properties"]) == {*defaults(), "global"}
 
 
-def test_versions_of_python_become_versions_of_helm() -> None:
-    chart = yaml.safe_load(chart_files(features(), "0.1.0.dev0")["Chart.yaml"])
-    assert (chart["version"], chart["appVersion"]) == ("0.1.0-dev0", "0.1.0.dev0")
+@pytest.mark.parametrize(
+    ("version", "semantic"),
+    [
+        ("0.1.0.dev0", "0.1.0-dev0"),
+        ("1.2.3", "1.2.3"),
+        ("1.2.3rc1", "1.2.3-rc1"),
+        ("1.2.3rc2.dev0", "1.2.3-rc2.dev0"),
+        ("0", "0"),
+    ],
+)
+def test_versions_of_python_become_versions_of_helm(version: str, semantic: str) -> None:
+    chart = yaml.safe_load(chart_files(features(), version)["Chart.yaml"])
+    assert (chart["version"], chart["appVersion"]) == (semantic, version)
 
 
 def test_the_kustomize_base_is_what_is_installed_with_one_manager() -> None:

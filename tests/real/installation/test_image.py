@@ -17,7 +17,7 @@ import pytest
 
 from hack.image import build
 from hack.image.build import Built
-from kruise.manager.installation.manifests import release
+from kruise import release
 
 pytestmark = [pytest.mark.nodes, pytest.mark.together("image")]  # it takes root, and what is built for real nodes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -115,10 +116,8 @@ def _metadata(version: str) -> dict[str, Any]:
 
 
 def _semantic(version: str) -> str:
-    """Python's `0.1.0.dev0` as Helm wants it: `0.1.0-dev0`."""
-    numbers = version.split(".")
-    release, rest = numbers[:3], numbers[3:]
-    return ".".join(release) + (f"-{'.'.join(rest)}" if rest else "")
+    """Python's `0.1.0.dev0` as Helm wants it: `0.1.0-dev0`; `0.1.0rc1.dev0`: `0.1.0-rc1.dev0`."""
+    return re.sub(r"^(\d+(?:\.\d+)*)\.?([a-z].*)$", r"\1-\2", version)
 
 
 def _gates_helper() -> str:

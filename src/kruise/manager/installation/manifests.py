@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from kruise import release
 from kruise.admission import inventory
 from kruise.feature import Feature
 from kruise.machinery.codec import decode
@@ -134,14 +134,6 @@ def definitions(features: Sequence[Feature]) -> list[Manifest]:
     """The CustomResourceDefinitions of all kinds, by name."""
     found = [dict(definition) for feature in features for definition in feature.definitions]
     return sorted(found, key=lambda definition: str(definition["metadata"]["name"]))
-
-
-def release() -> str:
-    """The version of this very PyKruise: that of its image and its chart."""
-    try:
-        return version("pykruise")
-    except PackageNotFoundError:  # a source tree on the path
-        return "0"
 
 
 def _converted_at(definition: Manifest, service: str) -> Manifest:
