@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV ?= .venv
 RUN := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+SITE_VENV ?= .venv-site
+SITE_STAMP := $(SITE_VENV)/.installed
 # K=cloneset chooses the tests of one kind; machinery, local, cli and cluster are kinds as well.
 K ?=
 TESTS := $(if $(K),$(filter-out tests/real/$(K),$(wildcard tests/$(K) tests/*/$(K))))
@@ -18,18 +20,23 @@ ARCH ?=
 REAL := $(RUN) -m pytest tests/real$(if $(K),/$(K)) -n 5 \
   -o addopts="--strict-markers --strict-config -ra --import-mode=importlib --durations=10"
 
-.PHONY: image help up down test test-long test-real test-nodes test-real-all check format bench cluster-build nodes-build image-build cluster-up nodes-up cluster-down lock clean
+.PHONY: dist site image help up down test test-long test-real test-nodes test-real-all check format bench cluster-build nodes-build image-build cluster-up nodes-up cluster-down lock clean
 
 help:  ## Show the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-$(STAMP): requirements/dev.txt pyproject.toml
+$(STAMP): requirements/dev.txt pyproject.toml hack/version.py
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "PyKruise needs Python 3.11 or newer; run: make PYTHON=python3.12 ...")'
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "python3 lacks the venv module; on Debian: apt-get install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 	$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(STAMP)
+
+$(SITE_STAMP): requirements/site.txt
+	$(PYTHON) -m venv $(SITE_VENV)
+	$(SITE_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/site.txt
+	@touch $(SITE_STAMP)
 
 up: $(STAMP)  ## Start the local Kubernetes and leave it running
 	$(VENV)/bin/kruise up --detach
@@ -72,6 +79,12 @@ bench: $(STAMP) cluster-build  ## Benchmarks, as ratios within one run
 image: $(STAMP)  ## Make the container image, without a container engine; ARCH="amd64 arm64"
 	$(RUN) -m hack.image $(foreach arch,$(ARCH),--arch $(arch))
 
+dist: $(STAMP)  ## Make wheel and sdist, with their checksums, in dist
+	$(RUN) hack/dist.py
+
+site: $(SITE_STAMP)  ## Make the documents a site in dist/site; checked in the making
+	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/python -m mkdocs build --strict --quiet
+
 cluster-build: $(STAMP)  ## Build the real Kubernetes (once; cached outside the checkout)
 	$(RUN) -m tests.support.realcluster build
 
@@ -96,6 +109,8 @@ lock: $(STAMP)  ## Renew the locked dependencies, with a week of cool-down
 	  --no-emit-index-url --no-header --no-annotate -p 3.11 --exclude-newer "1 week" -o requirements/dev.txt
 	$(VENV)/bin/uv pip compile pyproject.toml --extra fast --constraint requirements/dev.txt --universal --generate-hashes \
 	  --no-emit-index-url --no-header --no-annotate -p 3.11 -o requirements/runtime.txt
+	$(VENV)/bin/uv pip compile --group site --universal --generate-hashes --upgrade \
+	  --no-emit-index-url --no-header --no-annotate -p 3.11 --exclude-newer "1 week" -o requirements/site.txt
 
 clean:  ## Remove the environment and caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(SITE_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
