@@ -124,9 +124,10 @@ def test_nobody_waits_for_a_job_that_is_over(kruise: Kruise, monkeypatch: pytest
     assert late.code == 1
     assert "the job has ended: Failed, since its deadline is over; 2 pods have not got there" in late.err
     while_it_waits(monkeypatch, lambda client: client.delete(EPHEMERAL_JOBS, "gone", "default"))
-    gone = kruise("debug", label, *IMAGE, "--name", "gone", *flags, "--", "sleep", "600")
+    gone = kruise("debug", label, *IMAGE, "--name", "gone", *flags, "--rm", "--", "sleep", "600")
     assert gone.code == 1
-    assert "the job was deleted; 2 pods have not got there" in gone.err
+    assert gone.err.splitlines() == ["the job was deleted; 2 pods have not got there"]
+    assert gone.lines[-1] == "ephemeraljob.apps.kruise.io/gone deleted; its containers stay in the pods"
 
 
 def test_a_successor_is_waited_for(kruise: Kruise, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +140,19 @@ def test_a_successor_is_waited_for(kruise: Kruise, monkeypatch: pytest.MonkeyPat
     assert done.code == 0, done.err
     assert f"pod/{first.metadata.name}: is gone, and nobody waits for it any more" in done.lines
     assert sum("ended well" in line for line in done.lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [("Web", "must be lowercase"), ("busybox:1.36 ", "invalid reference format"), ("", "invalid reference format")],
+)
+def test_an_image_that_is_none_is_told_before_anything_is_made(cluster: Kruise, image: str, reason: str) -> None:
+    """The container would stay in the pods for good."""
+    told = cluster("debug", "app=whoever", "--image", image)
+    assert told.code == 2
+    last = told.err.splitlines()[-1]
+    assert last.startswith(f"Error: Invalid value for --image: {image!r} is no image: ")
+    assert reason in last
 
 
 def test_an_image_that_cannot_be_had(kruise: Kruise) -> None:

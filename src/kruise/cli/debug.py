@@ -65,9 +65,14 @@ def debug(
     kruise debug app=web --image busybox:1.36 --attach-hint
     kruise debug cloneset/web --image busybox:1.36 -- sh -c 'nslookup db'
     """
+    from kruise.api.core.images import reference_problem
     from kruise.cli.debug_following import Follower
     from kruise.cli.session import duration, run
     from kruise.verbs.errors import UsageError
+
+    if reason := reference_problem(image):
+        # No node could pull it, and the container would stay in the pods for good.
+        raise click.BadParameter(f"{image!r} is no image: {reason}", param_hint="--image")
 
     async def work(session: Session) -> int:
         selector = await _selector(session, whom)
@@ -168,13 +173,14 @@ async def _labels_of(session: Session, name: str, document: Json) -> str:
     """Of a pod that no other pod has. Raises VerbError where others have them too."""
     from kruise.api.native.pod import PODS, is_active
     from kruise.machinery.documents import value_at
+    from kruise.machinery.wording import namespace_flag
     from kruise.verbs.errors import VerbError
 
     labels = value_at(document, ("metadata", "labels"), {})
     text = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     found = (await session.client.list(PODS, session.namespace, labels=text)).items if text else ()
     if not text or any(is_active(pod) and pod.metadata.name != name for pod in found):
-        flags = f" -n {session.namespace}" if session.namespace != "default" else ""
+        flags = namespace_flag(session.namespace)
         raise VerbError(
             f"pod/{name} has no labels of its own, and an EphemeralJob chooses pods by labels. For this pod alone: "
             f"kubectl debug {name}{flags} -it --image IMAGE; or name the labels of several: kruise debug app=web"
@@ -219,12 +225,13 @@ def _label_selector(text: str) -> Json:
 async def _matching(session: Session, selector: str) -> tuple[Pod, ...]:
     """The running pods; where there are none, nothing is made and nobody waits."""
     from kruise.api.native.pod import PODS, is_active
+    from kruise.machinery.wording import namespace_flag
     from kruise.verbs.errors import VerbError
 
     listed = await session.client.list(PODS, session.namespace, labels=selector)
     found = tuple(pod for pod in listed.items if is_active(pod))
     if not found:
-        flags = f" -n {session.namespace}" if session.namespace != "default" else ""
+        flags = namespace_flag(session.namespace)
         ended = f" ({len(listed.items)} have ended)" if listed.items else ""
         raise VerbError(
             f"no running pod in namespace {session.namespace} has the labels {selector}{ended}: nothing was made. "
@@ -286,23 +293,25 @@ async def _carry_out(
         return await follower.run(made, seconds)
     finally:
         if remove:
-            state = "deleted" if await _removed(session, name) else "is being deleted"
+            state = "deleted" if await _removed(session, name, made["metadata"]["uid"]) else "is being deleted"
             click.echo(f"ephemeraljob.apps.kruise.io/{name} {state}; its containers stay in the pods")
 
 
-async def _removed(session: Session, name: str) -> bool:
-    """Whether it is gone within seconds: the manager has a finalizer on it, and the name is free only then."""
+async def _removed(session: Session, name: str, uid: str) -> bool:
+    """Whether it is gone within seconds: the manager has a finalizer on it, and the name is free only then. Somebody
+    may have deleted it meanwhile, and even made another one of that name."""
     import asyncio
 
     from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS
-    from kruise.machinery.client.errors import NotFoundError
+    from kruise.machinery.client.errors import ConflictError, NotFoundError
 
-    await session.client.delete(EPHEMERAL_JOBS, name, session.namespace)
-    deadline = session.clock.monotonic() + _GOING
-    while session.clock.monotonic() < deadline:
-        try:
-            await session.client.get(EPHEMERAL_JOBS, name, session.namespace)
-        except NotFoundError:
-            return True
-        await asyncio.sleep(_EVERY)
+    try:
+        await session.client.delete(EPHEMERAL_JOBS, name, session.namespace, uid=uid)
+        deadline = session.clock.monotonic() + _GOING
+        while session.clock.monotonic() < deadline:
+            if (await session.client.get(EPHEMERAL_JOBS, name, session.namespace)).metadata.uid != uid:
+                return True
+            await asyncio.sleep(_EVERY)
+    except (NotFoundError, ConflictError):
+        return True
     return False

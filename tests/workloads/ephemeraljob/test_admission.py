@@ -154,6 +154,31 @@ def test_misspelt_fields_are_warned_of() -> None:
     assert ask(same, same).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("replicas", "0 lets no pod be served"),
+        ("parallelism", "0 lets no pod be served"),
+        ("activeDeadlineSeconds", "0 lets the job fail at once"),
+    ],
+)
+def test_numbers_that_let_nothing_happen_are_warned_of(field: str, told: str) -> None:
+    """EJ-13: they are accepted."""
+    body = merge.apply(BASE, {"spec": {field: 0}})
+    [text] = ask(body).warnings
+    assert text.startswith(f"spec.{field}: {told}")
+    assert ask(body, body).warnings == ()
+    assert ask(merge.apply(BASE, {"spec": {field: 1}})).warnings == ()
+
+
+def test_what_is_no_image_is_warned_of() -> None:
+    """EJ-14: it is accepted, but stays in the pods."""
+    body = with_container(image="Busybox:1.36")
+    [text] = ask(body).warnings
+    assert text.startswith('spec.template.ephemeralContainers[0].image: "Busybox:1.36" is no image: ')
+    assert ask(body, body).warnings == ()
+
+
 def test_an_empty_list_is_warned_of() -> None:
     """EJ-13, EJ-34."""
     body = {**BASE, "spec": {**BASE["spec"], "template": {"ephemeralContainers": []}}}

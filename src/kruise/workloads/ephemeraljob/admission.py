@@ -11,6 +11,7 @@ from kruise.admission.registry import Handler, ValidatingHandler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.core import schema, values
 from kruise.api.core.field_errors import FieldError, Path, TemplateTypeError, go_quote, invalid, wrong_type
+from kruise.api.core.images import reference_problem
 from kruise.api.core.unknown_fields import unknown_fields
 from kruise.api.core.validation import common, validate_ephemeral_containers
 from kruise.feature import Settings
@@ -21,6 +22,12 @@ CONTAINERS = "ephemeralContainers"
 """Errors about containers begin here, without `spec.template` (EJ-12)."""
 _SPEC = Path("spec")
 _NUMBERS = ("replicas", "parallelism", "activeDeadlineSeconds", "ttlSecondsAfterFinished")
+_NOTHING = {
+    "replicas": "lets no pod be served: use a positive number, or leave it out for all",
+    "parallelism": "lets no pod be served: use a positive number",
+    "activeDeadlineSeconds": "lets the job fail at once: use a positive number, or leave it out",
+}
+"""What 0 means."""
 _MOST_WARNINGS = 10
 
 Json = Mapping[str, Any]
@@ -85,10 +92,17 @@ def _containers(spec: Json) -> Any:
 
 
 def _warnings(spec: Json, old: Json) -> Iterator[str]:
-    """Misspelt fields of containers, which the definition leaves open; and a job that can do nothing."""
+    """A job that can do nothing, and what the definition leaves open in containers: names of fields and of images. What
+    has not changed was told before."""
+    for name, told in _NOTHING.items():
+        if spec.get(name) == 0 and old.get(name) != 0:
+            yield f"{_SPEC.child(name)}: 0 {told}"
     given = _containers(spec)
-    if given == _containers(old):
-        return
+    if given != _containers(old):
+        yield from _of_containers(given)
+
+
+def _of_containers(given: Any) -> Iterator[str]:
     path = f"spec.template.{CONTAINERS}"
     if not given:
         yield f"{path} is empty: the job has nothing to inject, and ends in phase Error"
@@ -96,6 +110,11 @@ def _warnings(spec: Json, old: Json) -> Iterator[str]:
     yield from (f"unknown field {go_quote(place)}" for place in found[:_MOST_WARNINGS])
     if len(found) > _MOST_WARNINGS:
         yield f"{len(found) - _MOST_WARNINGS} more unknown fields in {path}"
+    for place, container in enumerate(given or ()):
+        image = container["image"]
+        if reason := reference_problem(image):
+            told = f"{go_quote(image)} is no image: {reason}; no node can pull it, and the container stays in the pods"
+            yield f"{path}[{place}].image: {told}"
 
 
 def _refused(found: tuple[FieldError, ...]) -> Deny:

@@ -8,10 +8,11 @@ from typing import Any
 
 from kruise.api.apps.ephemeraljob import EphemeralJob, EphemeralJobStatus
 from kruise.api.meta import Condition
-from kruise.machinery.codec import evolve, to_builtins
+from kruise.machinery.codec import evolve
 from kruise.machinery.times import format_time, later
 from kruise.workloads.ephemeraljob.pods import Seen, State
 from kruise.workloads.ephemeraljob.situation import Situation
+from kruise.workloads.shared.conditions import condition_form
 
 WAITING, RUNNING, SUCCEEDED, FAILED = "Waiting", "Running", "Succeeded", "Failed"
 PAUSED, ERROR, UNKNOWN = "Paused", "Error", "Unknown"
@@ -126,21 +127,11 @@ def after_the_end(before: EphemeralJobStatus, served: Iterable[Seen]) -> Ephemer
 
 def wire_form(status: EphemeralJobStatus) -> dict[str, Any]:
     """Counters and phase are always there (EJ-6)."""
-    document = {**dict.fromkeys(_ALWAYS, 0), "phase": "", **to_builtins(evolve(status, conditions=()))}
-    for name in ("startTime", "completionTime"):
-        if isinstance(time := document.get(name), datetime):
-            document[name] = format_time(time)
-    if status.conditions:
-        document["conditions"] = [_condition_form(condition) for condition in status.conditions]
-    return document
-
-
-def _condition_form(condition: Condition) -> dict[str, str]:
-    times = {"lastProbeTime": condition.last_probe_time, "lastTransitionTime": condition.last_transition_time}
-    texts = {"reason": condition.reason, "message": condition.message}
-    return {
-        "type": condition.type,
-        "status": condition.status,
-        **{name: text for name, text in texts.items() if text},
+    times = {"startTime": status.start_time, "completionTime": status.completion_time}
+    document: dict[str, Any] = {
+        **{name: getattr(status, name) for name in _ALWAYS},
         **{name: format_time(time) for name, time in times.items() if time is not None},
     }
+    if status.conditions:
+        document["conditions"] = [condition_form(condition) for condition in status.conditions]
+    return document
