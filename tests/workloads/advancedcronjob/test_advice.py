@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kruise.api.apps.advancedcronjob import AdvancedCronJob
@@ -12,6 +14,10 @@ from kruise.workloads.shared.validation import Candidate
 from tests.workloads.advancedcronjob.modelled import document
 
 SHORT = "a period below a second counts as a second"
+
+
+def images(**fields: Any) -> Json:
+    return document(template={"imageListPullJobTemplate": {"spec": {"images": ["nginx:1"], **fields}}})
 
 
 @pytest.mark.parametrize(
@@ -32,6 +38,11 @@ SHORT = "a period below a second counts as a second"
             document(template={"jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Always"}}}}}),
             "each run will be refused; use Never or OnFailure",  # ACJ-33
         ),
+        (images(parallelism="50%"), "each run will be refused: parallelism does not support percentage"),  # ACJ-34
+        (images(parallelism=-1), "each run will be refused: parallelism must be non-negative"),
+        (images(parallelism="5"), ""),
+        (images(completionPolicy={"type": "Always", "activeDeadlineSeconds": 60}), "pullPolicy.timeoutSeconds"),
+        (images(completionPolicy={"activeDeadlineSeconds": 60}), ""),  # it is refused
         (document("nonsense"), ""),  # it is refused
         (document("@every nonsense"), ""),
         (document("TZ=Asia/Shanghai"), ""),

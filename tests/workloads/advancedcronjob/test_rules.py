@@ -411,6 +411,21 @@ def test_a_refused_run_is_told_of() -> None:  # ACJ-76, ACJ-77
     assert "shorter" in plan.held[0].causes[0].remedy
 
 
+@pytest.mark.parametrize(
+    ("template", "remedy"),
+    [
+        (JOB, "a template of jobs cannot be changed, so create it anew"),
+        (BROADCAST, "a template of jobs cannot be changed, so create it anew"),
+        (IMAGES, "correct what the message names in spec.template.imageListPullJobTemplate"),
+    ],
+)
+def test_what_helps_where_a_run_is_refused(template: Json, remedy: str) -> None:  # ACJ-37, ACJ-77
+    model = ModelledCron(document(template=template))
+    model.world.now = moment(1)
+    plan = decide(codec.evolve(model.snapshot(), refusal="it may not be so"))
+    assert plan.held[0].causes[0].remedy.endswith(remedy)
+
+
 # Promises
 
 STEPS = st.lists(

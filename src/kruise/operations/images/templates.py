@@ -12,7 +12,6 @@ from kruise.api.apps.images import (
     ALWAYS,
     DEFAULT_BACKOFF_LIMIT,
     DEFAULT_TIMEOUT,
-    NEVER,
     NODE_IMAGES,
     PULL_ALWAYS,
     PULL_IF_NOT_PRESENT,
@@ -92,38 +91,6 @@ def _not_a_selector(selector: LabelSelector) -> str:
 def image_problem(image: str) -> str:
     problem = reference_problem(image)
     return f"invalid image {image}: {problem}" if problem else ""
-
-
-def parallelism_problem(spec: PullTemplate) -> str:
-    given = spec.parallelism
-    if given is None:
-        return ""
-    if isinstance(given, str):
-        if given.endswith("%"):
-            return "parallelism does not support percentage value: write how many nodes"
-        if not given.removeprefix("-").removeprefix("+").isascii() or not given.lstrip("+-").isdecimal():
-            return f"parallelism must be a valid integer: {json.dumps(given)} is none"
-        given = int(given)
-    return "parallelism must be non-negative" if given < 0 else ""
-
-
-def completion_problem(spec: PullTemplate, *, checks_deadline: bool = True) -> str:
-    policy = spec.completion_policy
-    if policy.type == NEVER:
-        if policy.active_deadline_seconds is not None or policy.ttl_seconds_after_finished is not None:
-            return "activeDeadlineSeconds and ttlSecondsAfterFinished can only work with Always CompletionPolicyType"
-        return ""
-    if policy.type != ALWAYS:
-        return f"unknown type of completionPolicy: {policy.type}"
-    timeout = spec.pull_policy.timeout_seconds if spec.pull_policy is not None else None
-    timeout = DEFAULT_TIMEOUT if timeout is None else timeout
-    deadline = policy.active_deadline_seconds
-    if checks_deadline and deadline is not None and deadline < timeout:
-        return (
-            "completionPolicy.activeDeadlineSeconds must be greater than pullPolicy.timeoutSeconds"
-            f"(default {DEFAULT_TIMEOUT})"
-        )
-    return ""
 
 
 # What is worth a warning

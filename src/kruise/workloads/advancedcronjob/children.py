@@ -59,6 +59,11 @@ class ChildKind:
     def kind(self) -> str:
         return self.resource.kind
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether a template of it can never be changed (ACJ-37): those with pods."""
+        return bool(self.path)
+
 
 def _by_conditions(conditions: tuple[Condition, ...]) -> State:
     for condition in conditions:

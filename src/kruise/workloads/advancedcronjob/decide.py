@@ -164,7 +164,7 @@ def _running(plan: Plan, memo: Memo, snapshot: Snapshot, kind: ChildKind, due: d
     phases.append(plans.single(RUN, _creation(job, kind, due)))
     held: tuple[Held, ...] = ()
     if snapshot.refusal:
-        held = _held(job, _refused(job, snapshot.refusal, due))
+        held = _held(job, _refused(job, kind, snapshot.refusal, due))
     memo = evolve(memo, due=due, refusal=snapshot.refusal, events=_ignored_zone(snapshot))
     return dataclasses.replace(plan, phases=tuple(phases), held=held, memo=memo)
 
@@ -176,11 +176,13 @@ def _ignored_zone(snapshot: Snapshot) -> tuple[EventNote, ...]:
     return (warning("UnknownTimeZone", told),) if zone else ()
 
 
-def _refused(job: AdvancedCronJob, refusal: str, due: datetime) -> Cause:
+def _refused(job: AdvancedCronJob, kind: ChildKind, refusal: str, due: datetime) -> Cause:
     if len(job.metadata.name) > LONGEST_NAME:
         remedy = f"its name has more than {LONGEST_NAME} characters: create it anew under a shorter one"
-    else:
+    elif kind.is_fixed:
         remedy = "correct what the message names: a template of jobs cannot be changed, so create it anew"
+    else:
+        remedy = f"correct what the message names in spec.template.{kind.field}"
     return causes.RUN_REFUSED.cause(
         f"the run of {format_time(due)} is refused, and tried again with growing pauses: {refusal}", remedy=remedy
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kruise.api.apps.advancedcronjob import ALLOW, CONCURRENCY_POLICIES, AdvancedCronJobSpec
-from kruise.api.apps.images import ImageListPullJobSpec
+from kruise.api.apps.images import MOST_LISTED, ImageListPullJobSpec
 from kruise.api.core import images
 from kruise.api.core.defaults import default_template
 from kruise.api.core.field_errors import FieldError, Path, forbidden, invalid, not_supported
@@ -27,7 +27,6 @@ Errors = Iterator[FieldError]
 CronCandidate = Candidate[AdvancedCronJobSpec]
 
 KIND = "AdvancedCronJob"
-MOST_IMAGES = 255
 LONGEST_DEADLINE = 86400
 _ONE = "either JobTemplate or BroadcastJobTemplate or ImageListPullJobTemplate should be provided"
 _MUTABLE = (
@@ -178,8 +177,8 @@ def _list(where: Path, spec: ImageListPullJobSpec) -> Errors:
     at, given = where.child("images"), list(spec.images)
     if not given:
         yield invalid(at, given, "image can not be empty")
-    if len(given) > MOST_IMAGES:
-        yield invalid(at, len(given), f"the maximum number of images cannot > {MOST_IMAGES}")
+    if len(given) > MOST_LISTED:
+        yield invalid(at, len(given), f"the maximum number of images cannot > {MOST_LISTED}")
     if len(set(given)) < len(given):
         yield invalid(at, given, "images cannot have duplicate values")
     for image in given:

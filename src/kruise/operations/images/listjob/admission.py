@@ -6,13 +6,9 @@ from kruise.admission.decisions import HandlerView, Mutation, Verdict
 from kruise.admission.registry import Handler
 from kruise.admission.review import AdmissionRequest
 from kruise.api.apps.images import MOST_LISTED, ImageListPullJob, ImageListPullJobSpec
+from kruise.api.apps.pulling import completion_problem, parallelism_problem
 from kruise.operations.images.admission import defaulted, handlers_of, judged
-from kruise.operations.images.templates import (
-    completion_problem,
-    image_problem,
-    parallelism_problem,
-    selector_problem,
-)
+from kruise.operations.images.templates import image_problem, selector_problem
 
 
 def default(request: AdmissionRequest, view: HandlerView) -> Mutation:
