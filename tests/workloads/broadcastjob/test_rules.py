@@ -373,9 +373,10 @@ def test_a_job_that_is_deleted_makes_no_pods() -> None:  # BJ-54
     model = ModelledJob()
     gone = START.isoformat().replace("+00:00", "Z")
     model.change(BROADCAST_JOBS, "job", lambda doc: doc["metadata"].update(deletionTimestamp=gone, finalizers=["a/b"]))
-    model.reconcile()
+    plan = model.reconcile()
     assert not model.pods
     assert model.status.desired == 3
+    assert plan.held == (), "no node waits for its turn"
 
 
 # Failures

@@ -28,7 +28,7 @@ from kruise.api.native.pod import PODS, Pod
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import evolve
 from kruise.machinery.plan import EventNote, Held, OnError, Phase, Plan, Target, Urgency, Wake
-from kruise.machinery.wording import listed, plural
+from kruise.machinery.wording import listed, namespace_flag, plural
 from kruise.workloads.broadcastjob import causes
 from kruise.workloads.broadcastjob.creation import create_pods
 from kruise.workloads.broadcastjob.memo import End, Memo
@@ -136,7 +136,8 @@ def _failed_before(situation: Situation) -> Plan:
 def _failures(job: BroadcastJob, pods: Sequence[Pod], said: str) -> tuple[Held, ...]:
     """Of a job that has failed: which of its pods did, as far as they are still there."""
     failed = [pod for pod in pods if pod.status.phase == "Failed"]
-    remedy = f"see the failed pods{_of_pods(failed)}; then delete the job, and create it anew"
+    look = f"see the failed pods ({_logs(failed[0])}); then " if failed else ""
+    remedy = f"{look}delete the job, and create it anew"
     details = {"failed": names(failed)[:_NAMED]}
     cause = causes.JOB_FAILED.cause(f"the job has failed: {said}", details=details, remedy=remedy)
     found = [Held(target=Target.of(BROADCAST_JOBS, job), causes=(cause,))]
@@ -144,7 +145,8 @@ def _failures(job: BroadcastJob, pods: Sequence[Pod], said: str) -> tuple[Held, 
         told = causes.POD_FAILED.cause(_how(pod), remedy=f"see what it printed: {_logs(pod)}")
         found.append(Held(target=Target.of(PODS, pod), causes=(told,)))
     for pod in [pod for pod in pods if not is_over(pod)][:_NAMED]:
-        remedy = f"see who refuses its deletion: kubectl delete pod {pod.metadata.name}{_flags(pod)} --dry-run=server"
+        flag = namespace_flag(pod.metadata.namespace)
+        remedy = f"see who refuses its deletion: kubectl delete pod {pod.metadata.name}{flag} --dry-run=server"
         told = causes.STILL_RUNS.cause("it still runs, and is deleted since the job has failed", remedy=remedy)
         found.append(Held(target=Target.of(PODS, pod), causes=(told,)))
     return tuple(found)
@@ -275,6 +277,8 @@ def _waiting(situation: Situation, chosen: int) -> Iterator[Held]:
 
 def _cause(situation: Situation, chosen: int) -> plans.Cause | None:
     limit, rest = situation.limit, len(situation.rest) - chosen
+    if situation.job.metadata.deletion_timestamp is not None:
+        rest = 0  # they are not served any more (BJ-54)
     active = {"pods": names(situation.active)[:_NAMED]}
     if not situation.desired:
         return causes.NO_NODE.cause(
@@ -359,14 +363,5 @@ def _with_counts(message: str, succeeded: int, failed: int) -> str:
     return f"{message}: {succeeded} pods succeeded, {failed} pods failed"
 
 
-def _of_pods(pods: Sequence[Pod]) -> str:
-    return f" ({_logs(pods[0])})" if pods else ""
-
-
 def _logs(pod: Pod) -> str:
-    return f"kubectl logs {pod.metadata.name}{_flags(pod)}"
-
-
-def _flags(pod: Pod) -> str:
-    namespace = pod.metadata.namespace
-    return f" -n {namespace}" if namespace not in ("", "default") else ""
+    return f"kubectl logs {pod.metadata.name}{namespace_flag(pod.metadata.namespace)}"
