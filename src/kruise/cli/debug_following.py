@@ -13,7 +13,7 @@ from kruise.api.native.pod import PODS, is_active
 from kruise.cli.session import Session
 from kruise.machinery.client.errors import NotFoundError
 from kruise.machinery.documents import Json
-from kruise.machinery.wording import plural
+from kruise.machinery.wording import namespace_flag, plural
 from kruise.workloads.ephemeraljob.pods import OVER, Seen, State, obstacle, seen
 from kruise.workloads.ephemeraljob.status import DEADLINE_EXCEEDED
 
@@ -48,7 +48,7 @@ class Follower:
         self._there: dict[str, str] = {}
         """The pods that were waited for at the last look: names by uid."""
         self._has_failed = False
-        self._flags = f" -n {session.namespace}" if session.namespace != "default" else ""
+        self._flags = namespace_flag(session.namespace)
 
     async def run(self, job: Json, seconds: float) -> int:
         """`seconds`: at most so long; 0: as long as it takes."""

@@ -24,7 +24,7 @@ from kruise.machinery.client.errors import ClientError
 from kruise.machinery.documents import Json, namespace_of, uid_of, value_at
 from kruise.machinery.store import Store
 from kruise.machinery.watch import Scope, Watcher
-from kruise.machinery.wording import plural
+from kruise.machinery.wording import namespace_flag, plural
 from kruise.verbs.errors import VerbError
 from kruise.verbs.history import REVISION_ANNOTATION, Revision, revisions_of
 from kruise.verbs.overview import Overview, overview
@@ -329,7 +329,7 @@ class Standstill:
     def command(self) -> str:
         """How to see more."""
         namespace = self._target.namespace or self._session.namespace
-        flags = f" -n {namespace}" if namespace not in ("", "default") else ""
+        flags = namespace_flag(namespace)
         return f"kruise why {self._target.kind.word}/{self._target.name}{flags}"
 
     @property

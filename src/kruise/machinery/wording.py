@@ -61,3 +61,8 @@ def _blocks(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 def full_name(namespace: str, name: str) -> str:
     """An object among those of many namespaces."""
     return f"{namespace}/{name}" if namespace else name
+
+
+def namespace_flag(namespace: str) -> str:
+    """What a command needs that asks for an object: ` -n demo`."""
+    return f" -n {namespace}" if namespace not in ("", "default") else ""

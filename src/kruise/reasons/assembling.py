@@ -16,10 +16,10 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import evolve
 from kruise.machinery.documents import Json, name_of, namespace_of, value_at
 from kruise.machinery.revision_names import is_revision
-from kruise.machinery.wording import full_name, plural
+from kruise.machinery.wording import full_name, namespace_flag, plural
 from kruise.reasons import causes, native
 from kruise.reasons.decision import About, Decision, Step
-from kruise.reasons.diagnosis import NOTHING_KNOWN, Place, Surroundings, diagnose, namespace_flag
+from kruise.reasons.diagnosis import NOTHING_KNOWN, Place, Surroundings, diagnose
 from kruise.reasons.links import OBJECT, Answer, HeldObject, Link, PodPlace, Remark, Source
 from kruise.reasons.manager import UNKNOWN, Manager
 from kruise.workloads.shared import causes as shared

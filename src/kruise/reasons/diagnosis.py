@@ -22,7 +22,7 @@ from kruise.inplace.state import BrokenAnnotation, update_state_of
 from kruise.machinery.ages import age
 from kruise.machinery.causes import Act, Meaning
 from kruise.machinery.codec import Struct
-from kruise.machinery.wording import shortened
+from kruise.machinery.wording import namespace_flag, shortened
 from kruise.reasons import causes
 from kruise.reasons.links import Link
 from kruise.sidecars.launch_priority.barrier import lets_others_start
@@ -47,10 +47,6 @@ class Place(Struct):
     flags: str = ""
     """` -n demo`, where it is needed."""
     can_undo: bool = False
-
-
-def namespace_flag(namespace: str) -> str:
-    return f" -n {namespace}" if namespace not in ("", "default") else ""
 
 
 class Surroundings(Struct):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kruise.machinery.causes import Act
+from kruise.machinery.wording import namespace_flag
 from kruise.reasons.links import OBJECT, Answer, Link
 from kruise.reasons.words import Group, groups
 
@@ -59,7 +60,7 @@ def list_lines(answers: Sequence[Answer], looked_at: int, namespace: str) -> lis
     workloads = "1 workload" if looked_at == 1 else f"{looked_at} workloads"
     if not answers:
         return [f"nothing waits: {workloads} in namespace {namespace}"]
-    flags = f" -n {namespace}" if namespace not in ("", "default") else ""
+    flags = namespace_flag(namespace)
     return [
         *(line_of(answer) for answer in answers),
         "",

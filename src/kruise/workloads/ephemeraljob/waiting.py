@@ -9,7 +9,7 @@ from kruise.api.native.pod import PODS, ContainerStatus
 from kruise.machinery.causes import Cause
 from kruise.machinery.delays import seconds_left
 from kruise.machinery.plan import Held, Target
-from kruise.machinery.wording import listed, plural
+from kruise.machinery.wording import listed, namespace_flag, plural
 from kruise.workloads.ephemeraljob import causes
 from kruise.workloads.ephemeraljob.pods import Seen, State, container_state
 from kruise.workloads.ephemeraljob.situation import Situation
@@ -45,7 +45,7 @@ def _of_the_job(situation: Situation, status: EphemeralJobStatus) -> Iterator[He
 def _cause_of_the_job(situation: Situation, status: EphemeralJobStatus) -> Cause | None:
     job = situation.job
     name, replicas = job.metadata.name, job.spec.replicas
-    flags = f" -n {job.metadata.namespace}" if job.metadata.namespace not in ("", "default") else ""
+    flags = namespace_flag(job.metadata.namespace)
     if status.phase == ERROR:
         remedy = f"name a container in spec.template.ephemeralContainers: kubectl edit ejob {name}{flags}"
         return causes.NO_TEMPLATE.cause("the template has no containers to inject", remedy=remedy)
@@ -139,10 +139,9 @@ def _image(situation: Situation, status: ContainerStatus) -> str:
 
 
 def _start_anew(situation: Situation) -> str:
-    name, namespace = situation.job.metadata.name, situation.job.metadata.namespace
-    flags = f" -n {namespace}" if namespace not in ("", "default") else ""
+    metadata = situation.job.metadata
     return (
-        f"{_FOR_GOOD}: delete the job (kubectl delete ejob {name}{flags}), "
+        f"{_FOR_GOOD}: delete the job (kubectl delete ejob {metadata.name}{namespace_flag(metadata.namespace)}), "
         "and make one with what is right and another container name"
     )
 
@@ -150,12 +149,11 @@ def _start_anew(situation: Situation) -> str:
 def _failed(situation: Situation, one: Seen) -> Cause:
     status = next(status for status in one.statuses if container_state(status) is State.FAILED)
     ended, waiting = status.state.terminated, status.state.waiting
-    namespace = situation.job.metadata.namespace
-    flags = f" -n {namespace}" if namespace not in ("", "default") else ""
     if ended is not None:
         text = f": {ended.message.strip()}" if ended.message.strip() else ""
         words = f"container {status.name} ended with exit code {ended.exit_code}{text}"
-        remedy = f"kubectl logs {one.name} -c {status.name}{flags} shows what it printed; a pod is served only once"
+        flag = namespace_flag(situation.job.metadata.namespace)
+        remedy = f"kubectl logs {one.name} -c {status.name}{flag} shows what it printed; a pod is served only once"
         return causes.CONTAINER_FAILED.cause(words, remedy=remedy)
     said = waiting.message if waiting is not None and waiting.message else "no reason is told"
     return causes.CONTAINER_FAILED.cause(

@@ -25,7 +25,7 @@ from kruise.machinery.names import SUBDOMAIN_MAX, child_name, choose_suffixes, d
 from kruise.machinery.ownership import Owner
 from kruise.machinery.plan import Action, Held, OnError, Phase, Plan, Target, Wake
 from kruise.machinery.times import later, next_second
-from kruise.machinery.wording import listed, plural
+from kruise.machinery.wording import listed, namespace_flag, plural
 from kruise.operations.images.listjob import causes
 
 HASH_LABEL = "controller-revision-hash"
@@ -209,6 +209,7 @@ def _held(snapshot: Snapshot, kept: dict[str, ImagePullJob]) -> tuple[Held, ...]
 
 def _causes(job: ImageListPullJob, kept: dict[str, ImagePullJob]) -> Iterator[Cause]:
     told: set[str] = set()
+    flag = namespace_flag(job.metadata.namespace)
     for image, child in sorted(kept.items()):
         status = child.status
         if status.failed:
@@ -217,7 +218,7 @@ def _causes(job: ImageListPullJob, kept: dict[str, ImagePullJob]) -> Iterator[Ca
             yield causes.IMAGE_FAILED.cause(
                 f"{plural(status.failed, 'node')} could not pull {image}: {nodes}",
                 details={"image": image, "nodes": list(status.failed_nodes), "job": child.metadata.name},
-                remedy=f"kruise why imagepulljob/{child.metadata.name}{_flags(job)} says what the nodes said",
+                remedy=f"kruise why imagepulljob/{child.metadata.name}{flag} says what the nodes said",
             )
     # Jobs that are gone after their end have told of failures in the status.
     for failure in job.status.failed_image_statuses:
@@ -242,8 +243,3 @@ def _causes(job: ImageListPullJob, kept: dict[str, ImagePullJob]) -> Iterator[Ca
 def _is_done(child: ImagePullJob) -> bool:
     status = child.status
     return status.start_time is not None and status.desired == status.succeeded + status.failed
-
-
-def _flags(job: ImageListPullJob) -> str:
-    namespace = job.metadata.namespace
-    return f" -n {namespace}" if namespace not in ("", "default") else ""
