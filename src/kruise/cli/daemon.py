@@ -34,6 +34,7 @@ def run(arguments: Sequence[str]) -> int:
     from kruise.daemon.cri.sockets import NoRuntimeError
     from kruise.daemon.process import FIELD_MANAGER
     from kruise.daemon.process import run as work
+    from kruise.daemon.telling import small_journal, tell
     from kruise.flags import FlagError
     from kruise.machinery.client.errors import ClientError
     from kruise.machinery.client.slim import SlimTransport
@@ -56,9 +57,11 @@ def run(arguments: Sequence[str]) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _stopper(stop))
+        journal = small_journal()
+        loop.add_signal_handler(signal.SIGUSR1, tell, journal)
         clock = RealClock()
         transport = SlimTransport(config, clock=clock, user_agent=FIELD_MANAGER)
-        await work(chosen, resolved, transport, clock=clock, random=random.SystemRandom(), stop=stop)
+        await work(chosen, resolved, transport, clock=clock, random=random.SystemRandom(), stop=stop, journal=journal)
 
     try:
         asyncio.run(main())

@@ -13,6 +13,7 @@ from kruise.api.native.events import ObjectReference
 from kruise.daemon.jobs import Jobs
 from kruise.daemon.parts import Part, Place, Scene
 from kruise.daemon.runtime import Nodes
+from kruise.daemon.telling import small_journal
 from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
@@ -46,7 +47,7 @@ class Daemon:
         metrics: Metrics | None = None,
     ) -> None:
         self.place = place
-        self.journal = journal or Journal(snapshots=4, capacity=64)
+        self.journal = journal or small_journal()
         self._cache = cache
         metrics = metrics or Metrics()
         self._parts = [

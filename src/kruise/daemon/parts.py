@@ -8,7 +8,7 @@ A part is a controller like those of the manager, with eyes and hands on its nod
 snapshot needs of the node, into `View.outside`. Calls that take their time are jobs of the plan: `perform` carries one
 out in the background, its state is in `View.jobs` of every pass until the plan drops it.
 
-A new part is one line in `PARTS`. It is named, not imported: a gate that is off costs no memory.
+A new part is one line in `PARTS`. It is named, not imported: parts themselves import this module.
 """
 
 from __future__ import annotations

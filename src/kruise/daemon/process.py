@@ -20,6 +20,7 @@ from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.transport import Transport
 from kruise.machinery.clock import Clock
+from kruise.machinery.journal import Journal
 from kruise.machinery.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ async def run(
     clock: Clock,
     random: Random,
     stop: asyncio.Event,
+    journal: Journal | None = None,
 ) -> None:
     """Work until `stop` is set. Raises OSError where it cannot listen, NoRuntimeError without a runtime."""
     client = Client(transport, clock=clock, field_manager=FIELD_MANAGER)
@@ -86,6 +88,7 @@ async def run(
             cache=cache,
             clock=clock,
             random=random,
+            journal=journal,
             metrics=metrics,
         )
     )
