@@ -18,6 +18,7 @@ from kruise.admission.launch_order import ANNOTATION as LAUNCH_PRIORITY
 from kruise.admission.misspelling import warnings_of, with_warnings
 from kruise.admission.registry import ValidatingHandler
 from kruise.admission.review import AdmissionRequest, GroupVersionKind
+from kruise.api.apps.probes import ENHANCED_LIVENESS
 from kruise.api.core import schema
 from kruise.api.core.unknown_fields import unknown_fields
 from kruise.api.meta import Key
@@ -154,6 +155,29 @@ def test_a_launch_order_that_nobody_keeps(value: str, is_told: bool) -> None:
     text = f'{where}: "{value}" has no meaning, so all containers start at once: the only value is Ordered'
     assert told == ((text,) if is_told else ())
     assert warnings_of(asked(toy(template), toy(template)), TEMPLATES) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "gate", "said"),
+    [
+        ("true", True, ""),
+        (
+            "true",
+            False,
+            "the kubelet runs the liveness probes, since feature-gate EnhancedLivenessProbe is not enabled",
+        ),
+        ("false", False, ""),
+        ("yes", True, '"yes" has no meaning, so the kubelet runs the liveness probes: the only value is true'),
+    ],
+)
+def test_liveness_probes_that_no_daemon_runs(value: str, gate: bool, said: str) -> None:
+    """ELP-1."""
+    template: Any = copy.deepcopy(GOOD)
+    template["metadata"]["annotations"] = {ENHANCED_LIVENESS: value}
+    gates = {"EnhancedLivenessProbe": gate}
+    where = f"spec.template.metadata.annotations[{ENHANCED_LIVENESS}]"
+    assert warnings_of(asked(toy(template)), TEMPLATES, gates) == ((f"{where}: {said}",) if said else ())
+    assert warnings_of(asked(toy(template), toy(template)), TEMPLATES, gates) == ()
 
 
 @pytest.mark.parametrize(("value", "is_told"), [("5", False), ("-1", False), ("high", True), ("9999999999", True)])

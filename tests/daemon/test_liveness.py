@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kruise.api.apps.containerrecreaterequest import ExecAction, Hook, Port
-from kruise.api.apps.probes import NodePodProbe, Probe
+from kruise.api.apps.probes import LIVENESS_PROBES, NodePodProbe, Probe
 from kruise.api.meta import Key
 from kruise.daemon.kills import Ending, Kill, ending_of
 from kruise.daemon.parts import Place, Settings
@@ -47,6 +47,17 @@ def test_a_container_that_is_about_to_start_is_not_stopped() -> None:
     assert plan.jobs == ()
     plan, workers = step(workers, FAILED)
     assert [job.name for job in plan.jobs] == ["stop main"]
+
+
+def test_numbers_that_are_changed_count_at_once() -> None:
+    """As the probe that is asked: both are the annotation's."""
+    _, workers = step({}, FAILED)
+    known = {
+        "main": evolve(workers["main"], probe=evolve(workers["main"].probe, failure_threshold=9, period_seconds=50))
+    }
+    plan, workers = step(known, FAILED)
+    assert [job.name for job in plan.jobs] == ["stop main"]
+    assert workers["main"].probe.period_seconds == 5
 
 
 def test_nothing_is_asked_before_the_startup_probe_has_succeeded() -> None:
@@ -109,7 +120,7 @@ def pod(uid: str = "u", *, started: bool | None = True, **metadata: Any) -> Pod:
                 "name": "p",
                 "namespace": "demo",
                 "uid": uid,
-                "annotations": {liveness.CONTEXT: probe},
+                "annotations": {LIVENESS_PROBES: probe},
                 **metadata,
             },
             "spec": {"nodeName": "n", "containers": [{"name": "main"}]},

@@ -86,6 +86,15 @@ async def a_command_that_the_image_does_not_have(stage: ProbeStage) -> None:
     await stage.world.sleep(5)
 
 
+@reaches("condition-taken")
+async def another_marker_has_the_condition(stage: ProbeStage) -> None:
+    await stage.start(replicas=1)
+    await stage.mark("a-first-one")
+    await stage.mark()
+    await stage.told()
+    await stage.world.sleep(10)
+
+
 @pytest.mark.parametrize("code", list(SCENES))
 def test_cause(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(world: LocalWorld) -> None:

@@ -1,5 +1,5 @@
 """Warnings about fields of a pod template that Kubernetes does not know, such as `imagePullPolcy`, and about what it
-says of the order of start and cannot mean.
+asks for and cannot have: of the order of start, and of liveness probes.
 
 The definitions of kinds leave pod templates open, so no API server complains of them there, as it does for its own
 kinds. Nothing is refused for it: a newer server may know more than this table. Only a template that a request changes
@@ -16,6 +16,7 @@ from kruise.admission import launch_order
 from kruise.admission.decisions import HandlerView, Needs
 from kruise.admission.registry import Handler
 from kruise.admission.review import AdmissionRequest
+from kruise.api.apps.probes import ENHANCED_LIVENESS, LIVENESS_GATE
 from kruise.api.core import schema
 from kruise.api.core.field_errors import go_quote
 from kruise.api.core.unknown_fields import unknown_fields
@@ -41,14 +42,16 @@ def with_warnings(handler: H, templates: Templates) -> H:
         said = decide(request, view)
         if isinstance(said, Needs):
             return said
-        found = warnings_of(request, templates)
+        found = warnings_of(request, templates, view.gates)
         return dataclasses.replace(said, warnings=(*said.warnings, *found)) if found else said
 
     return dataclasses.replace(handler, decide=noticing)
 
 
-def warnings_of(request: AdmissionRequest, templates: Templates) -> tuple[str, ...]:
-    """In the words of an API server."""
+def warnings_of(
+    request: AdmissionRequest, templates: Templates, gates: Mapping[str, bool] | None = None
+) -> tuple[str, ...]:
+    """In the words of an API server. A gate that is not named counts as on."""
     template = templates.get((request.kind.group, request.kind.kind))
     if template is None or request.sub_resource or request.operation not in ("CREATE", "UPDATE"):
         return ()
@@ -59,6 +62,7 @@ def warnings_of(request: AdmissionRequest, templates: Templates) -> tuple[str, .
             found += unknown_fields(decode(new, object), wire_type, ".".join(path))
     texts = [f"unknown field {go_quote(place)}" for place in found[:_MOST]]
     texts += _order_of_start(request, template)
+    texts += _liveness(request, template, gates or {})
     if len(found) > _MOST:
         texts.append(f"{len(found) - _MOST} more unknown fields in {'.'.join(template)}")
     return tuple(texts)
@@ -76,6 +80,19 @@ def _order_of_start(request: AdmissionRequest, template: Path) -> Iterator[str]:
         )
     if value != launch_order.ORDERED:
         yield from _priorities(request, (*template, "spec", "containers"))
+
+
+def _liveness(request: AdmissionRequest, template: Path, gates: Mapping[str, bool]) -> Iterator[str]:
+    """ELP-1: only one value counts, and only with its gate."""
+    path = (*template, "metadata", "annotations", ENHANCED_LIVENESS)
+    given = _part(request.object, path)
+    if not given or given == _part(request.old_object, path):
+        return
+    where, value = f"{'.'.join(path[:-1])}[{ENHANCED_LIVENESS}]", decode(given, object)
+    if value not in ("true", "false"):
+        yield f'{where}: "{value}" has no meaning, so the kubelet runs the liveness probes: the only value is true'
+    elif value == "true" and not gates.get(LIVENESS_GATE, True):
+        yield f"{where}: the kubelet runs the liveness probes, since feature-gate {LIVENESS_GATE} is not enabled"
 
 
 def _priorities(request: AdmissionRequest, path: Path) -> Iterator[str]:

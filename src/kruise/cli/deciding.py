@@ -297,7 +297,8 @@ async def decide_anew(
     )
     if kind.pods is not Pods.NONE:
         objects[PODS] = pods
-    objects[spec.subject] = (convert(document, spec.subject.type),)
+    siblings = (one for one in objects.get(spec.subject, ()) if one.metadata.uid != uid_of(document))
+    objects[spec.subject] = (convert(document, spec.subject.type), *siblings)
     view = view_of(spec, objects, now=session.clock.now(), gates=chosen)
     snapshot = spec.snapshot(view, Key(namespace_of(document), name_of(document)))
     try:
@@ -318,7 +319,8 @@ async def _sources(
     unreadable: list[str] = []
     # One after the other, while the pods are read, which takes longer: together each would need its own connection.
     for resource in (source.resource for source in spec.sources):
-        if resource == spec.subject or (resource == PODS and kind.pods is not Pods.NONE):
+        is_alone = resource == spec.subject and not spec.looks_at_siblings
+        if is_alone or (resource == PODS and kind.pods is not Pods.NONE):
             continue
         where = namespace if resource.namespaced else ""
         labels = selector if resource == CONTROLLER_REVISIONS else ""

@@ -167,6 +167,8 @@ class ControllerSpec(Generic[S]):
     conceal: Callable[[S], S] | None = None
     """The snapshot as it may be kept and shown, for kinds that see what people keep secret. The journal keeps it, with
     what is decided over it."""
+    looks_at_siblings: bool = False
+    """Whether the snapshot depends on others of its kind in the namespace: who decides from outside reads them, too."""
     workers: int = 3
     at_start: Callable[[Any], bool] | None = None
     """Which subjects are looked at when the controller starts; None: all of them."""

@@ -12,7 +12,7 @@ import yaml
 
 from kruise.admission.chain import StepContext
 from kruise.admission.decisions import Allow, Deny, HandlerView
-from kruise.api.apps.probes import POD_PROBE_MARKERS, PodProbeMarker
+from kruise.api.apps.probes import ENHANCED_LIVENESS, LIVENESS_PROBES, POD_PROBE_MARKERS, PodProbeMarker
 from kruise.machinery.codec import convert
 from kruise.machinery.patches import merge
 from kruise.machinery.store import Store
@@ -20,7 +20,7 @@ from kruise.manager import gates
 from kruise.manager.options import Options
 from kruise.operations.probes.marker.admission import judge
 from kruise.operations.probes.marker.controller import FEATURE, controllers
-from kruise.operations.probes.marker.liveness import CONTEXT, USING, move_liveness_probes
+from kruise.operations.probes.marker.liveness import move_liveness_probes
 from kruise.operations.probes.marker.serverless import write_probes
 from kruise.operations.probes.watched import WATCHED_MARKERS
 from tests.support.admission import NAMESPACE, NOW, request
@@ -211,7 +211,7 @@ def moved(body: Json) -> Json | None:
 
 
 def live(**metadata: Any) -> Json:
-    body = pod(**{"annotations": {USING: "true"}, "ownerReferences": OWNED, **metadata})
+    body = pod(**{"annotations": {ENHANCED_LIVENESS: "true"}, "ownerReferences": OWNED, **metadata})
     body["spec"]["containers"][0] |= {"livenessProbe": LIVENESS, "readinessProbe": {"exec": {"command": ["r"]}}}
     return body
 
@@ -220,7 +220,9 @@ def test_liveness_probes_are_moved() -> None:
     """ELP-1, ELP-2, PW-27."""
     found = moved(live())
     assert found is not None
-    assert json.loads(found["metadata"]["annotations"][CONTEXT]) == [{"name": "main", "livenessProbe": LIVENESS}]
+    assert json.loads(found["metadata"]["annotations"][LIVENESS_PROBES]) == [
+        {"name": "main", "livenessProbe": LIVENESS}
+    ]
     main, nginx = found["spec"]["containers"]
     assert "livenessProbe" not in main
     assert main["readinessProbe"]
@@ -233,7 +235,7 @@ def test_a_probe_by_grpc_stays_with_the_kubelet() -> None:
     body["spec"]["containers"][1] |= {"livenessProbe": {"grpc": {"port": 9000}}}
     found = moved(body)
     assert found is not None
-    assert [one["name"] for one in json.loads(found["metadata"]["annotations"][CONTEXT])] == ["main"]
+    assert [one["name"] for one in json.loads(found["metadata"]["annotations"][LIVENESS_PROBES])] == ["main"]
     assert found["spec"]["containers"][1]["livenessProbe"] == {"grpc": {"port": 9000}}
     del body["spec"]["containers"][0]["livenessProbe"]
     assert moved(body) is None
@@ -242,11 +244,11 @@ def test_a_probe_by_grpc_stays_with_the_kubelet() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        live(annotations={USING: "false"}),
+        live(annotations={ENHANCED_LIVENESS: "false"}),
         live(annotations={}),
         live(ownerReferences=[]),
         live(ownerReferences=[{**OWNED[0], "apiVersion": "apps/v1", "kind": "ReplicaSet"}]),
-        pod(annotations={USING: "true"}, ownerReferences=OWNED),
+        pod(annotations={ENHANCED_LIVENESS: "true"}, ownerReferences=OWNED),
     ],
 )
 def test_other_pods_keep_them(body: Json) -> None:

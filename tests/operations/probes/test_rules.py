@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from kruise.daemon.probes.calls import Ask, Found
 from kruise.machinery.codec import convert, encode, evolve
 from kruise.machinery.plan import Plan
 from kruise.operations.probes.marker import decide as markers
+from kruise.operations.probes.marker.controller import marker_keys, rivals_of
 from kruise.operations.probes.node import decide as nodes
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -336,6 +338,37 @@ def test_who_waits_for_a_result_and_why() -> None:
     assert waits(of_marker(marker(), early)) == ["not-initialized"]
 
 
+def test_who_shares_a_condition_is_told_who_has_it() -> None:
+    """NPP-11: the first among the probes of the pod, as soon as it has a result."""
+    a, b = marker("a", probe(podConditionType="c")), marker("b", probe(podConditionType="c"))
+    seen = node_probe(entry("p", "a#x", "b#x"), states=[result(a__x="Failed", b__x="Succeeded")])
+
+    def said(subject: PodProbeMarker, rival: PodProbeMarker, probes: NodePodProbe) -> list[str]:
+        plan = of_marker(subject, pod(), probes=(probes,), rivals=(rival,))
+        return [f"{one.causes[0].code}: {one.causes[0].message}" for one in plan.held]
+
+    assert said(a, b, seen) == []
+    assert said(b, a, seen) == [
+        "condition-taken: condition c tells what podprobemarker a finds, not what probe x does",
+    ]
+    assert said(b, marker("a", probe(podConditionType="c"), deletionTimestamp=TIME), seen) == []
+    assert said(b, marker("a", probe(podConditionType="d")), seen) == []
+    early = node_probe(entry("p", "a#x", "b#x"), states=[result(b__x="Succeeded")])
+    assert said(b, a, early) == []
+
+
+def test_markers_that_share_a_condition_are_looked_at_together() -> None:
+    a, b, c = (marker(name, probe(podConditionType=kind)) for name, kind in (("a", "x"), ("b", "x"), ("c", "y")))
+    listed = SimpleNamespace(list=lambda namespace: (a, b, c))
+    stores: Any = SimpleNamespace(store=lambda resource: listed)
+    assert rivals_of(a, stores) == (b,)
+    assert [key.name for key in marker_keys(None, a, stores)] == ["a", "b"]
+    assert [key.name for key in marker_keys(a, None, stores)] == ["a", "b"]
+    assert [key.name for key in marker_keys(a, marker("a", probe(podConditionType="y")), stores)] == ["a", "b", "c"]
+    told = evolve(a, status=evolve(a.status, matched_pods=3))
+    assert [key.name for key in marker_keys(a, told, stores)] == ["a"]
+
+
 # The prober
 
 
@@ -348,7 +381,9 @@ def look(
         now=NOW + timedelta(seconds=at),
         started=more.pop("started", NOW - timedelta(hours=1)),
         workers=workers or {},
-        ended={name: prober.Ended(began=NOW, found=found) for name, found in (ended or {}).items()},
+        ended={
+            name: prober.Ended(began=NOW + timedelta(seconds=at), found=found) for name, found in (ended or {}).items()
+        },
         **more,
     )
 
@@ -519,6 +554,21 @@ def test_a_steady_result_is_repeated_after_ten_minutes() -> None:
     for seconds, writes in ((599, 0), (600, 1)):
         plan = prober.decide(look(entry(), at=seconds, states=states, ended={KEY: found()}))
         assert len(list(plan.actions())) == writes
+
+
+def test_a_result_is_not_repeated_by_probes_that_could_not_be_made() -> None:
+    """PRB-9: the time of the last probe is that of one that told something."""
+    first = prober.decide(look(entry(), ended={KEY: found()}))
+    states = [result(m__x="Succeeded")]
+    for nothing in (None, found("")):
+        plan = prober.decide(look(entry(), at=700, workers=workers_of(first), states=states, ended={KEY: nothing}))
+        assert list(plan.actions()) == []
+    plan = prober.decide(look(entry(), at=701, workers=workers_of(plan), states=states, ended={KEY: found()}))
+    [action] = plan.actions()
+    [pod] = action.body[0]["value"]["podProbeStatuses"]
+    assert pod["probeStates"][0] == {
+        "name": "m#x", "state": "Succeeded", "lastProbeTime": "2026-01-02T03:15:46Z", "lastTransitionTime": TIME
+    }  # fmt: skip
 
 
 def test_what_is_not_asked_for_any_more_goes() -> None:

@@ -19,6 +19,11 @@ SUCCEEDED, FAILED, UNKNOWN = "Succeeded", "Failed", "Unknown"
 MARKED_STATES = (SUCCEEDED, FAILED)
 PROBES_ANNOTATION = "kruise.io/podprobe"
 MARKERS_ANNOTATION = "kruise.io/podprobemarker-list"
+ENHANCED_LIVENESS = "apps.kruise.io/using-enhanced-liveness"
+"""On pods: the node daemon is to run their liveness probes (ELP-1)."""
+LIVENESS_GATE = "EnhancedLivenessProbe"
+LIVENESS_PROBES = "apps.kruise.io/container-probe-context"
+"""Where these probes stand then (ELP-2)."""
 VIRTUAL_LABEL = ("type", "virtual-kubelet")
 """Nodes with it have no daemon: whoever provides them runs the probes."""
 

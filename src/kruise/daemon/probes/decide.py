@@ -60,6 +60,8 @@ class Worker(Struct):
     """What the last probe found."""
     run: int = 0
     """How often in a row."""
+    answered: datetime | None = None
+    """When the last probe began that told anything."""
 
 
 class Ended(Struct):
@@ -244,9 +246,11 @@ def after(worker: Worker, ended: Ended) -> Worker:
     if found.started_at != worker.started_at:
         worker = evolve(worker, started_at=found.started_at)
     if not found.state:
-        return evolve(worker, message=found.message) if found.message and worker.state == UNKNOWN else worker
+        if not found.message or worker.state != UNKNOWN:
+            return worker
+        return evolve(worker, message=found.message, answered=ended.began)
     run = worker.run + 1 if worker.last == found.state else 1
-    worker = evolve(worker, last=found.state, run=run)
+    worker = evolve(worker, last=found.state, run=run, answered=ended.began)
     if found.is_running and run < _threshold(worker.probe, found.state):
         return worker
     return evolve(worker, state=found.state, message=found.message)
@@ -316,14 +320,19 @@ def _state(
         return before
     time = now.replace(microsecond=0)
     if before is not None and (before.state, before.message) == (worker.state, worker.message):
-        if before.last_probe_time is not None and now - before.last_probe_time < REPEAT:
-            return before
-        return evolve(before, last_probe_time=time)
+        return evolve(before, last_probe_time=time) if _is_due_again(before, worker) else before
     is_same_state = before is not None and before.state == worker.state
     since = before.last_transition_time if before is not None and is_same_state else time
     return ContainerProbeState(
         name=name, state=worker.state, message=worker.message, last_probe_time=time, last_transition_time=since
     )
+
+
+def _is_due_again(before: ContainerProbeState, worker: Worker) -> bool:
+    """A result is not made younger by probes that could not be made."""
+    if worker.answered is None:
+        return False
+    return before.last_probe_time is None or worker.answered - before.last_probe_time >= REPEAT
 
 
 def known_states(probes: NodePodProbe) -> dict[tuple[str, str], ContainerProbeState]:

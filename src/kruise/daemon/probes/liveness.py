@@ -17,7 +17,6 @@ from kruise.daemon.probes.decide import MARGIN, Ended, Worker, after, is_due, ne
 from kruise.machinery.codec import DecodeError, Struct, convert, decode, evolve, field
 from kruise.machinery.plan import Conclusion, EventNote, EventType, Job, Outcomes, Plan, Target, Wake
 
-CONTEXT = "apps.kruise.io/container-probe-context"
 STOP = "stop "
 """Before the name of a container: the job that stops it."""
 
@@ -93,6 +92,8 @@ def decide(snapshot: Snapshot) -> Plan:
     for watch in snapshot.watches:
         name = watch.name
         worker = snapshot.workers.get(name) or Worker(probe=watch.probe, due=snapshot.now)
+        if worker.probe != watch.probe:
+            worker = evolve(worker, probe=watch.probe)
         ended = snapshot.ended.get(name)
         is_starting = name in snapshot.starting
         found = ended.found if ended is not None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from kruise.api.apps.probes import LIVENESS_GATE, LIVENESS_PROBES
 from kruise.api.meta import Key, key_of
 from kruise.api.native.pod import ContainerPort
 from kruise.daemon.killing import kill
@@ -14,7 +15,7 @@ from kruise.daemon.pods import PODS, Pod
 from kruise.daemon.probes.asking import perform as ask
 from kruise.daemon.probes.calls import Found
 from kruise.daemon.probes.decide import Ended, Worker
-from kruise.daemon.probes.liveness import CONTEXT, Memo, Snapshot, conclude, decide, watches_of
+from kruise.daemon.probes.liveness import Memo, Snapshot, conclude, decide, watches_of
 from kruise.daemon.runtime import first_runtime
 from kruise.machinery.codec import Struct
 from kruise.machinery.plan import Conclusion, Outcomes, Plan
@@ -25,9 +26,9 @@ _LIVING = ("Pending", "Running")
 
 
 def is_watched(pod: Pod) -> bool:
-    return (
-        CONTEXT in pod.metadata.annotations and pod.metadata.deletion_timestamp is None and pod.status.phase in _LIVING
-    )
+    metadata = pod.metadata
+    asks = LIVENESS_PROBES in metadata.annotations
+    return asks and metadata.deletion_timestamp is None and pod.status.phase in _LIVING
 
 
 def keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
@@ -90,7 +91,7 @@ class _Memory:
             ip=pod.status.pod_ip,
             runtime=view.outside,
             grace=USUAL_GRACE if grace is None else grace,
-            watches=watches_of(pod.metadata.annotations[CONTEXT], ports),
+            watches=watches_of(pod.metadata.annotations[LIVENESS_PROBES], ports),
             now=view.now,
             starting=starting(pod),
             workers=workers if uid == pod.metadata.uid else {},
@@ -125,7 +126,7 @@ def spec(place: Place) -> ControllerSpec[Snapshot]:
 PART = Part(
     name=NAME,
     component="kruise-daemon-podprobe",
-    gates=("EnhancedLivenessProbe", "DaemonWatchingPod"),
+    gates=(LIVENESS_GATE, "DaemonWatchingPod"),
     spec=spec,
     look=look,
     perform=perform,

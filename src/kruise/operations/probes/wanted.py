@@ -12,6 +12,7 @@ from kruise.api.apps.probes import (
     PodProbe,
     PodProbeMarker,
     Probe,
+    split_name,
 )
 from kruise.api.meta import Object
 from kruise.api.native.pod import Pod, condition, is_active
@@ -101,6 +102,15 @@ def in_order(markers: Iterable[PodProbeMarker]) -> list[PodProbeMarker]:
     """Those that are not going, by name."""
     living = (marker for marker in markers if marker.metadata.deletion_timestamp is None)
     return sorted(living, key=lambda marker: marker.metadata.name)
+
+
+def probe_of(name: str, namespace: str, markers: Mapping[tuple[str, str], PodProbeMarker]) -> PodContainerProbe | None:
+    """The probe that a result, or an entry of a node, is about (NPP-10); None: nobody wants it any more."""
+    marker_name, probe = split_name(name)
+    marker = markers.get((namespace, marker_name))
+    if marker is None or marker.metadata.deletion_timestamp is not None:
+        return None
+    return next((one for one in marker.spec.probes if one.name == probe), None)
 
 
 def by_name(markers: Iterable[PodProbeMarker]) -> Mapping[tuple[str, str], PodProbeMarker]:

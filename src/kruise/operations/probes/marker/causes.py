@@ -46,6 +46,14 @@ CANNOT_RUN = Meaning(
     patience=0,
 )
 
+CONDITION_TAKEN = Meaning(
+    code="condition-taken",
+    says="another marker writes the same condition of the pod",
+    act=Act.SOMEBODY,
+    field="spec.probes[].podConditionType",
+    patience=0,
+)
+
 CAUSES = (
     NOTHING_TO_PROBE,
     NOT_INITIALIZED,
@@ -55,4 +63,5 @@ CAUSES = (
     NO_NODE_PROBE,
     NO_RESULT,
     CANNOT_RUN,
+    CONDITION_TAKEN,
 )

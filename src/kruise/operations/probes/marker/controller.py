@@ -7,12 +7,19 @@ from typing import Any
 
 from kruise.admission.chain import PodStep
 from kruise.api.apps.definitions.probes import POD_PROBE_MARKER
-from kruise.api.apps.probes import NODE_POD_PROBES, POD_PROBE_MARKERS, NodePodProbe, split_name
+from kruise.api.apps.probes import (
+    LIVENESS_GATE,
+    NODE_POD_PROBES,
+    POD_PROBE_MARKERS,
+    NodePodProbe,
+    PodProbeMarker,
+    split_name,
+)
 from kruise.api.meta import Key, key_of
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS, Pod
 from kruise.feature import Feature, PodMutation, Settings
-from kruise.machinery.spec import ControllerSpec, Source, Stores, View, no_keys, own_key
+from kruise.machinery.spec import ControllerSpec, Source, Stores, View, no_keys
 from kruise.operations.probes.marker.admission import webhooks
 from kruise.operations.probes.marker.decide import Snapshot, conclude, decide, why_unknown
 from kruise.operations.probes.marker.liveness import move_liveness_probes
@@ -31,7 +38,6 @@ from kruise.operations.probes.watched import (
 NAME = "podprobemarker-controller"
 GATE = "PodProbeMarkerGate"
 SERVERLESS_GATE = "EnablePodProbeMarkerOnServerless"
-LIVENESS_GATE = "EnhancedLivenessProbe"
 
 
 class _Keys:
@@ -52,6 +58,30 @@ class _Keys:
         before = {one.type: one.status for one in old.status.conditions}
         changed = any(before.get(one.type) != one.status for one in new.status.conditions)
         return changed and is_on_virtual_node(new, stores)
+
+
+def marker_keys(old: PodProbeMarker | None, new: PodProbeMarker | None, stores: Stores) -> Iterable[Key]:
+    """The marker, and those with whom it shares, or shared, a condition."""
+    found = [key_of(one) for one in (old, new) if one is not None]
+    if old is None or new is None or old.spec.probes != new.spec.probes:
+        for one in (old, new):
+            found += [key_of(rival) for rival in rivals_of(one, stores)] if one is not None else []
+    return dict.fromkeys(found)
+
+
+def rivals_of(marker: PodProbeMarker, stores: Stores) -> tuple[PodProbeMarker, ...]:
+    """Others of the namespace that write one of its conditions, if to other pods or to the same ones."""
+    wanted = _conditions(marker)
+    if not wanted:
+        return ()
+    others = stores.store(POD_PROBE_MARKERS).list(marker.metadata.namespace)
+    return tuple(
+        one for one in others if one.metadata.name != marker.metadata.name and not wanted.isdisjoint(_conditions(one))
+    )
+
+
+def _conditions(marker: PodProbeMarker) -> set[str]:
+    return {one.pod_condition_type for one in marker.spec.probes if one.pod_condition_type}
 
 
 def probes_keys(old: NodePodProbe | None, new: NodePodProbe | None, stores: Stores) -> Iterable[Key]:
@@ -100,12 +130,13 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
             virtual=tuple(pod.metadata.name for pod in pods if is_on_virtual_node(pod, view)),
             probes=tuple(probes.values()),
             now=view.now,
+            rivals=rivals_of(marker, view),
             marks_virtual=marks_virtual,
         )
 
     keys = _Keys(marks_virtual=marks_virtual)
     sources: tuple[Source[Any], ...] = (
-        Source(WATCHED_MARKERS, own_key),
+        Source(WATCHED_MARKERS, marker_keys),
         Source(WATCHED_PODS, keys.of_pod),
         Source(WATCHED_PROBES, probes_keys),
         Source(NODES, no_keys),
@@ -119,6 +150,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
             decide=decide,
             conclude=conclude,
             snapshot_type=Snapshot,
+            looks_at_siblings=True,
             workers=settings.workers_of("podprobemarker"),
             pace=lambda seen: min(len(seen.pods) * 160e-6, 0.1),
         ),

@@ -40,7 +40,7 @@ from kruise.machinery.plan import (
 )
 from kruise.operations.probes.marker import causes
 from kruise.operations.probes.node.causes import remedy as daemon_remedy
-from kruise.operations.probes.wanted import is_probed, probes_of, with_port_number
+from kruise.operations.probes.wanted import by_name, is_probed, probe_of, probes_of, with_port_number
 
 
 class Snapshot(Struct):
@@ -52,6 +52,8 @@ class Snapshot(Struct):
     probes: tuple[NodePodProbe, ...]
     """Of the nodes of its pods, and those that have probes of it."""
     now: datetime
+    rivals: tuple[PodProbeMarker, ...] = ()
+    """Others of its namespace that write one of its conditions."""
     marks_virtual: bool = False
     """The gate EnablePodProbeMarkerOnServerless."""
 
@@ -148,8 +150,31 @@ def _waiting(snapshot: Snapshot, entries: Mapping[str, PodProbe]) -> Iterator[He
     for pod in snapshot.pods:
         if pod.metadata.name in snapshot.virtual or not is_active(pod):
             continue
-        if (cause := _cause(snapshot.marker, pod, nodes, entries.get(pod.metadata.uid), states)) is not None:
+        entry = entries.get(pod.metadata.uid)
+        cause = _cause(snapshot.marker, pod, nodes, entry, states)
+        if cause is None and entry is not None and snapshot.rivals:
+            cause = _taken(snapshot, entry, states)
+        if cause is not None:
             yield Held(target=Target.of(PODS, pod), causes=(cause,))
+
+
+def _taken(snapshot: Snapshot, entry: PodProbe, states: Mapping[tuple[str, str], ContainerProbeState]) -> Cause | None:
+    """Who comes first among the probes of the pod has the condition (NPP-11); the others show nothing."""
+    marker = snapshot.marker
+    markers = by_name((marker, *snapshot.rivals))
+    holders: dict[str, str] = {}
+    for one in entry.probes:
+        probe = probe_of(one.name, entry.namespace, markers)
+        if probe is None or not probe.pod_condition_type or (entry.uid, one.name) not in states:
+            continue
+        name, _ = split_name(one.name)
+        kind = probe.pod_condition_type
+        holder = holders.setdefault(kind, name)
+        if name == marker.metadata.name != holder:
+            words = f"condition {kind} tells what podprobemarker {holder} finds, not what probe {probe.name} does"
+            remedy = "give one of them another podConditionType, or let them select other pods"
+            return causes.CONDITION_TAKEN.cause(words, details={"marker": holder}, remedy=remedy)
+    return None
 
 
 def _cause(

@@ -10,11 +10,9 @@ from typing import Any
 
 from kruise.admission.chain import StepContext
 from kruise.admission.decisions import Change
+from kruise.api.apps.probes import ENHANCED_LIVENESS, LIVENESS_PROBES
 from kruise.api.apps.shared import GROUP
 from kruise.machinery.codec import encode
-
-USING = "apps.kruise.io/using-enhanced-liveness"
-CONTEXT = "apps.kruise.io/container-probe-context"
 
 
 def move_liveness_probes(pod: dict[str, Any], context: StepContext) -> Change | None:
@@ -34,7 +32,7 @@ def move_liveness_probes(pod: dict[str, Any], context: StepContext) -> Change | 
         {name: value for name, value in one.items() if name != "livenessProbe"} if _is_moved(one) else one
         for one in containers
     ]
-    annotations = {**(metadata.get("annotations") or {}), CONTEXT: encode(moved).decode()}
+    annotations = {**(metadata.get("annotations") or {}), LIVENESS_PROBES: encode(moved).decode()}
     return Change(
         object={**pod, "metadata": {**metadata, "annotations": annotations}, "spec": {**spec, "containers": left}}
     )
@@ -47,9 +45,9 @@ def _is_moved(container: Any) -> bool:
 
 def _asks(metadata: dict[str, Any]) -> bool:
     annotations, owners = metadata.get("annotations"), metadata.get("ownerReferences")
-    if not isinstance(annotations, dict) or annotations.get(USING) != "true" or not isinstance(owners, list):
+    if not isinstance(annotations, dict) or not isinstance(owners, list):
         return False
-    return any(
+    return annotations.get(ENHANCED_LIVENESS) == "true" and any(
         isinstance(owner, dict)
         and owner.get("controller") is True
         and str(owner.get("apiVersion", "")).rpartition("/")[0] == GROUP

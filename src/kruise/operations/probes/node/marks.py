@@ -11,13 +11,13 @@ from kruise.api.apps.probes import (
     ContainerProbeState,
     PodContainerProbe,
     PodProbeMarker,
-    split_name,
 )
 from kruise.api.native.pod import PODS, Pod, condition
 from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.plan import Action, Target
 from kruise.machinery.times import format_time
+from kruise.operations.probes.wanted import probe_of
 
 Edits = dict[str, str | None]
 
@@ -30,7 +30,7 @@ def marking(
     labels: Edits = {}
     annotations: Edits = {}
     for state in states:
-        probe = _probe_of(pod, state, markers)
+        probe = probe_of(state.name, pod.metadata.namespace, markers)
         if probe is None or not state.state:
             continue
         if probe.pod_condition_type:
@@ -57,17 +57,6 @@ def marking(
         patch_type=PatchType.STRATEGIC,
         subresource="status",
     )
-
-
-def _probe_of(
-    pod: Pod, state: ContainerProbeState, markers: Mapping[tuple[str, str], PodProbeMarker]
-) -> PodContainerProbe | None:
-    """NPP-10."""
-    marker_name, name = split_name(state.name)
-    marker = markers.get((pod.metadata.namespace, marker_name))
-    if marker is None or marker.metadata.deletion_timestamp is not None:
-        return None
-    return next((one for one in marker.spec.probes if one.name == name), None)
 
 
 def _mark(probe: PodContainerProbe, state: str, labels: Edits, annotations: Edits) -> None:
