@@ -13,6 +13,7 @@ import pytest
 from kruise.api.apps.containerrecreaterequest import REQUESTS
 from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.native.pod import PODS
+from kruise.cli.restart import prefix_of
 from kruise.cli.session import explained
 from kruise.machinery.client.errors import ForbiddenError, Status
 from tests.support.commandline import Kruise, local_cluster
@@ -181,6 +182,13 @@ def test_a_request_that_somebody_deletes_is_not_called_done(kruise: Kruise) -> N
     thread.join()
     assert done == ["deleted"]
     assert said == "pod/web: the request was deleted before its end; 0 of 1 containers recreated"
+
+
+@pytest.mark.parametrize(
+    ("pod", "prefix"), [("web", "web-"), (f"{'a' * 49}.b", f"{'a' * 49}-"), ("a" * 60, f"{'a' * 50}-")]
+)
+def test_a_request_has_a_name_whatever_its_pod_is_called(pod: str, prefix: str) -> None:
+    assert prefix_of(pod) == prefix
 
 
 def test_completion(kruise: Kruise) -> None:

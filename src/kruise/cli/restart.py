@@ -207,6 +207,11 @@ class _Telling:
         click.echo(json.dumps({**data, "containers": containers}, indent=4))
 
 
+def prefix_of(pod: str) -> str:
+    """Of the request's name. A name of a pod may be long and have dots, and no part of a name begins with a dash."""
+    return f"{pod[:50].rstrip('-.')}-"
+
+
 async def _made(session: Session, pod: str, spec: dict[str, Any]) -> str:
     import json
 
@@ -216,7 +221,7 @@ async def _made(session: Session, pod: str, spec: dict[str, Any]) -> str:
     body = {
         "apiVersion": REQUESTS.api_version,
         "kind": REQUESTS.kind,
-        "metadata": {"generateName": f"{pod[:50]}-"},
+        "metadata": {"generateName": prefix_of(pod)},
         "spec": spec,
     }
     made = await _sent(session, Request(Verb.CREATE, REQUESTS, session.namespace, body=json.dumps(body).encode()))

@@ -8,6 +8,7 @@ from kruise.api.apps.containerrecreaterequest import ContainerRecreateRequest, R
 from kruise.api.native.pod import Pod
 from kruise.daemon.recreate import decide as daemon
 from kruise.daemon.recreate import situation as daemons
+from kruise.daemon.runtime import ContainerState
 from kruise.machinery.codec import convert, evolve
 from kruise.machinery.plan import Plan
 from kruise.operations.recreate.causes import CAUSES, UNREADY_GRACE
@@ -15,7 +16,7 @@ from kruise.operations.recreate.decide import decide
 from kruise.operations.recreate.face import progress
 from kruise.operations.recreate.situation import Snapshot
 from kruise.operations.recreate.waiting import causes_of
-from tests.daemon.recreate.test_decide import NOW, request, state
+from tests.daemon.recreate.test_decide import NOW, container, request, state
 
 
 def test_every_cause_comes_up() -> None:
@@ -67,6 +68,20 @@ def test_what_has_ended_tells_what_was_not_done() -> None:  # CRR-22, CRR-26 to 
     [(said, remedy)] = said_of(request("a", "b", phase="Completed", status=silent))
     assert said == "the daemon of node n did not take it up in time"
     assert "kruise-daemon" in remedy
+
+
+def test_a_container_that_nothing_starts_again_is_not_asked_for_once_more() -> None:  # CRR-46
+    known = request("a")
+    view = daemons.Seen(runtime="containerd", containers=(container("a", 0, ContainerState.EXITED, 3),))
+    seen = daemons.Snapshot("ns", "p", "n", (known,), view, NOW, restart_policy="Never")
+    [action] = daemon.decide(seen).actions()
+    [told] = action.body[0]["value"]
+    states = (state("a", told["phase"], told["message"]),)
+    [(said, remedy)] = said_of(request("a", phase="Completed", status={"container_recreate_states": states}))
+    assert (
+        said == "container a: the container has ended with exit code 3, and restartPolicy Never does not start it again"
+    )
+    assert remedy == "nothing starts it again: make the pod anew"
 
 
 def test_progress() -> None:

@@ -31,6 +31,8 @@ GONE = "pod has gone"
 SILENT = "daemon has not responded for a long time"
 TOO_LATE = "recreating has exceeded the activeDeadlineSeconds"
 """Why a request ends before its time (CRR-26 to CRR-29)."""
+RESTART_POLICY = "restartPolicy"
+"""In what a daemon says of a container that has ended for good."""
 
 
 def causes_of(request: ContainerRecreateRequest, now: datetime) -> Iterator[Cause]:
@@ -125,7 +127,8 @@ def _missed(name: str, state: RecreateState | None, look: str, again: str) -> Ca
             remedy=f"see what keeps it from that: {look}",
         )
     said = (state.message if state is not None else "") or "it was not stopped"
-    return NOT_RECREATED.cause(f"container {name}: {said}", details=details, remedy=f"ask once more: {again}")
+    remedy = f"ask once more: {again}" if RESTART_POLICY not in said else "nothing starts it again: make the pod anew"
+    return NOT_RECREATED.cause(f"container {name}: {said}", details=details, remedy=remedy)
 
 
 def _look_for_daemon(request: ContainerRecreateRequest) -> str:
