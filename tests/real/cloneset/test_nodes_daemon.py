@@ -48,10 +48,11 @@ async def environment(daemons: Daemons, pod: Json, container: str, variable: str
     return dict(line.partition("=")[::2] for line in told.splitlines()).get(variable, "")
 
 
-@pytest.mark.parametrize("dies", [False, True])
-def test_environments_from_labels_and_annotations(daemons: Daemons, dies: bool) -> None:
-    """IPU-34, IPU-67, DMN-76, DMN-77, section 14 no. 10 and 13: a new value restarts the one container that reads it,
-    once, also where it has several lines, and where the daemon is killed meanwhile; one by hand restarts nothing."""
+@pytest.mark.parametrize("dies", ["nobody", "daemon", "runtime"])
+def test_environments_from_labels_and_annotations(daemons: Daemons, own_nodes: RealNodes, dies: str) -> None:
+    """IPU-34, IPU-67, DMN-76, DMN-77, DMN-99, section 14 no. 10 and 13: a new value restarts the one container that
+    reads it, once, also where it has several lines, and where daemon or runtime are killed meanwhile; one by hand
+    restarts nothing."""
 
     async def story(world: World) -> None:
         stage = stage_of(world)
@@ -79,11 +80,17 @@ def test_environments_from_labels_and_annotations(daemons: Daemons, dies: bool) 
         assert counts(await stage.pods()) == [{"main": 0, "side": 0}] * 3
 
         await stage.edit_template({"metadata": {"labels": {"conf": "two"}}})
-        if dies:
-            for _ in range(2):
-                await asyncio.sleep(2.5)
-                for node in daemons.nodes.nodes:
+        for _ in range(2 if dies != "nobody" else 0):
+            await asyncio.sleep(2.5)
+            for node in own_nodes.nodes:
+                if dies == "daemon":
                     daemons.restart(node)
+                else:
+                    own_nodes.kill_containerd(node)
+            if dies == "runtime":
+                await asyncio.sleep(1.0)
+                for node in own_nodes.nodes:
+                    own_nodes.start_containerd(node)
         after = await stage.complete()
         assert counts(after) == [{"main": 1, "side": 0}] * 3
         assert {pod["metadata"]["uid"] for pod in after} == {pod["metadata"]["uid"] for pod in before}
