@@ -104,9 +104,14 @@ async def runs_follow_each_other(stage: ScheduleStage) -> None:
         assert (owner["kind"], owner["name"], owner["uid"]) == ("AdvancedCronJob", "often", made["metadata"]["uid"])
         assert owner["controller"] is True
         assert run["metadata"]["annotations"][SCHEDULED_AT].endswith("Z")
-    status = await stage.status()
-    assert status["type"] == "Job"
-    assert status["lastScheduleTime"] >= runs[-1]["metadata"]["annotations"][SCHEDULED_AT]
+
+    async def is_noted() -> None:
+        # A run is there before the status tells of it.
+        status = await stage.status()
+        assert status["type"] == "Job"
+        assert status["lastScheduleTime"] >= runs[-1]["metadata"]["annotations"][SCHEDULED_AT]
+
+    await stage.until(is_noted)
     await stage.has_event("SuccessfulCreate", f"Created job {runs[0]['metadata']['name']}", name="often")
 
 
