@@ -163,7 +163,7 @@ def test_a_kind_that_nobody_watches_is_asked() -> None:
     stores = Stores()
     game_pods(stores)
     about = target("Game", "example.com/v2")
-    assert owners_to_ask(about, stores, Selected()) == (GAME,)
+    assert owners_to_ask(about, stores, Selected(), {}) == (GAME,)
     owned_pods = members_of(about, stores, Selected(), {GAME: Asked(uid="game-uid", replicas=5)})
     assert (names(owned_pods), owned_pods.total, owned_pods.uncounted) == (["web-a", "web-b", "web-c"], 5, ())
     selected_pods = members_of(
@@ -206,7 +206,7 @@ def test_a_selector_counts_kinds_that_nobody_watches() -> None:
     game_pods(stores)
     clone_set = stores.put(CLONE_SETS, workload(CLONE_SETS, "other", replicas=2))
     stores.put(PODS, owned("clone", clone_set, "CloneSet", "apps.kruise.io/v1beta1"))
-    assert owners_to_ask(budget(), stores, Selected()) == (GAME,)
+    assert owners_to_ask(budget(), stores, Selected(), {}) == (GAME,)
     for asked, total, uncounted in (
         (Asked(uid="game-uid", replicas=4), 6, ()),
         (Asked(uid="another-uid", replicas=4), 2, ()),
@@ -221,6 +221,50 @@ def test_a_kind_that_is_not_listed_yet_is_waited_for() -> None:
     """An empty store would look like an empty cluster, and open the budget."""
     with pytest.raises(NotKnownYetError):
         members_of(target("Deployment"), Stores(unlisted=(DEPLOYMENTS,)), Selected())
+
+
+DEPLOYMENT, REPLICA_SET = Owner("apps", "Deployment", "web"), Owner("apps", "ReplicaSet", "web-1")
+
+
+def test_a_workload_that_a_store_does_not_have_is_asked_for_before_it_is_taken_for_gone() -> None:
+    """PUB-30, PUB-31, PUB-125: the pods of a rollout may be seen long before their ReplicaSet."""
+    stores, selected = Stores(), Selected()
+    deployment = workload(DEPLOYMENTS, "web", replicas=5)
+    replica_set = workload(REPLICA_SETS, "web-1", owner=deployment)
+    stores.put(PODS, owned("web-a", replica_set, "ReplicaSet"))
+    answers: dict[Owner, Any] = {}
+    for owner, said in ((REPLICA_SET, replica_set), (DEPLOYMENT, deployment)):
+        assert owners_to_ask(budget(), stores, selected, answers) == (owner,)
+        with pytest.raises(NotKnownYetError):
+            members_of(budget(), stores, selected, answers)
+        answers[owner] = said
+    assert owners_to_ask(budget(), stores, selected, answers) == ()
+    found = members_of(budget(), stores, selected, answers)
+    assert (found.total, found.is_abandoned, found.is_asked) == (5, False, False)
+    gone = members_of(budget(), stores, selected, {REPLICA_SET: None})
+    assert (gone.total, gone.is_abandoned) == (0, True)
+    # By name, too.
+    about = target("Deployment")
+    assert owners_to_ask(about, stores, selected, {}) == (DEPLOYMENT,)
+    assert members_of(about, stores, selected, answers).total == 5
+    assert members_of(about, stores, selected, {DEPLOYMENT: None}).is_target_missing
+    # Once the store has them, nobody is asked.
+    stores.put(DEPLOYMENTS, deployment)
+    stores.put(REPLICA_SETS, replica_set)
+    assert owners_to_ask(budget(), stores, selected, {}) == owners_to_ask(about, stores, selected, {}) == ()
+
+
+def test_the_predecessor_of_a_workload_does_not_stand_for_it() -> None:
+    """PUB-31: the store has an older one of that name; its pods are of the one that the API server has."""
+    stores, selected = Stores(), Selected()
+    stores.put(CLONE_SETS, workload(CLONE_SETS, "web", replicas=2))
+    older = workload(CLONE_SETS, "web", replicas=4)
+    newer = codec.evolve(older, metadata=codec.evolve(older.metadata, uid="uid-of-another"))
+    stores.put(PODS, owned("web-a", newer, "CloneSet", "apps.kruise.io/v1beta1"))
+    clone_set = Owner("apps.kruise.io", "CloneSet", "web")
+    assert owners_to_ask(budget(), stores, selected, {}) == (clone_set,)
+    assert members_of(budget(), stores, selected, {clone_set: newer}).total == 4
+    assert members_of(budget(), stores, selected, {clone_set: older}).is_abandoned
 
 
 def test_a_selector_sums_over_the_workloads_behind_its_pods() -> None:

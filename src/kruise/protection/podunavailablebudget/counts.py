@@ -1,7 +1,8 @@
 """What a pass over a budget asks the API server for, beside what is watched.
 
 How many pods workloads should have whose kinds nobody watches: by their scale (PUB-30, PUB-31). Only budgets over such
-workloads cost that request. Kinds are looked up by what the server says it serves.
+workloads cost that request. Kinds are looked up by what the server says it serves. And workloads of other kinds that a
+store does not have: where its watch lags behind, they are not gone.
 
 And the pods whose records are over: a record is dropped because by then everybody has seen what became of the pod. A
 watch that lags behind has not, and would count a pod as available that is long gone. So would a manager that was the
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from kruise.api.meta import Key, PartialObject
 from kruise.api.native.pod import PODS
@@ -27,7 +29,7 @@ from kruise.machinery.spec import Stores
 from kruise.machinery.store import parse_version
 from kruise.protection.podunavailablebudget.booking import records_over
 from kruise.protection.podunavailablebudget.members import Selected, owners_to_ask
-from kruise.protection.podunavailablebudget.workloads import UNKNOWN, Answers, Asked, Owner
+from kruise.protection.podunavailablebudget.workloads import KINDS, UNKNOWN, Answers, Asked, Owner
 
 _PODS: Resource[PartialObject] = Resource("", "v1", "pods", "Pod", True, PartialObject)
 _LOOKED_AT = 20
@@ -68,15 +70,30 @@ class Counts(OnlyLooks):
         budget = self._stores.store(POD_UNAVAILABLE_BUDGETS).get(*key)
         if budget is None:
             return Looked()
-        owners = owners_to_ask(budget, self._stores, self._selected)
         over = records_over(budget.status, self._clock.now())[:_LOOKED_AT]
         try:
-            answers = {owner: await self._ask(owner, key.namespace) for owner in owners}
+            answers = await self._answers(budget)
             pods = {name: await self._version(name, key.namespace) for name in over}
             strange = await self._strange(budget)
         except ClientError as error:
             raise OutsideError(f"what the budget is about cannot be read: {error}") from error
         return Looked(answers, pods, strange)
+
+    async def _answers(self, budget: PodUnavailableBudget) -> Answers:
+        answers: dict[Owner, Any] = {}
+        # Behind a ReplicaSet that the store does not have may be a Deployment that it does not have either.
+        while owners := owners_to_ask(budget, self._stores, self._selected, answers):
+            for owner in owners:
+                ask = self._object if owner.is_watched else self._ask
+                answers[owner] = await ask(owner, budget.metadata.namespace)
+        return answers
+
+    async def _object(self, owner: Owner, namespace: str) -> Any:
+        try:
+            found = await self._client.get(KINDS[owner.group, owner.kind], owner.name, namespace)
+        except (NotFoundError, ForbiddenError):
+            return None  # a kind that the manager may not read is as good as not served
+        return None if found.metadata.deletion_timestamp is not None else found
 
     async def _strange(self, budget: PodUnavailableBudget) -> int:
         version = budget.status.pods_version

@@ -6,8 +6,9 @@ come and go for each budget, and only a budget that is new is looked for once.
 
 from __future__ import annotations
 
+import functools
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kruise.api.meta import Key, controller_of, key_of
@@ -100,14 +101,30 @@ def _matching(budget: PodUnavailableBudget, pods: Iterable[Pod]) -> Iterable[Pod
     return (pod for pod in pods if selector.matches(pod.metadata.labels))
 
 
-def owners_to_ask(budget: PodUnavailableBudget, stores: Stores, selected: Selected) -> tuple[Owner, ...]:
-    """The workloads behind a budget that are of kinds which nobody watches."""
-    if budget.spec.target_ref is not None:
-        found = [workloads.owner_of(budget.spec.target_ref)]
+def owners_to_ask(
+    budget: PodUnavailableBudget, stores: Stores, selected: Selected, answers: workloads.Answers
+) -> tuple[Owner, ...]:
+    """The workloads behind a budget of which only the API server can tell, beyond what it said already: those of kinds
+    that nobody watches, and those that a store does not have."""
+    namespace, target = budget.metadata.namespace, workloads.owner_of(budget.spec.target_ref)
+    looks: list[Callable[[], object]]
+    if target is not None:
+        looks = [functools.partial(workloads.find, stores, target, namespace, answers)]
     else:
-        pods = selected.pods_of(budget, stores)
-        found = [workloads.owner_of(controller_of(pod)) for pod in pods if is_active(pod)]
-    return tuple(dict.fromkeys(owner for owner in found if owner is not None and not owner.is_watched))
+        live = [pod for pod in selected.pods_of(budget, stores) if is_active(pod)]
+        looks = [
+            functools.partial(workloads.counted_by, stores, controller, where, answers)
+            for controller, where in workloads.controllers_of(live)
+        ]
+    found: dict[Owner, None] = {}
+    for look in looks:
+        try:
+            look()
+        except workloads.NotAskedYetError as error:
+            found[error.owner] = None
+        except workloads.NotKnownYetError:
+            continue  # it is waited for
+    return tuple(found)
 
 
 def members_of(
@@ -115,10 +132,10 @@ def members_of(
 ) -> Members:
     """`answers`: of the workloads that had to be asked; None: nobody could ask. Raises NotKnownYetError as long as it
     cannot be told."""
-    namespace, reference = budget.metadata.namespace, budget.spec.target_ref
+    namespace, target = budget.metadata.namespace, workloads.owner_of(budget.spec.target_ref)
     is_missing = is_abandoned = False
     uncounted: tuple[str, ...] = ()
-    if reference is None:
+    if target is None:
         found = selected.pods_of(budget, stores)
         live = [pod for pod in found if is_active(pod)]
         counted = workloads.counted_over(stores, live, answers)
@@ -126,19 +143,15 @@ def members_of(
         total = sum(item.replicas for item in counted)
         uncounted = tuple(item.name for item in counted if item.replicas < 0)
     else:
-        try:
-            workload = workloads.find(stores, reference.api_version, reference.kind, namespace, reference.name)
-        except KeyError:
-            owner = Owner(workloads.group_of(reference.api_version), reference.kind, reference.name)
-            asked = answers.get(owner) if answers is not None else None
-            is_missing = answers is not None and asked is None
-            total = _total(budget, asked, answers)
-            found = () if is_missing or total == 0 else workloads.pods_of_asked(stores, owner, asked, namespace)
-            uncounted = (str(owner),) if total < 0 else ()
+        workload = workloads.find(stores, target, namespace, answers)
+        is_missing = workload is None and (target.is_watched or answers is not None)
+        if target.is_watched:
+            total = 0 if is_missing else workloads.replicas_of(workload)
+            found = workloads.pods_of(stores, workload, target.kind) if total != 0 else ()
         else:
-            is_missing = workload is None
-            total = 0 if workload is None else workloads.replicas_of(workload)
-            found = () if workload is None or total == 0 else workloads.pods_of(stores, workload, reference.kind)
+            total = _total(budget, workload, answers)
+            found = workloads.pods_of_asked(stores, target, workload, namespace) if total != 0 else ()
+            uncounted = (str(target),) if total < 0 else ()
     own = total_replicas(budget)
     store = stores.store(PODS)
     active = [pod for pod in found if is_active(pod) and not store.is_terminating(pod)]
@@ -149,7 +162,7 @@ def members_of(
         is_target_missing=is_missing,
         is_abandoned=is_abandoned and own is None,
         uncounted=uncounted if own is None else (),
-        is_asked=bool(answers),
+        is_asked=any(not owner.is_watched for owner in answers or ()),
         version=store.watermark,
     )
 

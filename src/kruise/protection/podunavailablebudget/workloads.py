@@ -54,8 +54,9 @@ class Asked(Struct):
     """Of its pods, where its scale tells."""
 
 
-Answers = Mapping[Owner, Asked | None]
-"""None: there is no such workload, or it is on its way out."""
+Answers = Mapping[Owner, Any]
+"""What the API server said: an `Asked`; of a kind that is watched the object itself, where the store does not have it.
+None: there is no such workload, or it is on its way out."""
 
 
 SCALED = frozenset({("", "ReplicationController"), ("apps.kruise.io", "UnitedDeployment")})
@@ -64,6 +65,14 @@ SCALED = frozenset({("", "ReplicationController"), ("apps.kruise.io", "UnitedDep
 
 class NotKnownYetError(LookupError):
     """A kind is served, but its objects have not been listed yet."""
+
+
+class NotAskedYetError(NotKnownYetError):
+    """Only the API server can tell of a workload."""
+
+    def __init__(self, owner: Owner) -> None:
+        super().__init__(f"nobody has asked for {owner} yet")
+        self.owner = owner
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,14 +89,28 @@ def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
-def find(stores: Stores, api_version: str, kind: str, namespace: str, name: str) -> Any:
-    """The workload; None: there is none, or it is on its way out. Raises KeyError for kinds that nobody watches."""
-    resource = KINDS[group_of(api_version), kind]
-    store = stores.store(resource)
-    if not store.synced:
-        raise NotKnownYetError(f"{resource} are not listed yet")
-    found: Object | None = store.get(namespace, name)
-    return None if found is None or found.metadata.deletion_timestamp is not None else found
+def find(stores: Stores, owner: Owner, namespace: str, answers: Answers | None = None, *, uid: str = "") -> Any:
+    """The workload, or the answer about one that nobody watches; None: there is none, or it is on its way out.
+
+    What a store does not have is not gone: its watch may lag behind that of the pods, and a budget whose workload is
+    gone is open. So the API server is asked. `answers` is what it said; None: nobody could ask. `uid`: the one that
+    whoever refers to it remembers, of several that had the name one after the other. Raises NotKnownYetError."""
+    found: Object | None = None
+    if owner.is_watched:
+        resource = KINDS[owner.group, owner.kind]
+        store = stores.store(resource)
+        if not store.synced:
+            raise NotKnownYetError(f"{resource} are not listed yet")
+        found = _staying(store.get(namespace, owner.name))
+    if answers is None or (found is not None and uid in ("", found.metadata.uid)):
+        return found
+    if owner not in answers:
+        raise NotAskedYetError(owner)
+    return answers[owner]
+
+
+def _staying(workload: Object | None) -> Object | None:
+    return None if workload is None or workload.metadata.deletion_timestamp is not None else workload
 
 
 def replicas_of(workload: Any) -> int:
@@ -144,11 +167,10 @@ def counted_by(
 ) -> Counted | None:
     """The workload behind a pod's controller: of a ReplicaSet its Deployment, if it has one. None: it is gone, or has
     another uid than the pod remembers."""
-    try:
-        found = find(stores, reference.api_version, reference.kind, namespace, reference.name)
-    except KeyError:
-        owner = Owner(group_of(reference.api_version), reference.kind, reference.name)
-        asked = Asked(uid=reference.uid) if answers is None else answers.get(owner)
+    owner = Owner(group_of(reference.api_version), reference.kind, reference.name)
+    found = find(stores, owner, namespace, answers, uid=reference.uid)
+    if not owner.is_watched:
+        asked = Asked(uid=reference.uid) if answers is None else found
         if asked is None or asked.uid != reference.uid:
             return None
         return Counted(reference.uid, str(owner), asked.replicas)
@@ -158,7 +180,7 @@ def counted_by(
     above = controller_of(found) if kind == "ReplicaSet" else None
     # Others may have a kind of that name, too.
     if above is not None and refers_to(above, DEPLOYMENTS):
-        deployment = find(stores, above.api_version, above.kind, namespace, above.name)
+        deployment = find(stores, Owner(DEPLOYMENTS.group, above.kind, above.name), namespace, answers)
         if deployment is None:
             # PUB-34: while a Deployment is torn down, nobody tells.
             return Counted(above.uid, f"{above.kind} {above.name}", UNKNOWN)
@@ -168,13 +190,18 @@ def counted_by(
 
 def counted_over(stores: Stores, pods: Iterable[Pod], answers: Answers | None = None) -> tuple[Counted, ...]:
     """The distinct workloads of pods (PUB-31)."""
-    references: dict[str, tuple[OwnerReference, str]] = {}
+    found = (counted_by(stores, reference, namespace, answers) for reference, namespace in controllers_of(pods))
+    return tuple({item.uid: item for item in found if item is not None}.values())
+
+
+def controllers_of(pods: Iterable[Pod]) -> Iterable[tuple[OwnerReference, str]]:
+    """Each once, with its namespace."""
+    found: dict[str, tuple[OwnerReference, str]] = {}
     for pod in pods:
         reference = controller_of(pod)
         if reference is not None:
-            references.setdefault(reference.uid, (reference, pod.metadata.namespace))
-    found = (counted_by(stores, reference, namespace, answers) for reference, namespace in references.values())
-    return tuple({item.uid: item for item in found if item is not None}.values())
+            found.setdefault(reference.uid, (reference, pod.metadata.namespace))
+    return found.values()
 
 
 def is_target(reference: TargetReference, api_version: str, kind: str, name: str) -> bool:
