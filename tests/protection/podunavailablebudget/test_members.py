@@ -66,9 +66,9 @@ def owned(name: str, owner: Any, kind: str, api_version: str = "apps/v1", **opti
     return pod(name, ownerReferences=[{**reference, "controller": True}], **options)
 
 
-def target(kind: str, api_version: str = "apps/v1") -> Any:
+def target(kind: str, api_version: str = "apps/v1", **status: Any) -> Any:
     spec = {"targetRef": {"apiVersion": api_version, "kind": kind, "name": "web"}, "maxUnavailable": 1}
-    return budget(spec=spec)
+    return budget(spec=spec, **status)
 
 
 def names(members: Members) -> list[str]:
@@ -252,6 +252,25 @@ def test_a_workload_that_a_store_does_not_have_is_asked_for_before_it_is_taken_f
     stores.put(DEPLOYMENTS, deployment)
     stores.put(REPLICA_SETS, replica_set)
     assert owners_to_ask(budget(), stores, selected, {}) == owners_to_ask(about, stores, selected, {}) == ()
+
+
+def test_a_record_stays_while_the_replica_set_of_its_pod_is_not_known() -> None:
+    """PUB-52, PUB-130: a pod that was let go would count as available as soon as its ReplicaSet is seen."""
+    stores = Stores()
+    deployment = stores.put(DEPLOYMENTS, workload(DEPLOYMENTS, "web", replicas=1))
+    replica_set = workload(REPLICA_SETS, "web-1", owner=deployment)
+    stores.put(PODS, owned("web-a", replica_set, "ReplicaSet"))
+    told = {"web-a": {"uid": "uid-of-web-a", "resourceVersion": "1"}}
+    asked = target("Deployment", disruptedPods={"web-a": "2030-01-01T11:59:59Z"}, identities=told)
+    for is_seen in (False, True):
+        if is_seen:
+            stores.put(REPLICA_SETS, replica_set)
+        members = members_of(asked, stores, Selected(), {})
+        assert names(members) == (["web-a"] if is_seen else [])
+        status = decide(Snapshot(budget=asked, members=members, now=NOW, gates=dict(GATES))).memo_as(Memo).status
+        assert status is not None
+        assert (status.current_available, set(status.disrupted_pods)) == (0, {"web-a"})
+        asked = codec.evolve(asked, status=status)
 
 
 def test_the_predecessor_of_a_workload_does_not_stand_for_it() -> None:

@@ -111,7 +111,8 @@ class _Records:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._resizes = snapshot.gates.get(keys.RESIZE_GATE, False)
-        self._active = {pod.metadata.name: pod for pod in snapshot.members.pods}
+        # Once it is clear whose they are, strays count: what was let through of them must not be forgotten by then.
+        self._active = {pod.metadata.name: pod for pod in (*snapshot.members.pods, *snapshot.members.strays)}
         self._gone = frozenset(snapshot.members.gone)
         self._behind = frozenset(snapshot.members.behind)
         self._ends: list[datetime] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from kruise.api.meta import Key, controller_of, key_of
@@ -29,6 +29,8 @@ class Members(Struct):
 
     pods: tuple[Pod, ...] = ()
     """Active ones (PUB-32), by name."""
+    strays: tuple[Pod, ...] = ()
+    """Pods that have a record, and a controller that is not known yet: they are ours or not, that will be seen."""
     gone: tuple[str, ...] = ()
     """Uids of pods that are finished or on their way out."""
     total: int = 0
@@ -157,6 +159,7 @@ def members_of(
     active = [pod for pod in found if is_active(pod) and not store.is_terminating(pod)]
     return Members(
         pods=tuple(sorted(active, key=lambda pod: pod.metadata.name)),
+        strays=tuple(_strays(budget, stores, {pod.metadata.name for pod in found})),
         gone=tuple(sorted(pod.metadata.uid for pod in found if not is_active(pod) or store.is_terminating(pod))),
         total=own if own is not None and not is_missing else total,
         is_target_missing=is_missing,
@@ -165,6 +168,16 @@ def members_of(
         is_asked=any(not owner.is_watched for owner in answers or ()),
         version=store.watermark,
     )
+
+
+def _strays(budget: PodUnavailableBudget, stores: Stores, known: Collection[str]) -> Iterable[Pod]:
+    store = stores.store(PODS)
+    for name in sorted({*budget.status.disrupted_pods, *budget.status.unavailable_pods}.difference(known)):
+        pod = store.get(budget.metadata.namespace, name)
+        if pod is None or not is_active(pod) or store.is_terminating(pod):
+            continue
+        if workloads.is_unknown(stores, controller_of(pod), pod.metadata.namespace):
+            yield pod
 
 
 def behind(members: Members, pods: Mapping[str, int | None], over: Iterable[str]) -> tuple[str, ...]:

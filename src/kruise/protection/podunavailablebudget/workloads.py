@@ -109,6 +109,15 @@ def find(stores: Stores, owner: Owner, namespace: str, answers: Answers | None =
     return answers[owner]
 
 
+def is_unknown(stores: Stores, reference: OwnerReference | None, namespace: str) -> bool:
+    """Whether a store should have what is referred to, and does not."""
+    owner = owner_of(reference)
+    if reference is None or owner is None or not owner.is_watched:
+        return False
+    found = stores.store(KINDS[owner.group, owner.kind]).get(namespace, owner.name)
+    return found is None or found.metadata.uid != reference.uid
+
+
 def _staying(workload: Object | None) -> Object | None:
     return None if workload is None or workload.metadata.deletion_timestamp is not None else workload
 
