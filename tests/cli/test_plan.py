@@ -627,8 +627,8 @@ def test_who_cannot_follow_a_volume_is_told(kruise: Kruise) -> None:
 # Kinds whose pods Kubernetes makes
 
 
-def test_sizes_of_subsets_are_told_as_they_would_be(kruise: Kruise) -> None:
-    """Of workloads that Kubernetes itself decides about, too, and of the change that is asked about."""
+def test_subsets_of_native_workloads_are_played(kruise: Kruise) -> None:
+    """Of the change that is asked about, by the decisions of those who make the pods."""
     labels = {"app": "zoned"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx:1.25"}]}}
     inner = {"selector": {"matchLabels": labels}, "template": template}
@@ -640,11 +640,14 @@ def test_sizes_of_subsets_are_told_as_they_would_be(kruise: Kruise) -> None:
     }
     kruise.create(UNITED_DEPLOYMENTS, {"metadata": {"name": "zoned"}, "spec": spec})
     try:
-        for words, size in (((), "1 pod"), (("--replicas=6",), "3 pods")):
-            done = kruise("plan", "ud/zoned", *words)
-            assert done.code == 1
-            told = plain(done.err)
+        kruise.ok("rollout", "status", "ud/zoned", "--timeout=60s")
+        for words, size, made in (((), "1 pod", "unchanged"), (("--replicas=6",), "3 pods", "4 created")):
+            told = plain("\n".join(kruise.ok("plan", "ud/zoned", *words)))
             assert f"a: {size} (replicas 50%" in told
             assert f"b: {size} (an even share" in told
+            assert made in told
+        lost = kruise("plan", "ud/zoned", "--lose-nodes", "kubernetes.io/os=linux")
+        assert lost.code == 4
+        assert "2 before, 0 at once" in plain(lost.out)
     finally:
         kruise.talk(lambda client: client.delete(UNITED_DEPLOYMENTS, "zoned", "default"))

@@ -36,12 +36,15 @@ from kruise.foresight.removal.losing import NOTICED, TOLERATED, Around, Loss, lo
 from kruise.foresight.removal.returning import returning_needs
 from kruise.foresight.staging import stage
 from kruise.kinds import features
+from kruise.local.workloads.controllers import CHILDREN
 from kruise.machinery.codec import convert, evolve
 from kruise.machinery.selectors import parse
 from tests.foresight.scenes import KEY, LATER, NOW, Scene, manifest, node, options
 from tests.spread.uniteddeployment.test_forecast import manifest as united
 
 GIVEN_UP = NOTICED + TOLERATED
+DECIDING = (CHILDREN, *features())
+"""About children of Kubernetes' kinds, too."""
 
 
 def zoned(number: int, zone: str, **more: Any) -> Node:
@@ -170,7 +173,7 @@ def played(subject: Resource[Any], key: Key, document: Any, nodes: Sequence[Node
         key,
         document,
         {NODES: nodes},
-        features=features(),
+        features=DECIDING,
         settings=options(),
         now=NOW - LATER,
         seed=0,
@@ -179,11 +182,12 @@ def played(subject: Resource[Any], key: Key, document: Any, nodes: Sequence[Node
         bounds=Bounds(),
     )
     scene.playing.play()
-    sources = [source for one in features() for spec in one.controllers(options()) for source in spec.all_sources]
+    sources = [source for one in DECIDING for spec in one.controllers(options()) for source in spec.all_sources]
     return {source.resource: scene.world.store(source.resource).list() for source in sources}
 
 
-def test_subsets_move_on_from_a_zone_that_is_lost() -> None:
+@pytest.mark.parametrize("member", ["cloneSetTemplate", "deploymentTemplate"])
+def test_subsets_move_on_from_a_zone_that_is_lost(member: str) -> None:
     """UD-61, UD-64: pods that find no node in their subset go to the next one, as they will."""
     subsets = [
         {
@@ -195,11 +199,13 @@ def test_subsets_move_on_from_a_zone_that_is_lost() -> None:
     ]
     adaptive = {"rescheduleCriticalSeconds": 10, "unschedulableDuration": 600}
     schedule = {"type": "Adaptive", "adaptive": adaptive}
-    body = united(replicas=4, topology={"subsets": subsets, "scheduleStrategy": schedule})
+    given = united()["spec"]["template"]["cloneSetTemplate"]
+    template = {member: {**given, "metadata": {"labels": {"app": "shop"}}}}
+    body = united(replicas=4, template=template, topology={"subsets": subsets, "scheduleStrategy": schedule})
     key = Key("default", "shop")
     objects = played(UNITED_DEPLOYMENTS, key, body, THREE)
     assert Counter(pod.spec.node_name for pod in objects[PODS]) == {"node-1": 2, "node-2": 2}
-    found = lose(around(THREE, key=key), UNITED_DEPLOYMENTS, body, objects, features=features(), settings=options())
+    found = lose(around(THREE, key=key), UNITED_DEPLOYMENTS, body, objects, features=DECIDING, settings=options())
     assert (found.at_once, found.after) == (2, 4)
     assert found.seconds is not None
     assert found.seconds > GIVEN_UP + 10

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from kruise.api.native.pod import Pod
 from kruise.cli import plan_outlook, plan_reading
+from kruise.cli.plan_deciding import deciders
 from kruise.cli.plan_notes import notes_of
 from kruise.cli.plan_objects import Chosen
 from kruise.cli.plan_reading import Edit, Others, Situation
@@ -70,7 +71,8 @@ class Look:
     async def _at(self, target: Target, manifest: Json | None, edit: Edit, brought: Collection[str]) -> Report:
         session = self._session
         question = plan_reading.question_of(session, target, manifest, edit, features())
-        situation = await plan_reading.read(session, question, features=features(), settings=self._options)
+        among = deciders(question.subject, self._options)
+        situation = await plan_reading.read(session, question, features=among, settings=self._options)
         refused = question.fields.refusal(target.name, situation.changed, situation.live)
         with plan_reading.refusing_as_a_server(refused):
             forecast, notes = await self._forecast(situation)
@@ -110,7 +112,7 @@ class Look:
             situation.changed,
             situation.objects,
             elsewhere=elsewhere,
-            features=features(),
+            features=deciders(situation.question.subject, self._options),
             settings=self._options,
             now=self._session.clock.now(),
             answer_hooks=self._answer_hooks,

@@ -15,6 +15,7 @@ from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import claim_names
 from kruise.api.resource import Resource
 from kruise.cli import plan_reading
+from kruise.cli.plan_deciding import deciders
 from kruise.cli.plan_deletion import guards_of
 from kruise.cli.plan_reading import Others
 from kruise.cli.session import Session
@@ -23,7 +24,6 @@ from kruise.foresight.needs import storage_needs
 from kruise.foresight.removal import losing
 from kruise.foresight.removal.losing import Around, Loss
 from kruise.foresight.removal.returning import returning_needs
-from kruise.foresight.subjects import facts_of
 from kruise.kinds import features
 from kruise.machinery import codec
 from kruise.machinery.client.errors import ForbiddenError
@@ -57,7 +57,7 @@ async def plan(session: Session, words: Sequence[str], text: str, options: Optio
         guards=await guards_of(session, namespace, options.gates, notes.append),
         now=session.clock.now(),
     )
-    if kind.forecast and not facts_of(kind.resource).refusal(document):
+    if kind.forecast:
         found = await _played(session, target, around, options, notes.append)
     else:
         pods = await _pods(session, target, document)
@@ -94,7 +94,8 @@ async def _played(
     session: Session, target: Target, around: Around, options: Options, note: Callable[[str], None]
 ) -> Loss:
     question = plan_reading.question_of(session, target, None, lambda fields, document: document, features())
-    situation = await plan_reading.read(session, question, features=features(), settings=options)
+    among = deciders(question.subject, options)
+    situation = await plan_reading.read(session, question, features=among, settings=options)
     for one in situation.notes:
         note(one)
     try:
@@ -103,7 +104,7 @@ async def _played(
             question.subject,
             situation.changed,
             situation.objects,
-            features=features(),
+            features=among,
             settings=options,
             server_version=situation.server_version,
         )

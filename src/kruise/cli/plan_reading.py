@@ -86,10 +86,7 @@ def question_of(
         one = with_article(str(kind))
         why = f"nobody can foresee {one}" if kind.is_ours else f"Kubernetes itself decides about {one}"
         raise VerbError(f"{named} cannot be planned: {why}. Plans are for {plannable()}")
-    facts = facts_of(kind.resource)
-    subject = facts.resource
-    if manifest is not None and (why := facts.refusal(manifest)):
-        raise VerbError(f"{named} cannot be planned: {why}")
+    subject = facts_of(kind.resource).resource
     target, fields = in_its_version(session, named, manifest, subject, features)
     return Question(target=target, manifest=manifest, edit=edit, subject=subject, fields=fields)
 
@@ -127,8 +124,6 @@ async def read(session: Session, question: Question, *, features: Sequence[Featu
         live = await find(session, target)
         base = applied(live, manifest, namespace=target.namespace)
     changed = question.edit(question.fields, base)
-    if why := facts_of(question.subject).refusal(changed):
-        raise VerbError(f"{target} cannot be planned: {why}")
     needs = needed(question.subject, live or changed, features=features, settings=settings)
     objects, notes = await read_all(session, needs)
     if live is not None:

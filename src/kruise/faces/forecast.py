@@ -17,7 +17,6 @@ from kruise.api.native.nodes import Node
 from kruise.api.native.pod import Pod
 from kruise.api.resource import Resource
 from kruise.inplace.keys import REVISION_LABEL
-from kruise.machinery.documents import Json
 from kruise.machinery.intorpercent import IntOrPercent
 from kruise.machinery.wording import full_name
 
@@ -106,13 +105,12 @@ class ForecastFacts:
     revision_label: str = REVISION_LABEL
     """The label of pods that names the revision of its template."""
     children: tuple[Resource[Any], ...] = ()
-    """Kinds of workloads that it makes: what they look at is read, too."""
+    """Kinds of workloads that it makes, with the labels of its selector, and that make its pods: what they look at is
+    read, too."""
     parts: Callable[[Plan], tuple[str, ...]] = lambda plan: ()
     """What its last plan gives to each of its parts, and why."""
     part: str = "Subset"
     """What a part is called."""
-    refusal: Callable[[Json], str] = lambda document: ""
-    """Why nobody can foresee this object; empty: it can be."""
     claim_templates: Callable[[Any], tuple[Any, ...]] = lambda subject: ()
     claims_stay: Callable[[Any], tuple[str, str]] = lambda subject: ("", "")
     """Which claims a change of their templates does not reach, and what to do about it; empty: it reaches all."""

@@ -75,7 +75,7 @@ def needed(
                         namespace=namespace if source.resource.namespaced else "",
                         selector=_revisions(face, document)
                         if source.resource == CONTROLLER_REVISIONS and face.contribution is not None
-                        else _selector(source.resource, whole, exact),
+                        else (whole if source.resource in children else _selector(source.resource, whole, exact)),
                         optional=source.optional,
                     )
     found.setdefault(NODES, Need(resource=NODES))

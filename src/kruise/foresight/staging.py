@@ -16,11 +16,12 @@ from kruise.faces.forecast import Around, ForecastFacts
 from kruise.feature import Feature, Settings
 from kruise.foresight import failing
 from kruise.foresight.admitting import Gatekeeper
-from kruise.foresight.errors import RefusedError
+from kruise.foresight.errors import ForesightError, RefusedError
 from kruise.foresight.learning import learn
 from kruise.foresight.playing import Bounds, Playing
 from kruise.foresight.subjects import facts_of
 from kruise.foresight.watching import Watcher
+from kruise.kinds import face_of
 from kruise.machinery import codec
 from kruise.model import podstates
 from kruise.model.agent import has_agent
@@ -99,6 +100,7 @@ def stage(
     bounds: Bounds,
 ) -> Stage:
     kind = facts_of(subject)
+    _check_children(kind, features, settings)
     live = next((item for item in objects.get(subject, ()) if _key(item) == key), None)
     gatekeeper = Gatekeeper(features, settings)
     world = World(now)
@@ -154,6 +156,15 @@ def stage(
         admission_warnings=tuple(gatekeeper.warnings),
         untouched=kind.untouched(wanted, around),
     )
+
+
+def _check_children(kind: ForecastFacts, features: Sequence[Feature], settings: Settings) -> None:
+    """Those of Kubernetes' own kinds are played by whom the caller brings: without, nothing would come of them."""
+    decided = {spec.subject for feature in features for spec in feature.controllers(settings)}
+    for child in kind.children:
+        face = face_of(child.group, child.kind)
+        if child not in decided and not (face is not None and face.is_ours):
+            raise ForesightError(f"no forecast can be made: nobody here decides about {child}")
 
 
 def _room(

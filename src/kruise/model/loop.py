@@ -93,6 +93,7 @@ class Loop:
         """Versions of the world that only tell something: a controller wrote the status of its own object."""
         self.controllers = [Controller(spec) for spec in specs]
         for controller in self.controllers:
+            world.is_decided_about(controller.spec.subject)
             for source in controller.spec.all_sources:
                 if not source.optional or source.resource in served:
                     world.add(source.kind)

@@ -54,6 +54,8 @@ class World:
         self.reason = ""
         """Of the action that is being carried out; empty: nobody's plan, it happens by itself."""
         self._stores: dict[Resource[Any], Store[Any]] = {}
+        self._types: dict[Resource[Any], type[Any]] = {}
+        """The structs of those who decide about a kind: they read more of it than others."""
         self._version = 0
         self._uids = itertools.count(1)
         # Objects may come from another world: nobody must be taken for somebody else.
@@ -80,6 +82,10 @@ class World:
             self._version = max(self._version, _number(obj.metadata.resource_version))
             self._enter(resource, obj)
         return store
+
+    def is_decided_about(self, resource: Resource[Any]) -> None:
+        """By somebody who knows the kind by this struct: objects that others make are read into it, too."""
+        self._types[resource] = resource.type
 
     def store(self, resource: Resource[T]) -> Store[T]:
         """For views. The store of a kind that nobody brought objects of is empty, and says that it is not filled."""
@@ -189,7 +195,7 @@ class World:
             body = self.admit(action) if self.admit is not None else action.body
         except RefusedWriteError as refused:
             return Outcome(action=action, result=Result.FAILED, error=str(refused), error_code=403)
-        obj: Any = codec.decode(codec.encode(body), resource.type)
+        obj: Any = codec.decode(codec.encode(body), self._types.get(resource, resource.type))
         number = next(self._uids)
         metadata: ObjectMeta = codec.evolve(
             obj.metadata,

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Sequence
 from typing import Any
+
+import pytest
 
 from kruise import kinds
 from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS, UnitedDeployment
 from kruise.api.meta import Key
 from kruise.api.native.nodes import NODES, Node
 from kruise.api.native.pod import Pod
-from kruise.foresight import foresee, needed
+from kruise.feature import Feature
+from kruise.foresight import ForesightError, foresee, needed
 from kruise.foresight.forecast import Forecast
+from kruise.local.workloads.controllers import CHILDREN
 from kruise.machinery.codec import convert
 from kruise.manager.options import Options
 from kruise.spread.uniteddeployment import keys
@@ -19,6 +23,7 @@ from kruise.spread.uniteddeployment.forecast import FORECAST
 from tests.spread.uniteddeployment.objects import NOW
 
 OPTIONS = Options()
+DECIDING = (CHILDREN, *kinds.features())
 
 
 def manifest(**spec: Any) -> dict[str, Any]:
@@ -47,15 +52,23 @@ def nodes(count: int) -> tuple[Node, ...]:
     )
 
 
-def foreseen(body: dict[str, Any]) -> Forecast:
-    needs = needed(UNITED_DEPLOYMENTS, body, features=kinds.features(), settings=OPTIONS)
+def over(member: str, **more: Any) -> dict[str, Any]:
+    """The same over workloads of another kind."""
+    body = manifest()
+    inner = body["spec"]["template"]["cloneSetTemplate"]["spec"]
+    body["spec"]["template"] = {member: {"metadata": {"labels": {"app": "shop"}}, "spec": {**inner, **more}}}
+    return body
+
+
+def foreseen(body: dict[str, Any], features: Sequence[Feature] = DECIDING) -> Forecast:
+    needs = needed(UNITED_DEPLOYMENTS, body, features=features, settings=OPTIONS)
     assert {"clonesets", "pods", "persistentvolumeclaims", "controllerrevisions"} <= {n.resource.plural for n in needs}
     return foresee(
         UNITED_DEPLOYMENTS,
         Key("default", "shop"),
         body,
         {**{need.resource: () for need in needs}, NODES: nodes(3)},
-        features=kinds.features(),
+        features=features,
         settings=OPTIONS,
         now=NOW,
     )
@@ -89,17 +102,37 @@ def test_a_mark_that_comes_and_goes_is_not_looked_at_for_ever() -> None:
     assert {stop.code for stop in forecast.stops} == {"subset-unschedulable", "unscheduled"}
 
 
-def test_native_children_cannot_be_foreseen() -> None:
+@pytest.mark.parametrize(
+    ("member", "more", "first"),
+    [
+        ("deploymentTemplate", {}, 6),
+        ("statefulSetTemplate", {}, 3),
+        ("statefulSetTemplate", {"podManagementPolicy": "Parallel"}, 6),
+        ("advancedStatefulSetTemplate", {}, 3),
+    ],
+)
+def test_children_of_all_kinds_are_played(member: str, more: dict[str, Any], first: int) -> None:
+    """Those of Kubernetes, too: pods of StatefulSets come one after the other, each subset for itself."""
+    forecast = foreseen(over(member, **more))
+    assert forecast.is_complete, forecast.stops
+    assert (forecast.replicas, forecast.available_after, forecast.most_pods) == (6, 6, 6)
+    assert len(forecast.waves[0].moves) == first
+    assert len(forecast.moves) == 6
+
+
+def test_nothing_is_foreseen_where_nobody_decides_about_the_children() -> None:
     """No figure is printed that nobody has foreseen."""
-    body = copy.deepcopy(manifest())
-    assert FORECAST.refusal(body) == ""
-    body["spec"]["template"] = {"deploymentTemplate": body["spec"]["template"]["cloneSetTemplate"]}
-    said = FORECAST.refusal(body)
-    assert "Kubernetes itself decides about the Deployments of its subsets" in said
-    assert "a: 1 pod (replicas 1); b: 3 pods (replicas 50% of 6); c: 2 pods (an even share" in said
-    body["spec"]["replicas"] = 2
-    body["spec"]["topology"]["subsets"][0]["replicas"] = 3
-    assert "the subsets' replicas come to 4, more than the 2" in FORECAST.refusal(body)
+    with pytest.raises(ForesightError, match=r"nobody here decides about statefulsets\.apps"):
+        foreseen(over("deploymentTemplate"), features=kinds.features())
+
+
+def test_workloads_of_others_are_not_read() -> None:
+    """Their pods are not either, and so they would be made anew in a forecast, and take room on the nodes."""
+    needs = needed(UNITED_DEPLOYMENTS, manifest(), features=DECIDING, settings=OPTIONS)
+    found = {(need.resource.group, need.resource.plural): need.selector for need in needs}
+    workloads = [("apps.kruise.io", "clonesets"), ("apps.kruise.io", "statefulsets")]
+    workloads += [("apps", plural) for plural in ("deployments", "replicasets", "statefulsets")]
+    assert [found[one] for one in workloads] == ["app=shop"] * 5
 
 
 def test_the_pods_of_another_one_whose_name_begins_alike_are_not_its_own() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from kruise.api.meta import Key, controller_of, key_of
 from kruise.api.native.pod import PODS, Pod
+from kruise.feature import Feature
 from kruise.local.workloads import cronjob, deployment, job, replicaset, rollout
 from kruise.local.workloads.objects import CRON_JOBS, DEPLOYMENTS, JOBS, REPLICA_SETS, Deployment, Job, ReplicaSet
 from kruise.local.workloads.pods import (
@@ -39,6 +40,13 @@ JOB_PODS = "job-pods"
 def specs() -> tuple[ControllerSpec[Any], ...]:
     """The controllers of all native workloads."""
     return (replica_set_spec(), deployment_spec(), stateful_set_spec(), daemon_set_spec(), job_spec(), cron_job_spec())
+
+
+CHILDREN = Feature(
+    name="native workloads",
+    controllers=lambda settings: (deployment_spec(), replica_set_spec(), stateful_set_spec()),
+)
+"""For forecasts: those that other workloads are made of."""
 
 
 # ReplicaSets

@@ -21,6 +21,7 @@ REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"
 FOREVER = 2**31 - 1
+_USUAL = "25%"
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
@@ -88,9 +89,12 @@ class Limits:
         replicas = 1 if spec.replicas is None else spec.replicas
         if not is_rolling(deployment):
             return cls(replicas, 0, 0)
-        given = spec.strategy.rolling_update or RollingUpdate(max_surge="25%", max_unavailable="25%")
-        surge = scaled(given.max_surge or 0, replicas, round_up=True)
-        unavailable = scaled(given.max_unavailable or 0, replicas, round_up=False)
+        given = spec.strategy.rolling_update or RollingUpdate()
+        # An API server fills in the defaults; in forecasts there is none.
+        surge = scaled(_USUAL if given.max_surge is None else given.max_surge, replicas, round_up=True)
+        unavailable = scaled(
+            _USUAL if given.max_unavailable is None else given.max_unavailable, replicas, round_up=False
+        )
         if surge == 0 and unavailable == 0:
             unavailable = 1  # both rounded to nothing: something must be able to move
         return cls(replicas, surge, min(unavailable, replicas))
