@@ -312,16 +312,21 @@ def test_patched_annotations_come_along_with_an_update() -> None:
 
 
 def test_a_pause_suspends_the_end_of_a_hot_upgrade() -> None:
-    """SCS-111, SCS-115."""
+    """SCS-111, SCS-115: and that is said, rather than that it goes on by itself."""
     hot = {**SIDE, "upgradeStrategy": {"upgradeType": "HotUpgrade", "hotUpgradeEmptyImage": "empty:1"}}
     old, new = (sidecar_set(containers=[{**hot, "image": image}]) for image in ("nginx:1.25", "nginx:1.26"))
     whole = made(old)
     (action,) = writes_of(stored(new), whole)
     handed_over = running(patched(whole, action))
     assert len(writes_of(stored(new), handed_over, phase=RESET)) == 1
-    for strategy in ({"paused": True}, {"type": "NotUpdate"}):
+    for strategy, code in (({"paused": True}, "paused"), ({"type": "NotUpdate"}, "not-update")):
         held = stored(sidecar_set(containers=new["spec"]["containers"], updateStrategy=strategy))
         assert writes_of(held, handed_over, phase=RESET) == []
+        [waiting] = decide(snapshot(held, handed_over)).held
+        assert [cause.code for cause in waiting.causes] == [code]
+        assert "both containers of its hot upgrade run" in waiting.causes[0].message
+        starting = running(patched(whole, action), ready=False)
+        assert [one.causes[0].code for one in decide(snapshot(held, starting)).held] == ["hot-upgrade"]
 
 
 def test_a_reset_that_is_refused_does_not_hold_up_the_rollout() -> None:

@@ -26,7 +26,7 @@ WORKERS = 4
 
 
 class _Pods:
-    """Pods with barriers, and what was opened for them. A manager that starts anew opens once more what is open."""
+    """Pods with barriers, and what was opened for them. A manager that starts anew knows of nothing."""
 
     def __init__(self) -> None:
         self._opened: dict[str, Opened] = {}

@@ -76,9 +76,11 @@ def decide(snapshot: Snapshot) -> Plan:
         lowest = levels[-1]
     is_last = lowest == levels[-1] or (highest is not None and highest == min(pending))
     awaited = _awaited_since(pod, snapshot)
-    asked = awaited is not None and now >= awaited + AGAIN
+    # A clock that was ahead, and was put back, keeps nobody waiting.
+    asked = awaited is not None and not timedelta(0) <= now - awaited < AGAIN
     actions: list[Action] = []
-    if before is None or lowest < before or asked:
+    is_unknown = before is None and _needs_key(pod, lowest)
+    if is_unknown or (before is not None and lowest < before) or asked:
         actions.append(_opening(pod, [level for level in levels if level >= lowest]))
     if is_last and not is_done(pod):
         actions.append(_mark(pod))
@@ -148,15 +150,31 @@ def _pending(pod: Pod) -> list[int]:
 def _begun(pod: Pod) -> list[int]:
     """Levels that were open once: one of their containers has run."""
     statuses = _statuses(pod)
-    found = []
-    for container in pod.spec.containers:
-        status, priority = statuses.get(container.name), priority_of(container)
-        if status is None or priority is None:
-            continue
-        state = status.state
-        if status.ready or status.restart_count or state.running is not None or state.terminated is not None:
-            found.append(priority)
-    return found
+    return [
+        priority
+        for container in pod.spec.containers
+        if (priority := priority_of(container)) is not None and _has_run(statuses.get(container.name))
+    ]
+
+
+def _has_run(status: ContainerStatus | None) -> bool:
+    if status is None:
+        return False
+    ended = status.state.terminated or status.last_state.terminated
+    return bool(status.ready or status.restart_count or status.state.running is not None or ended is not None)
+
+
+def _needs_key(pod: Pod, lowest: int) -> bool:
+    """Whether a container of these levels still has to find its key. Where all of them have run, a manager before may
+    have opened more than the pod shows (a container above is not ready any more), and that must not be taken away:
+    levels open one by one, so below one that has not run as a whole none is open."""
+    statuses = _statuses(pod)
+    return any(level >= lowest for level in _missing_levels(pod)) or any(
+        (priority := priority_of(container)) is not None
+        and priority >= lowest
+        and not _has_run(statuses.get(container.name))
+        for container in pod.spec.containers
+    )
 
 
 def _missing_levels(pod: Pod) -> list[int]:

@@ -15,9 +15,11 @@ from kruise.protection.podunavailablebudget.permits import Permits
 from kruise.sidecars.sidecarset import causes
 from kruise.sidecars.sidecarset.facts import SidecarFacts, noted
 from kruise.sidecars.sidecarset.situation import Situation
+from kruise.sidecars.sidecarset.writing import may_reset
 from kruise.workloads.shared import causes as shared
 
 _NAMED = 5
+_TWO_RUN = "until then both containers of its hot upgrade run, the one before as well as the new one"
 _NOT_SELECTED = causes.NOT_SELECTED.cause(
     "updateStrategy.selector does not select it",
     remedy="give the pod the labels that spec.updateStrategy.selector asks for, or take the selector away",
@@ -77,12 +79,13 @@ def choose(situation: Situation, permits: Permits, stop: Cause | None) -> Round:
     (PUB-101): a write that admission would refuse is not tried, again and again."""
     limits = situation.limits
     candidates = order(situation)
-    held = list(_not_in_line(situation))
+    blocked = _blocked(situation)
+    held = list(_not_in_line(situation, blocked))
     free = max(len(candidates) - limits.partition, 0)
     line, kept = candidates[:free], candidates[free:]
     held += [_held(fact, _partition(situation)) for fact in kept]
-    if (blocked := _blocked(situation) or stop) is not None:
-        return Round(held=(*held, *(_held(fact, blocked) for fact in line)))
+    if (halt := blocked or stop) is not None:
+        return Round(held=(*held, *(_held(fact, halt) for fact in line)))
     busy = [fact for fact in situation.facts if fact.is_updated and not fact.serves]
     count, chosen = len(busy), list[SidecarFacts]()
     rest: Sequence[SidecarFacts] = ()
@@ -115,13 +118,16 @@ def _blocked(situation: Situation) -> Cause | None:
     return None
 
 
-def _not_in_line(situation: Situation) -> Iterator[Held]:
+def _not_in_line(situation: Situation, blocked: Cause | None) -> Iterator[Held]:
     content = situation.content
     for fact in situation.facts:
         if (broken := noted(fact.pod).error) and not _is_candidate(fact):
             yield _held(fact, shared.BROKEN_ANNOTATION.cause(broken, remedy="repair that annotation, or remove it"))
         elif fact.is_updated:
-            if (cause := arriving(fact, content.owner)) is not None:
+            cause = arriving(fact, content.owner)
+            if blocked is not None and cause is not None and may_reset(fact, content):
+                yield _held(fact, dataclasses.replace(blocked, message=f"{blocked.message}; {_TWO_RUN}"))  # SCS-115
+            elif cause is not None:
                 yield _held(fact, cause)
         elif not fact.is_selected:
             yield _held(fact, _NOT_SELECTED)
