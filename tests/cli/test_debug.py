@@ -76,6 +76,19 @@ def test_a_target_that_is_not_there_is_told_before_anything_is_made(kruise: Krui
     assert [line.partition(":")[0] for line in done.lines[1:] if "ended well" in line] == ["pod/another"]
 
 
+def test_pods_that_are_left_out_take_no_place(kruise: Kruise) -> None:  # EJ-18, EJ-22
+    """The oldest is looked at first, and cannot get the container."""
+    label = "test_pods_that_are_left_out_take_no_place"
+    spec = {"containers": [{"name": "app", "image": "nginx:1"}], "terminationGracePeriodSeconds": 0}
+    for name in ("youngest-1", "youngest-2"):
+        kruise.create(PODS, {"metadata": {"name": name, "labels": {"app": label}}, "spec": spec})
+    flags = ("--name", "few", "--target", "app", "--replicas", "1", "--rm")
+    done = kruise("debug", f"app={label}", *IMAGE, *flags, "--", "true")
+    assert done.code == 0, done.err
+    assert done.lines[0] == "ephemeraljob.apps.kruise.io/few created for 1 pod"
+    assert [line.partition(":")[0] for line in done.lines[1:-1]] == ["pod/youngest-1"]
+
+
 def test_shells_of_which_not_all_run_at_once(kruise: Kruise) -> None:
     label = "app=test_shells_of_which_not_all_run_at_once"
     told = kruise.refused("debug", label, *IMAGE, "--parallelism", "1", "--rm", code=2)

@@ -86,17 +86,19 @@ def debug(
             image=image,
             command=command,
             target=target,
-            replicas=replicas,
             deadline=limit,
         )
-        pods = _free(await _matching(session, selector), job)
-        number = len(pods) if replicas is None else min(len(pods), replicas)
+        matching = await _matching(session, selector)
+        free = _free(matching, job)
+        number = len(free) if replicas is None else min(len(free), replicas)
+        if replicas is not None:
+            job["spec"]["replicas"] = replicas + _in_the_way(session, matching, job, free, number)
         job["spec"]["parallelism"] = parallelism or number
         if remove and wait and not command and (parallelism or number) < number:
             raise UsageError(
                 "--rm would delete the job while pods still wait for their shell: leave out --parallelism or --rm"
             )
-        follower = Follower(session, selector, attach=attach_hint or not command)
+        follower = Follower(session, selector, replicas=replicas, attach=attach_hint or not command)
         return await _carry_out(session, job, number, follower, wait=wait, seconds=seconds, remove=remove)
 
     if code := run(connection, work):
@@ -112,7 +114,6 @@ def _manifest(
     image: str,
     command: Sequence[str],
     target: str,
-    replicas: int | None,
     deadline: int | None,
 ) -> Json:
     import secrets
@@ -133,8 +134,6 @@ def _manifest(
     if target:
         made["targetContainerName"] = target
     spec: Json = {"selector": _label_selector(selector), "template": {"ephemeralContainers": [made]}}
-    if replicas is not None:
-        spec["replicas"] = replicas
     if deadline is not None:
         spec["activeDeadlineSeconds"] = deadline
     return {
@@ -266,6 +265,19 @@ def _free(pods: Sequence[Pod], job: Json) -> tuple[Pod, ...]:
     if not free:
         raise VerbError("no pod is left that could get the container: nothing was made")
     return free
+
+
+def _in_the_way(session: Session, pods: Sequence[Pod], job: Json, free: Sequence[Pod], number: int) -> int:
+    """How many pods that are left out come before the last of so many that are not: a job counts them among its
+    replicas, too, unless it leaves them out itself."""
+    from kruise.api.apps.ephemeraljob import EphemeralJob
+    from kruise.machinery.codec import convert
+    from kruise.workloads.ephemeraljob.situation import Snapshot, situation_of
+
+    names = {pod.metadata.name for pod in free}
+    asked = Snapshot(job=convert(job, EphemeralJob), pods=tuple(pods), now=session.clock.now())
+    places = [place for place, one in enumerate(situation_of(asked).targets, start=1) if one.name in names]
+    return places[number - 1] - number
 
 
 def _grouped(found: Sequence[tuple[Pod, tuple[Obstacle, str] | None]]) -> dict[tuple[Obstacle, str], list[str]]:

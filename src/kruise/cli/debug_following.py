@@ -32,7 +32,6 @@ class _Wanted:
     name: str
     uid: str
     container: Json
-    replicas: int | None
     at_once: int
     """So many shells run at a time; 0: the containers are no shells, and end."""
 
@@ -40,9 +39,11 @@ class _Wanted:
 class Follower:
     """Tells of each pod once what has become of its container."""
 
-    def __init__(self, session: Session, selector: str, *, attach: bool) -> None:
+    def __init__(self, session: Session, selector: str, *, replicas: int | None, attach: bool) -> None:
+        """`replicas`: so many pods are to get it; None: all."""
         self._session = session
         self._selector = selector
+        self._replicas = replicas
         self._attach = attach
         self._told: dict[str, str] = {}
         self._there: dict[str, str] = {}
@@ -58,7 +59,6 @@ class Follower:
             name=name,
             uid=str(job["metadata"]["uid"]),
             container=container,
-            replicas=spec.get("replicas"),
             at_once=0 if "command" in container else spec["parallelism"],
         )
         why = f"see kruise why ejob/{name}{self._flags}"
@@ -95,7 +95,7 @@ class Follower:
         found = [seen(pod, wanted.uid) for pod in listed.items if is_active(pod)]
         served = [one for one in found if one.is_served]
         free = [one for one in found if not one.is_served and obstacle(one.pod, [wanted.container]) is None]
-        return [*served, *free][: wanted.replicas]
+        return [*served, *free][: self._replicas]
 
     def _result(self, pods: Sequence[Seen], wanted: _Wanted, job: EphemeralJob | None) -> int | None:
         """None: it goes on."""
