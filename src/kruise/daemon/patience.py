@@ -23,7 +23,7 @@ async def patiently(call: Callable[[], Awaitable[T]], clock: Clock) -> T:
         try:
             return await call()
         except CallError as error:
-            if error.code != "Unavailable":
+            if not error.is_silence:
                 raise
             now = clock.monotonic()
             until = min(until, now + PATIENCE)

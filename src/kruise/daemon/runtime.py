@@ -29,10 +29,17 @@ DELETION_GRACE = "io.kubernetes.pod.deletionGracePeriod"
 class CallError(Exception):
     """A call that failed. `code` is gRPC's name of the status: `NotFound`, `Unavailable`, `DeadlineExceeded`, ..."""
 
-    def __init__(self, code: str, text: str) -> None:
+    def __init__(self, code: str, text: str, *, is_answer: bool = False) -> None:
+        """`is_answer`: the runtime says so itself. A registry that is not available is no runtime that is not."""
         super().__init__(f"rpc error: code = {code} desc = {text}")
         self.code = code
         self.text = text
+        self.is_answer = is_answer
+
+    @property
+    def is_silence(self) -> bool:
+        """Nobody answers: the runtime restarts, most likely."""
+        return self.code == "Unavailable" and not self.is_answer
 
 
 class ContainerState(enum.StrEnum):

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from kruise.api.meta import OwnerReference
-from kruise.daemon.containers.decide import DELAY, KILL, RETRY_SECONDS, Decisions
+from kruise.daemon.containers.decide import DELAY, KILL, Decisions
 from kruise.daemon.containers.part import read_environment, spec
 from kruise.daemon.containers.report import with_own_variables
-from kruise.daemon.containers.situation import Job, Seen, SeenContainer, Snapshot
+from kruise.daemon.containers.situation import Delay, Job, Seen, SeenContainer, Snapshot
 from kruise.daemon.parts import Place, Settings
 from kruise.daemon.pods import PODS, Container, Pod
 from kruise.daemon.runtime import ContainerStatus, ExecResult
@@ -43,14 +43,18 @@ def job(name: str, **more: Any) -> Job:
 
 
 def test_a_kill_that_failed_is_begun_anew() -> None:
-    """DMN-77: with its delay, and without waiting for news of the pod."""
+    """DMN-2, DMN-77: after twice the delay, up to ten minutes, and without waiting for news of the pod."""
     decide = Decisions(PODS).decide
-    assert [one.name for one in decide(seen()).jobs] == [f"{DELAY}c1"]
-    assert [one.name for one in decide(seen(job(DELAY))).jobs] == [f"{KILL}c1"]
-    plan = decide(seen(job(DELAY), job(KILL, error="runtime is down")))
-    assert (plan.jobs, sorted(plan.drops)) == ((), [f"{DELAY}c1", f"{KILL}c1"])
-    assert [wake.after for wake in plan.wakes] == [RETRY_SECONDS]
-    plan = decide(seen(job(DELAY), job(KILL)))
+    [first] = decide(seen()).jobs
+    assert (first.name, first.call) == (f"{DELAY}c1", Delay(container_id="c1", seconds=3))
+    assert [one.name for one in decide(seen(job(DELAY, seconds=3))).jobs] == [f"{KILL}c1"]
+    for seconds, longer in ((3, 6), (6, 12), (384, 600), (600, 600)):
+        plan = decide(seen(job(DELAY, seconds=seconds), job(KILL, error="runtime is down")))
+        [again] = plan.jobs
+        assert (again.name, again.call) == (first.name, Delay(container_id="c1", seconds=longer))
+        assert sorted(plan.drops) == [f"{DELAY}c1", f"{KILL}c1"]
+        assert plan.wakes == ()
+    plan = decide(seen(job(DELAY, seconds=3), job(KILL)))
     assert (plan.jobs, plan.drops, plan.wakes) == ((), (), ())
 
 

@@ -16,10 +16,12 @@ from grpclib.server import Server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kruise.daemon import patience
 from kruise.daemon.cri import client, messages, wire
 from kruise.daemon.cri.client import CriRuntime
 from kruise.daemon.cri.sockets import CANDIDATES, NoRuntimeError, candidates, connect
 from kruise.daemon.runtime import POD_UID, Auth, CallError, ContainerState, SandboxConfig
+from kruise.machinery.clock import RealClock
 from kruise.machinery.protobuf import WireError
 
 
@@ -197,6 +199,23 @@ async def test_a_runtime_that_restarts_is_dialled_again(tmp_path: Path) -> None:
         async with forwarding(path, tmp_path / "behind"):
             assert len(await runtime.list_images()) == 1
             await closed(runtime)
+
+
+async def test_only_silence_is_waited_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DMN-99, DMN-38: a runtime that has not begun yet is asked again; a registry that is away costs an attempt."""
+    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.01)
+    fake, said = FakeRuntime(), [client.STARTING, "registry.example: 503 Service Unavailable"]
+
+    def refused(request: bytes) -> bytes:
+        status = Status.UNKNOWN if said[0] == client.STARTING else Status.UNAVAILABLE
+        raise GRPCError(status, said.pop(0))
+
+    fake.answers["PullImage"] = refused
+    async with speaking(fake, tmp_path / "s") as runtime:
+        with pytest.raises(CallError, match=r"code = Unavailable desc = registry\.example: 503") as raised:
+            await patience.patiently(lambda: runtime.pull_image("nginx:1", sandbox=SandboxConfig()), RealClock())
+    assert not raised.value.is_silence
+    assert [name for name, _ in fake.asked] == ["PullImage"] * 2
 
 
 async def test_what_is_asked(tmp_path: Path) -> None:

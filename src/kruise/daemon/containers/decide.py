@@ -15,8 +15,9 @@ from kruise.machinery import plan as plans
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.plan import Conclusion, EventNote, Outcomes, Plan, Target, Wake
 
-RESTART_SECONDS = 3.0
-"""How long a container with an old environment has until it is stopped (DMN-76)."""
+RESTART_SECONDS, LONGEST_PAUSE = 3.0, 600.0
+"""How long a container with an old environment has until it is stopped (DMN-76). Where it cannot be stopped, the next
+try is twice as far away, and so on (DMN-2)."""
 RETRY_SECONDS = 3.0
 """When an environment that could not be read is tried again (DMN-74)."""
 DELAY, KILL = "delay/", "kill/"
@@ -37,8 +38,6 @@ class Decisions:
         if seen.reads_environment and any(_is_unread(entry, seen) for entry in meta.containers):
             wakes = (Wake(after=RETRY_SECONDS, reason="the environment of a container could not be read"),)
         jobs, drops = self._restarts(seen, meta) if seen.reads_environment else ((), ())
-        if any(job.is_kill and job.ended and job.error for job in seen.jobs):
-            wakes = (*wakes, Wake(after=RETRY_SECONDS, reason="a container could not be stopped"))
         return Plan(phases=phases, wakes=wakes, jobs=jobs, drops=drops)
 
     def conclude(self, seen: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
@@ -69,7 +68,8 @@ class Decisions:
         )
 
     def _restarts(self, seen: Snapshot, meta: ContainersMeta) -> tuple[tuple[plans.Job, ...], tuple[str, ...]]:
-        """First a delay, then the kill; each container once, and none that has ended by itself meanwhile (DMN-77)."""
+        """First a delay, then the kill; each container once, and none that has ended by itself meanwhile (DMN-77). Both
+        begin anew after a kill that failed."""
         running = {container.id: container for container in seen.seen.containers if container.running}
         wanted = [identity for entry in to_restart(seen.pod, meta) if (identity := split_id(entry.container_id)[1])]
         known = {job.name: job for job in seen.jobs}
@@ -78,11 +78,11 @@ class Decisions:
         drops = [job.name for job in seen.jobs if job.container_id in failed or _is_done(job, wanted, running)]
         for identity in wanted:
             delay, kill = known.get(DELAY + identity), known.get(KILL + identity)
-            if identity not in running or kill is not None:
+            if identity not in running or (kill is not None and identity not in failed):
                 continue
-            if delay is None:
-                call = Delay(container_id=identity, seconds=RESTART_SECONDS)
-                jobs.append(plans.Job(name=DELAY + identity, call=call))
+            if delay is None or identity in failed:
+                pause = min(2 * delay.seconds, LONGEST_PAUSE) if delay is not None else RESTART_SECONDS
+                jobs.append(plans.Job(name=DELAY + identity, call=Delay(container_id=identity, seconds=pause)))
             elif delay.ended:
                 jobs.append(plans.Job(name=KILL + identity, call=_kill(seen, running[identity]), to_the_end=True))
         return tuple(jobs), tuple(drops)
@@ -95,8 +95,7 @@ def _is_unread(entry: Any, seen: Snapshot) -> bool:
 
 def _is_done(job: Job, wanted: list[str], running: dict[str, SeenContainer]) -> bool:
     if job.is_kill:
-        # One that failed is begun anew, with its delay; one that worked is forgotten when its container is gone.
-        return job.ended and (bool(job.error) or job.container_id not in running)
+        return job.ended and job.container_id not in running
     return job.container_id not in wanted or job.container_id not in running
 
 

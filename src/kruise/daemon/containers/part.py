@@ -75,6 +75,7 @@ def _job(name: str, state: JobState) -> Job:
         is_kill=isinstance(call, Restart),
         container_id=call.container_id,
         container=call.container if isinstance(call, Restart) else "",
+        seconds=call.seconds if isinstance(call, Delay) else 0.0,
         ended=state.ended is not None,
         error=state.error,
         hook_error=getattr(state.result, "hook_error", ""),

@@ -55,6 +55,8 @@ class Job(Struct):
     is_kill: bool
     container_id: str
     container: str = ""
+    seconds: float = 0.0
+    """How long a delay is."""
     ended: bool = False
     error: str = ""
     hook_error: str = ""

@@ -22,6 +22,8 @@ T = TypeVar("T")
 CALL_SECONDS = 5.0
 DIAL_SECONDS = 30.0
 PROBE_SECONDS = 10.0
+STARTING = "server is not initialized yet"
+"""What containerd answers from when it listens until it knows its containers again."""
 _LARGEST = 16 * 1024 * 1024
 
 
@@ -98,7 +100,9 @@ class CriRuntime:
         except WireError as error:
             raise CallError("Internal", f"{what}: {self.path} answers with something else: {error}") from error
         except GRPCError as error:
-            raise CallError(_code(error.status), error.message or what) from error
+            if error.message == STARTING:
+                raise CallError("Unavailable", f"{what}: {self.path}: {STARTING}") from error
+            raise CallError(_code(error.status), error.message or what, is_answer=True) from error
         except TimeoutError as error:
             raise CallError("DeadlineExceeded", f"{what}: no answer within {seconds:g} s") from error
         except (OSError, ProtocolError, StreamTerminatedError) as error:
