@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
 from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.daemonset import DAEMON_SETS
+from kruise.api.apps.sidecarset import SIDECAR_SETS
 from kruise.api.apps.statefulset import STATEFUL_SETS
+from kruise.api.native.apps import DEPLOYMENTS
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS, PodUnavailableBudget
+from kruise.api.resource import Resource
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.client.requests import PatchType
@@ -21,22 +26,34 @@ from tests.scenarios.podlog import is_serving
 SIZES = (9, 9, 9, 9, 9, 9, 9, 40)
 """Pods. Of many, so many may go at once that not all are looked at together."""
 CLIENTS = 50
-KINDS = (CLONE_SETS, STATEFUL_SETS, CLONE_SETS)
+KINDS: Sequence[Resource[Any]] = (CLONE_SETS, STATEFUL_SETS, CLONE_SETS)
+NODES = 9
+"""What a DaemonSet needs."""
 _SHORTEST = 15.0
 
 
 class Crowd:
     """`storm`: seconds of fire. `calm`: seconds until all is well again."""
 
-    def __init__(self, client: Client, random: Random, *, namespace: str, storm: float, calm: float) -> None:
+    def __init__(
+        self,
+        client: Client,
+        random: Random,
+        *,
+        namespace: str,
+        storm: float,
+        calm: float,
+        kinds: Sequence[Resource[Any]] = KINDS,
+    ) -> None:
         self._client = client
         self._random = random
         self._namespace = namespace
         self._storm = storm
         self._calm = calm
-        self.replicas = random.choice(SIZES)
+        self.resource = random.choice(kinds)
+        self.replicas = NODES if self.resource is DAEMON_SETS else random.choice(SIZES)
         self._limit = random.randint(1, 4) if self.replicas < 10 else random.randint(22, 30)
-        self._resource: Any = random.choice(KINDS)
+        self.has_sidecars = False
         self.answers: Counter[str] = Counter()
         self.history = History(0)
         self._there: dict[str, Pod] = {}
@@ -46,9 +63,20 @@ class Crowd:
     def floor(self) -> int:
         return self.replicas - self._limit
 
+    async def put_sidecars(self) -> None:
+        """Before the pods come: a SidecarSet, which is rolled out in the storm, too."""
+        self.has_sidecars = True
+        spec = {
+            "selector": {"matchLabels": {"app": "web"}},
+            "containers": [{"name": "envoy", "image": "envoy:1.1"}],
+            "updateStrategy": {"type": "RollingUpdate", "maxUnavailable": self.replicas},
+        }
+        kind = {"apiVersion": SIDECAR_SETS.api_version, "kind": SIDECAR_SETS.kind}
+        await self._client.create(SIDECAR_SETS, {**kind, "metadata": {"name": "envoy"}, "spec": spec})
+
     async def gather(self) -> int:
         """Make the application, and wait until all is well; gives the version at which it is."""
-        await self._client.create(self._resource, self._workload(), self._namespace)
+        await self._client.create(self.resource, self._workload(), self._namespace)
         await self._client.create(POD_UNAVAILABLE_BUDGETS, self._budget(), self._namespace)
         await self.until_whole()
         listed = await self._client.list(PODS, self._namespace)
@@ -73,7 +101,12 @@ class Crowd:
         async with asyncio.TaskGroup() as tasks:
             for _ in range(CLIENTS):
                 tasks.create_task(self._one())
-            tasks.create_task(self._rollout())
+            containers = [{"name": "main", "image": "nginx:1.26"}]
+            template = {"template": {"spec": {"containers": containers}}}
+            tasks.create_task(self._rollout(self.resource, "web", self._namespace, template))
+            if self.has_sidecars:
+                sidecars = {"containers": [{"name": "envoy", "image": "envoy:1.2"}]}
+                tasks.create_task(self._rollout(SIDECAR_SETS, "envoy", "", sidecars))
 
     # Objects
 
@@ -89,16 +122,22 @@ class Crowd:
             },
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
         }
-        resource = self._resource
+        resource = self.resource
         if resource is STATEFUL_SETS:
             spec |= {"serviceName": "web", "podManagementPolicy": "Parallel"}
             spec["template"]["spec"]["readinessGates"] = [{"conditionType": "InPlaceUpdateReady"}]
+        elif resource is DAEMON_SETS:
+            del spec["replicas"], rolling["podUpdatePolicy"]
+            rolling["rollingUpdateType"] = "Standard" if policy == "ReCreate" else policy
+        elif resource is DEPLOYMENTS:
+            del spec["updateStrategy"], rolling["podUpdatePolicy"]
+            spec["strategy"] = {"type": "RollingUpdate", "rollingUpdate": {**rolling, "maxSurge": 0}}
         return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "web"}, "spec": spec}
 
     def _budget(self) -> dict[str, Any]:
         which: dict[str, Any] = {"selector": {"matchLabels": {"app": "web"}}}
         if self._random.random() < 0.5:
-            reference = {"apiVersion": self._resource.api_version, "kind": self._resource.kind, "name": "web"}
+            reference = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "name": "web"}
             which = {"targetRef": reference}
         much: dict[str, Any] = {"maxUnavailable": self._limit}
         if self._random.random() < 0.3:
@@ -157,12 +196,11 @@ class Crowd:
                         PODS, pod.metadata.name, {"metadata": {"labels": {MARK: None}}}, self._namespace
                     )
 
-    async def _rollout(self) -> None:
+    async def _rollout(self, resource: Resource[Any], name: str, namespace: str, spec: dict[str, Any]) -> None:
         await asyncio.sleep(self._storm * self._random.uniform(0.1, 0.5))
-        change = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "nginx:1.26"}]}}}}
         for _ in range(20):
             with contextlib.suppress(ClientError):
-                await self._client.patch(self._resource, "web", change, self._namespace)
+                await self._client.patch(resource, name, {"spec": spec}, namespace)
                 return
             await asyncio.sleep(1)
 

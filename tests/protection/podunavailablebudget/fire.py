@@ -4,14 +4,16 @@
     python -m tests.protection.podunavailablebudget.fire 1 --seed 42  # one of them again
     python -m tests.protection.podunavailablebudget.fire 100 --late-evictions
 
-A run is a CloneSet or StatefulSet under a budget on the local cluster and virtual time. Fifty clients delete, evict,
-change images and mark pods, all at random, for up to a minute: longer than any unit is held. A rollout, in place or by
-recreation, begins in the middle. Two of the three managers only answer webhooks. Their answers to the API server come
-late, by up to as long as it waits, or get lost; so do the API server's answers to them. Watches are cut, or lag behind
-without a limit. The clocks of the managers differ by up to two seconds. Managers are killed, or freeze for up to
-fifteen seconds, several at a time, with all that they were about to send; where the leader freezes for longer than a
-lease, another one takes over meanwhile, and the first goes on for some seconds as if it still led: nothing fences it,
-which is worse than ours, who ask the clock before they send.
+A run is a CloneSet, StatefulSet, DaemonSet or Deployment under a budget on the local cluster and virtual time, with a
+SidecarSet over it now and then. Fifty clients delete, evict, change images and mark pods, all at random, for up to a
+minute: longer than any unit is held. A rollout, in place or by recreation, begins in the middle; so does one of the
+sidecars. Two of the three managers only answer webhooks. Their answers to the API server come late, by up to as long
+as it waits, or get lost; so do the API server's answers to them. Watches are cut, or lag behind without a limit, those
+of workloads as those of pods and budgets. The clocks of the managers differ by up to two seconds. Managers are killed,
+or freeze, several at a time, with all that they were about to send: often for seconds, now and then for so long that
+nothing they remember is as it was. Where the leader freezes for longer than a lease, another one takes over meanwhile,
+and the first goes on for some seconds as if it still led: nothing fences it, which is worse than ours, who ask the
+clock before they send.
 
 What is checked is read from watches of the pods and of the budget, and from what the API server was asked and answered
 (`checker`): at no moment fewer pods serve than the budget promises, no pod goes down for which no unit was taken,
@@ -39,6 +41,11 @@ from random import Random
 from typing import Any
 
 from kruise import kinds
+from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.apps.daemonset import DAEMON_SETS
+from kruise.api.apps.sidecarset import SIDECAR_SETS
+from kruise.api.apps.statefulset import STATEFUL_SETS
+from kruise.api.native.apps import DEPLOYMENTS, REPLICA_SETS
 from kruise.api.native.pod import PODS
 from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
 from kruise.api.resource import Resource
@@ -53,16 +60,16 @@ from kruise.machinery.codec import decode
 from kruise.manager import gates
 from kruise.manager.options import Options, Role
 from tests.protection.podunavailablebudget.checker import breaches
-from tests.protection.podunavailablebudget.crowd import Crowd
+from tests.protection.podunavailablebudget.crowd import NODES, Crowd
 from tests.support.faults import CutWatch, Delay, DropAfter, LateEvents, Rule
 from tests.support.replicas import Balancer, Replica
 
 STORMS = (15.0, 30.0, 60.0)
 """Seconds of fire."""
 GATES = "PodUnavailableBudgetUpdateGate=true"
-FEATURES = ("cloneset", "statefulset", "podunavailablebudget", "readiness")
+FEATURES = ("cloneset", "statefulset", "daemonset", "sidecarset", "podunavailablebudget", "readiness")
 """Others have no say here, and would only cost time."""
-
+WORKLOADS: tuple[Resource[Any], ...] = (CLONE_SETS, STATEFUL_SETS, DAEMON_SETS, DEPLOYMENTS)
 
 FOLLOWED: tuple[Resource[Any], ...] = (PODS, POD_UNAVAILABLE_BUDGETS)
 FEATURES_USED = tuple(feature for feature in kinds.features() if feature.name in FEATURES)
@@ -70,6 +77,8 @@ CALM = 3600.0
 """Seconds until all is well again: no watch lags for so long."""
 LAGS = (0.5, 1.0, 10.0, 60.0, 300.0)
 """Seconds by which a watch may lag behind, one of them for each manager."""
+FREEZES = (15.0, 15.0, 60.0, 600.0)
+"""Seconds for which a manager freezes at the most, one of them each time. A unit is held for 20."""
 SKEW = 1.0
 """Seconds by which the clock of a manager may go wrong, either way."""
 
@@ -77,6 +86,7 @@ SKEW = 1.0
 @dataclasses.dataclass(kw_only=True)
 class Result:
     seed: int
+    what: str
     floor: int
     lowest: int
     replicas: int
@@ -152,7 +162,9 @@ class Fire:
         self._freezes = 0
 
     async def run(self) -> Result:
-        cluster = LocalCluster(ClusterOptions(nodes=3, seed=self._seed), clock=VirtualClock(asyncio.get_running_loop()))
+        cluster = LocalCluster(
+            ClusterOptions(nodes=NODES, seed=self._seed), clock=VirtualClock(asyncio.get_running_loop())
+        )
         allowed = _Allowed()
         balancer = Balancer(
             cluster,
@@ -201,11 +213,17 @@ class Fire:
             Rule(CutWatch(after=7), resource="pods", probability=0.2),
             Rule(LateEvents(self._random.choice(LAGS)), resource="pods", probability=0.5),
             Rule(LateEvents(self._random.choice(LAGS)), resource="podunavailablebudgets", probability=0.5),
+            *(
+                Rule(LateEvents(self._random.choice(LAGS)), resource=f"{kind.plural}.{kind.group}", probability=0.3)
+                for kind in (*WORKLOADS, REPLICA_SETS, SIDECAR_SETS)
+            ),
         )
 
     async def _play(self, cluster: LocalCluster, client: Client, balancer: Balancer, replicas: list[Replica]) -> Result:
         await asyncio.sleep(1)
-        crowd = Crowd(client, self._random, namespace="default", storm=self._storm, calm=CALM)
+        crowd = Crowd(client, self._random, namespace="default", storm=self._storm, calm=CALM, kinds=WORKLOADS)
+        if self._random.random() < 0.4:
+            await crowd.put_sidecars()
         begins = await crowd.gather()
         following = [asyncio.create_task(self._follow(client, crowd, what, begins)) for what in FOLLOWED]
         balancer.loses, balancer.delays = 0.1, self._random.choice((0.0, 0.02, 0.1))
@@ -225,6 +243,7 @@ class Fire:
             task.cancel()
         return Result(
             seed=self._seed,
+            what=crowd.resource.kind + (" with sidecars" if crowd.has_sidecars else ""),
             floor=crowd.floor,
             lowest=crowd.history.lowest(),
             replicas=crowd.replicas,
@@ -245,7 +264,7 @@ class Fire:
         for _ in range(self._random.randint(0, 2)):
             await asyncio.sleep(self._random.uniform(1, self._storm / 2))
             self._freezes += 1
-            await self._random.choice(replicas).freeze(self._random.uniform(1, 15))
+            await self._random.choice(replicas).freeze(self._random.uniform(1, self._random.choice(FREEZES)))
 
     async def _follow(self, client: Client, crowd: Crowd, what: Resource[Any], version: int) -> None:
         loop = asyncio.get_running_loop()
@@ -272,10 +291,8 @@ def main(arguments: list[str]) -> int:
     for seed in range(chosen.seed, chosen.seed + chosen.runs):
         result = play(seed, late_evictions=chosen.late_evictions)
         total += result.answers
-        faults = f"{result.kills} kills, {result.freezes} freezes"
-        print(
-            f"seed {seed}: {result.lowest} of {result.replicas} at worst, {result.floor} promised; {faults}", flush=True
-        )
+        held = f"{result.lowest} of {result.replicas} at worst, {result.floor} promised"
+        print(f"seed {seed}: {result.what}: {held}; {result.kills} kills, {result.freezes} freezes", flush=True)
         if result.wrong:
             failed += 1
             print(f"seed {seed}: WRONG: {result.wrong}", flush=True)
