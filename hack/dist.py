@@ -48,7 +48,7 @@ def build(target: str, tree: Path, output: Path) -> Path:
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise NotReadyError(f"the {target} cannot be built:\n{done.stdout}{done.stderr}")
-    sys.stderr.write(done.stderr)
+    sys.stderr.writelines(line for line in done.stderr.splitlines(keepends=True) if line.startswith("Warning"))
     [made] = output.glob("*.whl" if target == "wheel" else "*.tar.gz")
     return made
 

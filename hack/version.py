@@ -5,8 +5,9 @@
 - A tree that is as its tag left it has the version of the tag: `v1.2.3` is 1.2.3, `v1.2.3rc1` is 1.2.3rc1.
 - Any other is on its way to the next one: 1.2.4.dev0 after `v1.2.3`, or `NEXT` where that is higher. There is no number
   of commits in it: the same files make the same wheel and the same image, whatever was committed beside them.
-- Where no tags can be asked it is `NEXT`, too. An sdist has its version in PKG-INFO and does not come here.
-- `PYKRUISE_VERSION` overrides all of that, for builds that have the files without their history.
+- Where no tags can be asked it is `NEXT`, too. `PYKRUISE_VERSION` overrides that, for builds that have the files and
+  not their history.
+- An sdist has its own in PKG-INFO, which is all that hatchling looks at there.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from email.parser import HeaderParser
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,6 +112,8 @@ def _git(root: Path, *arguments: str) -> list[str]:
 
 
 def version(environment: Mapping[str, str] = os.environ, root: Path = ROOT) -> str:
+    if (root / "PKG-INFO").exists():
+        return str(HeaderParser().parsestr((root / "PKG-INFO").read_text(encoding="utf-8"))["Version"])
     given = environment.get(OVERRIDE, "")
     if not given:
         return decide(read_tags(root))

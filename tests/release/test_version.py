@@ -65,6 +65,14 @@ def test_tags_are_read_from_git(repository: Path) -> None:
     assert version({}, repository) == "1.1.0"
 
 
+def test_an_sdist_has_its_own(repository: Path) -> None:
+    git(repository, "tag", "v7.0.0")
+    (repository / "PKG-INFO").write_text(
+        "Metadata-Version: 2.4\nName: pykruise\nVersion: 1.2.3\n\nVersion: of the README\n"
+    )
+    assert version({OVERRIDE: "3.0.0"}, repository) == "1.2.3"
+
+
 def test_a_repository_around_the_tree_does_not_count(repository: Path) -> None:
     git(repository, "tag", "v7.0.0")
     tree = repository / "unpacked"

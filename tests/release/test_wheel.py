@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -140,7 +141,7 @@ def test_the_checksums_are_those_of_the_files(made: Made) -> None:
 
 
 def test_the_sdist_has_what_it_takes_to_test_and_to_build_everything(made: Made) -> None:
-    """All that git has is in it, executable where it was; only there is a version where git would have tags."""
+    """All that git has is in it, executable where it was, and the version that git knew from its tags."""
     if (ROOT / ".git").exists():
         listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], check=True, capture_output=True, text=True)
         names = [name for name in listed.stdout.splitlines() if (ROOT / name).exists()]
@@ -148,9 +149,26 @@ def test_the_sdist_has_what_it_takes_to_test_and_to_build_everything(made: Made)
         names = [str(path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")]
     assert [name for name in names if not (made.tree / name).exists()] == []
     assert all(os.access(made.tree / name, os.X_OK) == os.access(ROOT / name, os.X_OK) for name in names)
-    assert f"\nVersion: {tags.version()}\n" in (made.tree / "PKG-INFO").read_text()
+    assert tags.version(root=made.tree) == tags.version()
     with tarfile.open(made.sdist) as archive:
         assert {(member.uid, member.gid, member.uname) for member in archive} == {(0, 0, "")}
+
+
+def test_the_dockerfile_takes_what_the_wheel_is_made_of(made: Made, tmp_path: Path) -> None:
+    """Without git's history, in which the tags are."""
+    copied = re.findall(r"^COPY (?!--)(.*) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    let_in = (ROOT / ".dockerignore").read_text().splitlines()
+    tree = tmp_path / "context"
+    for name in " ".join(copied).split():
+        assert f"!{name.rstrip('*')}" in let_in, f".dockerignore keeps {name} out"
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif "*" not in name:
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, tree / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(tags.OVERRIDE, tags.version())
+        assert dist.build("wheel", tree, tmp_path).read_bytes() == made.wheel.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -197,8 +215,10 @@ def test_every_command_has_help(installed: Environment) -> None:
     assert installed.says("python", "-c", code, *names).count("Usage:") >= len(names) - 2  # two have their own
 
 
-def test_what_is_installed_into_clusters_is_whole(installed: Environment) -> None:
+def test_what_is_installed_into_clusters_is_whole(installed: Environment, monkeypatch: pytest.MonkeyPatch) -> None:
     """Definitions, the chart with its dashboards, scripts for Argo CD."""
+    # This environment may be older than the tag.
+    monkeypatch.setattr("kruise.manager.installation.manifests.release", tags.version)
     printed = yaml.load_all(installed.says("kruise", "install", "--print"), Loader=yaml.CSafeLoader)
     assert list(printed) == manifests(features())
     installed.says("kruise", "install", "--write-chart", "chart")

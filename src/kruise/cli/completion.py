@@ -51,7 +51,9 @@ def completion(shell: str) -> None:
 
     made = get_completion_class(shell)
     assert made is not None
-    click.echo(made(cli, {}, "kruise", "_KRUISE_COMPLETE").source())
+    source = made(cli, {}, "kruise", "_KRUISE_COMPLETE").source()
+    # Descriptions have commas, too: click's own script for fish ends them there.
+    click.echo(source.replace('string split ","', 'string split --max 1 ","'))
 
 
 def namespaces(ctx: click.Context, incomplete: str) -> list[str]:
