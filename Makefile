@@ -83,7 +83,7 @@ dist: $(STAMP)  ## Make wheel and sdist, with their checksums, in dist
 	$(RUN) hack/dist.py
 
 site: $(SITE_STAMP)  ## Make the documents a site in dist/site; checked in the making
-	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/python -m mkdocs build --strict
 
 cluster-build: $(STAMP)  ## Build the real Kubernetes (once; cached outside the checkout)
 	$(RUN) -m tests.support.realcluster build
