@@ -174,6 +174,11 @@ def test_what_does_nothing_is_warned_of(labels: Json, strategy: Json, told: str)
     [
         ("v1alpha1", {"namespace": "kube-system"}, True),
         ("v1alpha1", {"namespace": "default"}, False),
+        (
+            "v1alpha1",
+            {"namespace": "default", "namespaceSelector": {"matchLabels": {keys.NAMESPACE_NAME: "kube-system"}}},
+            False,
+        ),
         ("v1beta1", {"namespaceSelector": {"matchLabels": {keys.NAMESPACE_NAME: "kube-system"}}}, True),
         ("v1beta1", {"namespaceSelector": {"matchLabels": {keys.NAMESPACE_NAME: "default"}}}, False),
     ],

@@ -118,8 +118,9 @@ def warnings_of(
     yield advice.of_failure_budget(annotations)
     if not gates.get("PodWebhook", True):
         yield "the feature gate PodWebhook is off: no pod gets the sidecars of any SidecarSet"
-    older = candidate.spec.get("namespace")  # in v1alpha1
-    if older == KUBE_SYSTEM or names_namespace(candidate.reading.namespace_selector, KUBE_SYSTEM):
+    # In v1alpha1 a namespace takes the place of the selector (SCS-1).
+    only = candidate.spec.get("namespace")
+    if (only == KUBE_SYSTEM) if only else names_namespace(candidate.reading.namespace_selector, KUBE_SYSTEM):
         yield f"nobody is asked about pods in {KUBE_SYSTEM}: they get no sidecars"
     strategy = candidate.reading.update_strategy
     if strategy.type not in ("", "RollingUpdate", NOT_UPDATE):
