@@ -104,6 +104,7 @@ def test_what_will_not_happen_is_told() -> None:
     assert "parallelism" in outlook(document(parallelism=0), pod(1)).notes[0]
     assert "no running pod matches" in outlook(document()).notes[0]
     assert "spec.replicas is 3" in outlook(document(replicas=3), pod(1)).notes[0]
+    assert outlook(document(replicas=0), pod(1)).notes == ("spec.replicas is 0, so no pod is served",)
     ended = document(uid=UID, status={"completionTime": "2026-01-02T03:04:05Z"})
     assert outlook(ended, pod(1)).rows == ()
 

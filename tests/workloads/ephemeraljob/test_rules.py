@@ -161,8 +161,9 @@ def test_a_refused_pod_is_tried_later_and_others_go_first() -> None:
     assert injected(plan) == ["web-2"]
     assert held(plan) == {"web-1": "injection-refused"}
     assert [wake.after for wake in plan.wakes] == [10]
-    later = plan_of(job(), pod(1), pod(2), refusals=refusals, now=NOW + timedelta(seconds=11))
-    assert injected(later) == ["web-1"]
+    later = NOW + timedelta(seconds=11)
+    assert injected(plan_of(job(), pod(1), pod(2), refusals=refusals, now=later)) == ["web-2"], "it never had its turn"
+    assert injected(plan_of(job(), pod(1), refusals=refusals, now=later)) == ["web-1"]
 
 
 # States

@@ -75,7 +75,7 @@ def _may_inject(situation: Situation, status: EphemeralJobStatus) -> bool:
 def _chosen(situation: Situation) -> tuple[Seen, ...]:
     """As many as the parallelism leaves room for. A pod whose containers have not ended takes a place, whether they run
     or have yet to start, but not one where they may never do. One that the server refused has its next try after a
-    while, and others go first. One without a node waits for it."""
+    while. One without a node waits for it."""
     room = situation.parallelism - len(situation.under_way)
     ready = [one for one in situation.candidates if one.has_node and not _is_delayed(situation, one)]
     return tuple(ready[: max(room, 0)])

@@ -93,6 +93,8 @@ def _notes(situation: Situation, refused: int) -> list[str]:
     if refused:
         never = plural(refused, "pod", "is", "are")
         found.append(f"{never} never served, so the job does not end before its deadline: make one that suits them")
-    if not situation.targets and not situation.taken:
+    if replicas == 0:
+        found.append("spec.replicas is 0, so no pod is served")
+    elif not situation.targets and not situation.taken:
         found.append("no running pod matches spec.selector; pods that come later are served")
     return found

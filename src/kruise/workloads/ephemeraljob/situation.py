@@ -94,10 +94,11 @@ class Situation:
 
     @property
     def candidates(self) -> tuple[Seen, ...]:
-        """The pods that have not been served, in the order in which they will be (EJ-36, EJ-39). A pod without a node
-        comes last: it is served when it has one, and keeps nobody waiting until then."""
+        """The pods that have not been served, in the order in which they will be (EJ-36, EJ-39). Those that the server
+        refused come after all others, who would else wait for many tries in vain. A pod without a node comes last: it
+        is served when it has one, and keeps nobody waiting until then."""
         fresh = [one for one in self.targets if not one.is_served]
-        return tuple(sorted(fresh, key=lambda one: not one.has_node))
+        return tuple(sorted(fresh, key=lambda one: (not one.has_node, one.pod.metadata.uid in self.refusals)))
 
     def count(self, state: State) -> int:
         return sum(one.state is state for one in self.targets if one.is_served)
