@@ -109,7 +109,15 @@ _TOGETHER = 1.0
 
 
 def serves(pod: Pod) -> bool:
-    return is_serving(pod) and MARK not in pod.metadata.labels
+    """A pod that has to restart a container for what its spec says is on its way down, whatever it tells (PUB-42)."""
+    return is_serving(pod) and MARK not in pod.metadata.labels and _runs_its_spec(pod)
+
+
+def _runs_its_spec(pod: Pod) -> bool:
+    wanted = {container.name: container.image for container in pod.spec.containers}
+    return all(
+        f"/{status.image}".endswith(f"/{wanted.get(status.name, '')}") for status in pod.status.container_statuses
+    )
 
 
 def breaches(history: History, floor: int, *, fell: Iterable[str] = ()) -> list[str]:
