@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import subprocess
@@ -10,9 +11,11 @@ import sys
 import click
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from kruise import release
 from kruise.cli import terminal
+from kruise.cli.main import cli
 from kruise.kinds import features
 from kruise.manager.installation.manifests import manifests
 
@@ -29,6 +32,16 @@ def test_version() -> None:
 def test_the_version_is_a_command_too() -> None:
     assert kruise("version").stdout == f"kruise {release()}\n"
     assert json.loads(kruise("version", "-o", "json").stdout) == {"version": release()}
+
+
+def test_sources_that_are_not_installed_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", unknown)
+    release.cache_clear()
+    assert CliRunner().invoke(cli, ["--version"]).output == "kruise, version 0\n"
+    release.cache_clear()
 
 
 def test_help_lists_the_commands() -> None:

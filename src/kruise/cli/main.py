@@ -8,6 +8,7 @@ import sys
 
 import click
 
+from kruise import release
 from kruise.cli import flags, terminal
 
 _COMMANDS = {
@@ -63,8 +64,22 @@ class LazyGroup(flags.Group):
             formatter.write_dl([(name, _COMMANDS[name][2]) for name in sorted(_COMMANDS)])
 
 
+def _tell_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Only now: to look it up takes as long as all else that comes first."""
+    if value and not ctx.resilient_parsing:
+        click.echo(f"kruise, version {release()}")
+        ctx.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="pykruise", prog_name="kruise")  # looked up only when it is asked for
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_tell_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """Advanced workloads and in-place update for Kubernetes."""
 
