@@ -228,7 +228,9 @@ async def a_surge_brings_the_new_pod_first(stage: DaemonStage) -> None:
         await stage.set_image(NEW)
         await stage.complete()
     assert log.lowest(is_serving) >= len(before)
-    assert log.highest(is_there) == 2 * len(before)
+    # Not all nodes at one moment: where pods take long to be made, the first nodes are done when the last begin.
+    for node in {pod["spec"]["nodeName"] for pod in before}:
+        assert log.highest(lambda pod, node=node: pod.spec.node_name == node and is_there(pod)) == 2
     assert len(await stage.pods()) == len(before)
 
 
