@@ -168,6 +168,16 @@ def test_an_image_that_is_none_is_told_before_anything_is_made(cluster: Kruise, 
     assert reason in last
 
 
+def test_a_deadline_ends_no_job_at_once(kruise: Kruise) -> None:  # EJ-30
+    label = "app=test_a_deadline_ends_no_job_at_once"
+    for given in ("0", "-5s"):
+        told = kruise.refused("debug", label, *IMAGE, f"--deadline={given}", code=2)
+        assert told.startswith(f"--deadline: {given} would end the job at once")
+    kruise.ok("debug", label, *IMAGE, "--name", "brief", "--deadline", "500ms", "--no-wait", "--", "true")
+    job = kruise.talk(lambda client: client.get(EPHEMERAL_JOBS, "brief", "default"))
+    assert job.spec.active_deadline_seconds == 1
+
+
 def test_an_image_that_cannot_be_had(kruise: Kruise) -> None:
     done = kruise("debug", "app=test_an_image_that_cannot_be_had", "--image", "busybox:missing", "--replicas", "1")
     assert done.code == 1

@@ -77,7 +77,7 @@ def debug(
     async def work(session: Session) -> int:
         selector = await _selector(session, whom)
         seconds = duration(timeout, "--timeout")
-        limit = int(duration(deadline, "--deadline")) if deadline else None
+        limit = _whole_seconds(deadline) if deadline else None
         job = _manifest(
             session,
             selector,
@@ -103,6 +103,19 @@ def debug(
 
     if code := run(connection, work):
         sys.exit(code)
+
+
+def _whole_seconds(deadline: str) -> int:
+    """As a job has them; never sooner than it was said."""
+    import math
+
+    from kruise.cli.session import duration
+    from kruise.verbs.errors import UsageError
+
+    seconds = math.ceil(duration(deadline, "--deadline"))
+    if seconds <= 0:
+        raise UsageError(f"--deadline: {deadline} would end the job at once: give a time such as 5m, or leave it out")
+    return seconds
 
 
 def _manifest(
