@@ -115,6 +115,14 @@ class Resizing:
 
         return await self.world.until(check, within=_WITHIN, every=0.5)
 
+    async def granted(self, cpu: str) -> list[Json]:
+        """The pods whose first container has been given so much to ask for."""
+        return [
+            pod
+            for pod in await self.world.pods("app=web")
+            if _same(pod["status"]["containerStatuses"][0].get("resources", {}), {"requests": {"cpu": cpu}})
+        ]
+
     async def condition(self, kind: str, words: str) -> None:
         """The workload's status says so."""
 
@@ -245,6 +253,17 @@ async def refused_and_put_off(on: Resizing) -> None:
     await on.world.delete(PODS, "taker")
     if on.pods_wanted * 700 > room:
         await on.change({"0/resources/requests/cpu": "30m"})
+    assert [_identity(pod) for pod in await on.arrived()] == [_identity(pod) for pod in before]
+    if on.pods_wanted == 1:
+        return
+    # One gets it, and the next one does not: a correction reaches that one, although the first one comes before it.
+    await on.change({"0/resources/requests/cpu": "30m"})
+    await on.arrived()
+    too_much = f"{room * 2 // 3}m"
+    await on.change({"0/resources/requests/cpu": too_much, "0/resources/limits/cpu": too_much})
+    await on.told("PodResizePending", "Deferred")
+    assert len(await on.granted(too_much)) == 1
+    await on.change({"0/resources/requests/cpu": "30m"})
     assert [_identity(pod) for pod in await on.arrived()] == [_identity(pod) for pod in before]
 
 

@@ -120,7 +120,7 @@ class _Updating:
                 for fact in waiting:
                     self._leave(fact)
             return
-        repairs = any(fact.name in self._failed for fact in waiting)
+        repaired = {fact.name for fact in waiting if fact.name in self._failed or _lacks_its_update(fact)}
         # A pod that scaling is about to delete stays out of it, also where the deletion does not succeed.
         candidates = [
             fact
@@ -131,7 +131,7 @@ class _Updating:
         ]
         if any(fact.name in self._mover.changing for fact in candidates):
             return  # decided again when their states are written
-        everybody = len(candidates) <= abs(numbers.count) and not repairs
+        everybody = len(candidates) <= abs(numbers.count) and not repaired
         if everybody and self._is_full(target_is_new=not back, budget=numbers.budget):
             self._hold_by_limit(candidates, numbers.budget)  # everybody waits for the same: no order is needed
             return
@@ -144,8 +144,8 @@ class _Updating:
             scatter=rolling.scatter_strategy if rolling is not None else (),
         )
         queue = [by_name[pod.metadata.name] for pod in ordered]
-        if repairs:
-            queue.sort(key=lambda fact: fact.name not in self._failed)
+        if repaired:
+            queue.sort(key=lambda fact: fact.name not in repaired)
         for fact in queue[abs(numbers.count) :]:
             self._leave(fact)
         for fact in self._within_limits(queue[: abs(numbers.count)], target_is_new=not back, budget=numbers.budget):
@@ -275,6 +275,12 @@ class _Updating:
         remedy = "wait for these pods, or repair them" if blockers else ""
         cause = causes.MAX_UNAVAILABLE.cause(message, details=details, remedy=remedy)
         self._mover.hold_all(waiting, cause)
+
+
+def _lacks_its_update(fact: PodFacts) -> bool:
+    """It serves with the resources that it had, and its node has not given it those of its revision. To be counted as
+    down is all that it does for the others: it must not stand in line behind one that waits for it."""
+    return fact.is_ready and fact.state == State.UPDATING
 
 
 def spec_write(situation: Situation) -> Phase:

@@ -16,6 +16,7 @@ from kruise.api.native.pod import PODS
 from kruise.inplace.difference import InPlaceOptions, Refusal
 from kruise.inplace.lifecycle import State
 from kruise.inplace.order import by_priority
+from kruise.inplace.resizing import refused_resize
 from kruise.machinery import plan as plans
 from kruise.machinery.plan import Chain, EventNote, Held, OnError, Phase, Target, Wake
 from kruise.machinery.wording import listed
@@ -194,7 +195,10 @@ class _Updating:
 
     def _is_broken(self, fact: PodFacts) -> bool:
         situation = self._situation
-        if fact.is_ready:
+        if fact.state == State.UPDATING:
+            if refused_resize(fact.pod) is not None:
+                return True  # it may serve, with the resources that it had, and gets no further
+        elif fact.is_ready:
             return False
         look = look_at(fact.pod, deadline_seconds=int(waiting.PATIENCE), now=situation.now)
         if look.due_after is not None:
