@@ -237,6 +237,18 @@ def test_overtaken_images_stand_in_the_annotation_only_where_there_are_some() ->
     assert '{"main":{"imageID":"a","overtaken":["nginx:1","nginx:2"]}}' in text
 
 
+def test_only_the_last_overtaken_images_are_remembered() -> None:
+    """A container that never starts is changed again and again, and annotations have an end."""
+    revisions = [at(number, container(image=f"nginx:{number}")) for number in range(40)]
+    body = running(revisions[0], [container(image="nginx:0")])
+    for before, after in itertools.pairwise(revisions):
+        body = moved(body, before, after)
+    last = state_of(body).last_container_statuses
+    assert last == {
+        "main": LastStatus(image_id="id of nginx:0", overtaken=tuple(f"nginx:{number}" for number in range(19, 39)))
+    }
+
+
 def by_priority(low: dict[str, Any], high: dict[str, Any]) -> list[dict[str, Any]]:
     return [container("low", **low, env=[barrier(0)]), container("high", **high, env=[barrier(10)])]
 

@@ -34,6 +34,9 @@ from kruise.machinery import codec
 from kruise.machinery.codec import Struct
 
 NOTHING_OPEN = UpdateState()
+_MOST_OVERTAKEN = 20
+"""Images in between that are remembered of a container, the last ones. It may be stuck while a new image is built each
+hour, and what stands in annotations has an end."""
 _DELETED_FINALIZERS = "$deleteFromPrimitiveList/finalizers"
 
 
@@ -191,9 +194,8 @@ def _last_statuses(pod: Pod, state: UpdateState, changed: Mapping[str, str]) -> 
         # Where an entry is there already, the update that wrote it is overtaken.
         before = statuses.get(name)
         overtaken = dict.fromkeys((*before.overtaken, wanted.get(name, ""))) if before is not None else {}
-        statuses[name] = LastStatus(
-            image_id=status.image_id, overtaken=tuple(image for image in overtaken if image != changed[name])
-        )
+        passed = tuple(image for image in overtaken if image != changed[name])
+        statuses[name] = LastStatus(image_id=status.image_id, overtaken=passed[-_MOST_OVERTAKEN:])
     return statuses or None
 
 
