@@ -15,9 +15,10 @@ from kruise.daemon.parts import parts
 from kruise.doctor.findings import Apply, Finding
 from kruise.doctor.rules import examine
 from kruise.doctor.rules.running import READ_BY_DAEMONS
-from kruise.doctor.snapshot import Asked, Leaving, Named, Refusal, Snapshot, named
+from kruise.doctor.snapshot import Asked, Leaving, Refusal, Snapshot
 from kruise.kinds import features
 from kruise.machinery.codec import convert
+from kruise.manager.installation.documents import Named, named
 from kruise.manager.installation.manifests import manifests
 from kruise.reasons.manager import Manager
 

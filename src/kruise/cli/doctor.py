@@ -37,19 +37,28 @@ class Report:
 
     @property
     def code(self) -> int:
-        from kruise.doctor.findings import Severity
+        return code_of(self.findings)
 
-        found = {finding.severity for finding in self.findings}
-        return BROKEN if Severity.BROKEN in found else RISKS if Severity.RISK in found else 0
+
+def code_of(findings: Sequence[Finding]) -> int:
+    from kruise.doctor.findings import Severity
+
+    found = {finding.severity for finding in findings}
+    return BROKEN if Severity.BROKEN in found else RISKS if Severity.RISK in found else 0
 
 
 @click.command(cls=flags.Command)
 @click.option("--fix", is_flag=True, help="Mend what changes nothing that somebody may have meant.")
 @click.option("--preflight", is_flag=True, help="Ask the API server, too, whether it would take this installation.")
+@click.option(
+    "--takeover", is_flag=True, help="Tell what taking over from OpenKruise would do, and what is in the way."
+)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), default=None, help="The same as data.")
 @click.option("--system-namespace", default="kruise-system", show_default=True, help="The manager's namespace.")
 @flags.connection
-def doctor(fix: bool, preflight: bool, output: str | None, system_namespace: str, connection: Connection) -> None:
+def doctor(
+    fix: bool, preflight: bool, takeover: bool, output: str | None, system_namespace: str, connection: Connection
+) -> None:
     """Tell what is wrong with an installation of PyKruise, and what to do about it.
 
     Looks at what is installed, at manager and daemons, at webhooks and certificates, and at what objects of all
@@ -61,6 +70,11 @@ def doctor(fix: bool, preflight: bool, output: str | None, system_namespace: str
     from kruise.cli.session import run
     from kruise.doctor.gathering import Looking
 
+    if takeover:
+        if fix or preflight:
+            raise click.UsageError("--takeover looks at OpenKruise: it does not go with --fix or --preflight")
+        _tell_takeover(system_namespace, output, connection)
+        return
     looking = Looking(namespace=system_namespace, only=connection.namespace, preflight=preflight)
 
     async def work(session: Session) -> Report:
@@ -80,6 +94,30 @@ def doctor(fix: bool, preflight: bool, output: str | None, system_namespace: str
         click.echo("\n".join(lines(report, mending=fix)))
     if report.code:
         sys.exit(report.code)
+
+
+def _tell_takeover(namespace: str, output: str | None, connection: Connection) -> None:
+    from kruise.cli.session import run
+    from kruise.cli.takeover import as_data as takeover_data
+    from kruise.cli.takeover import told
+    from kruise.doctor.surveying import Survey, survey
+    from kruise.kinds import features
+    from kruise.manager.installation.takeover.note import NoteError
+
+    async def work(session: Session) -> Survey:
+        try:
+            return await survey(session.client, features(), namespace=namespace, clock=session.clock)
+        except NoteError as error:
+            raise click.ClickException(str(error)) from error
+
+    seen = run(connection, work)
+    if output:
+        _show(takeover_data(seen), output)
+    else:
+        paragraphs = [line for finding in seen.findings for line in _paragraph(finding)]
+        click.echo("\n".join([*told(seen), *paragraphs, _counted(seen.findings) or "nothing is in the way"]))
+    if code := code_of(seen.findings):
+        sys.exit(code)
 
 
 async def examined(session: Session, looking: Looking) -> Report:
@@ -153,7 +191,7 @@ def lines(report: Report, *, mending: bool = False) -> list[str]:
 
 
 def _head(seen: Snapshot) -> str:
-    from kruise.doctor.snapshot import image_of
+    from kruise.manager.installation.documents import image_of
 
     kubernetes = f"Kubernetes {seen.kubernetes[2]}" if seen.kubernetes is not None else "Kubernetes"
     if not seen.is_installed:
@@ -185,16 +223,20 @@ def _summary(report: Report, mending: bool) -> str:
         ]
         bound = " as far as it could be seen" if seen.unseen else ""
         return f"nothing is wrong{bound}: {', '.join(looked)} looked at, {len(_answering(seen))} webhooks asked"
-    counts = Counter(finding.severity.value for finding in report.findings)
-    text = ", ".join(
-        plural(counts[word], noun) if noun else f"{counts[word]} {word}"
-        for word, noun in (("broken", ""), ("risk", "risk"), ("note", "note"))
-        if counts[word]
-    )
+    text = _counted(report.findings)
     can = sum(finding.fix is not None for finding in report.findings)
     if not can:
         return text
     return f"{text}; {can} could not be mended" if mending else f"{text}; --fix mends {can} of them"
+
+
+def _counted(findings: Sequence[Finding]) -> str:
+    counts = Counter(finding.severity.value for finding in findings)
+    return ", ".join(
+        plural(counts[word], noun) if noun else f"{counts[word]} {word}"
+        for word, noun in (("broken", ""), ("risk", "risk"), ("note", "note"))
+        if counts[word]
+    )
 
 
 def _answering(seen: Snapshot) -> list[str]:

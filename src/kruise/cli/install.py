@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 import yaml
 
+from kruise import release
 from kruise.api.core.images import reference_problem
 from kruise.cli.clusters import chosen_cluster
 from kruise.cli.plugins import print_problems
@@ -23,7 +24,7 @@ from kruise.manager import gates
 from kruise.manager.installation import monitoring
 from kruise.manager.installation.chart import chart_files, kustomize_files
 from kruise.manager.installation.installer import InstallationError, Installer
-from kruise.manager.installation.manifests import manifests, release
+from kruise.manager.installation.manifests import manifests
 from kruise.manager.installation.removal import Remover
 from kruise.manager.installation.values import by_path
 from kruise.verbs.errors import UsageError
@@ -50,7 +51,17 @@ _context = click.option("--context", default="", help="Context of the kubeconfig
 @click.option(
     "--write-kustomize", type=click.Path(file_okay=False), help="Write a kustomize base there and change nothing."
 )
-@click.option("--timeout", default="60s", show_default=True, help="How long to wait for each definition, such as 2m.")
+@click.option(
+    "--takeover", is_flag=True, help="Take over from OpenKruise; kruise doctor --takeover tells what happens."
+)
+@click.option("--undo", is_flag=True, help="With --takeover: go back to OpenKruise.")
+@click.option("--dry-run", is_flag=True, help="With --takeover: tell what would happen, and change nothing.")
+@click.option(
+    "--timeout",
+    default="60s",
+    show_default=True,
+    help="How long to wait for each definition, and for pods to go or to come, such as 2m.",
+)
 def install(
     namespace: str,
     kubeconfig: str,
@@ -62,6 +73,9 @@ def install(
     print_only: bool,
     write_chart: str | None,
     write_kustomize: str | None,
+    takeover: bool,
+    undo: bool,
+    dry_run: bool,
     timeout: str,
 ) -> None:
     """Install PyKruise: namespaces, definitions, rights, Service and webhook configurations.
@@ -71,6 +85,8 @@ def install(
 
     May be repeated at any time. Over a cluster that stored older versions of a kind it rewrites the objects and then
     drops those versions from the definition's status.
+
+    With --takeover it takes the place of OpenKruise (docs/takeover.md): no pod is restarted, and --undo goes back.
     """
     seconds = _seconds(timeout)
     if image and daemon_image:
@@ -85,8 +101,18 @@ def install(
     given = image or daemon_image
     runs = ("manager", "daemon") if image else ("daemon",) if daemon_image else ()
     settings = {**_values_of(file), **_settings(chosen), **(_image(given) if given else {})}
+    if (undo or dry_run) and not takeover:
+        raise click.UsageError(f"--{'undo' if undo else 'dry-run'} goes with --takeover")
+    if undo and (given or settings):
+        raise click.UsageError("--undo brings back what was there: it takes no values and no image")
     if settings and not runs and set(settings) - _WITHOUT_IMAGE:
         raise click.UsageError("values of manager and daemon need --image: without it neither is installed")
+    if takeover:
+        if print_only:
+            raise click.UsageError("--print does not go with --takeover: --dry-run tells what would happen")
+        print_problems()
+        _with_client(kubeconfig, context, _taking_over(namespace, settings, runs, seconds, dry_run=dry_run, undo=undo))
+        return
     try:
         objects = manifests(features(), namespace=namespace, values=settings, runs=runs)
     except (ValueError, gates.FeatureGateError) as error:
@@ -104,6 +130,29 @@ def install(
         )
 
     _with_client(kubeconfig, context, run)
+
+
+def _taking_over(
+    namespace: str, settings: Mapping[str, Any], runs: Sequence[str], timeout: float, *, dry_run: bool, undo: bool
+) -> Callable[[Client], Awaitable[None]]:
+    from kruise.cli.takeover import go_back, take_over
+    from kruise.manager.installation.takeover.note import NoteError
+
+    async def run(client: Client) -> None:
+        clock = RealClock()
+        try:
+            if undo:
+                await go_back(client, namespace=namespace, clock=clock, timeout=timeout, dry_run=dry_run)
+                return
+            await take_over(
+                client, namespace=namespace, chosen=settings, runs=runs, clock=clock, timeout=timeout, dry_run=dry_run
+            )
+        except NoteError as error:
+            raise InstallationError(str(error)) from error
+        except (ValueError, gates.FeatureGateError) as error:
+            raise click.UsageError(f"--set: {error}") from error
+
+    return run
 
 
 @click.command()

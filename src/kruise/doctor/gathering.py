@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+from kruise import release
 from kruise.admission.inventory import CHART_LABEL
 from kruise.api.meta import PartialObject
 from kruise.api.native.config import CONFIG_MAPS, CONFIGURATION, SECRETS, SERVICES
 from kruise.api.native.events import LEASES
+from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS
 from kruise.api.native.policy import POD_DISRUPTION_BUDGETS
@@ -19,15 +21,7 @@ from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
 from kruise.api.resource import Resource
 from kruise.doctor import probing
 from kruise.doctor.findings import Json
-from kruise.doctor.snapshot import (
-    Leaving,
-    Named,
-    Refusal,
-    Snapshot,
-    gates_text,
-    named,
-    placed,
-)
+from kruise.doctor.snapshot import Leaving, Refusal, Snapshot
 from kruise.feature import Feature
 from kruise.kinds import face_of
 from kruise.machinery.client.client import Client
@@ -37,10 +31,12 @@ from kruise.machinery.clock import Clock
 from kruise.machinery.codec import decode
 from kruise.machinery.documents import value_at
 from kruise.manager import gates
-from kruise.manager.installation.installer import FIELD_MANAGER, identity
+from kruise.manager.installation.documents import Named, gates_text, image_of, named, placed
+from kruise.manager.installation.installer import FIELD_MANAGER, identity, with_live_address
 from kruise.manager.installation.manager import DEPLOYMENT, SECRET
-from kruise.manager.installation.manifests import DAEMON_NAMESPACE, Style, manifests, release
+from kruise.manager.installation.manifests import DAEMON_NAMESPACE, Style, manifests
 from kruise.manager.installation.rbac import DAEMON
+from kruise.manager.installation.takeover.standing import is_original
 from kruise.reasons.manager import UNANSWERED, WITHOUT_RIGHTS, Manager, manager_by
 
 T = TypeVar("T")
@@ -89,6 +85,17 @@ class _Gathering:
         deployment = await self._document(Named("Deployment", where, DEPLOYMENT), _WORKLOADS["Deployment"])
         daemon_set = await self._document(Named("DaemonSet", where, DAEMON), _WORKLOADS["DaemonSet"])
         namespace = await self._document(Named("Namespace", "", where), NAMESPACES)
+        if is_original(deployment) or is_original(daemon_set):
+            # All names are the same: what ours lacks would be told of everything.
+            return Snapshot(
+                now=self._clock.now(),
+                version=release(),
+                kubernetes=(server.major, server.minor, str(server)),
+                namespace=where,
+                is_installed=False,
+                original=image_of(deployment or daemon_set or {}),
+                unseen=tuple(self._unseen),
+            )
         wanted = self._wanted(deployment, daemon_set, namespace)
         live = await self._live(wanted)
         configuration = Named("ConfigMap", where, CONFIGURATION)
@@ -111,7 +118,7 @@ class _Gathering:
             is_installed=any(name.kind not in ("Namespace", "ConfigMap") for name in (*live, *self._hidden)),
         )
         if self._looking.preflight or not seen.is_installed:
-            seen = dataclasses.replace(seen, refusals=await self._refusals(wanted))
+            seen = dataclasses.replace(seen, refusals=await refusals(client, wanted, {where, DAEMON_NAMESPACE}))
         if seen.is_installed:
             seen = await self._what_runs(seen)
         return dataclasses.replace(seen, unseen=tuple(self._unseen))
@@ -204,31 +211,6 @@ class _Gathering:
         found: Json = {"kind": name.kind, **decode(answer.body, dict)}
         return found
 
-    async def _refusals(self, wanted: Sequence[Json]) -> list[Refusal]:
-        """What the API server says to each object, asked to change nothing. Those in a namespace that is not there yet
-        cannot be asked for."""
-        found = []
-        namespaces = {self._looking.namespace, DAEMON_NAMESPACE}
-        for manifest in wanted:
-            resource, namespace, name = identity(manifest)
-            try:
-                await self._client.patch(
-                    resource,
-                    name,
-                    dict(manifest),
-                    namespace,
-                    patch_type=PatchType.APPLY,
-                    field_manager=FIELD_MANAGER,
-                    force=True,
-                    dry_run=True,
-                )
-            except NotFoundError as error:
-                if namespace not in namespaces:
-                    found.append(Refusal(str(named(manifest)), error.reason, str(error)))
-            except ApiError as error:
-                found.append(Refusal(str(named(manifest)), error.reason, str(error)))
-        return found
-
     # What runs
 
     async def _manager(self) -> Manager:
@@ -279,6 +261,33 @@ class _Gathering:
         except ClientError as error:
             self._unseen[f"{what}: {error}"] = None
             return None
+
+
+async def refusals(client: Client, wanted: Sequence[Json], namespaces: Container[str]) -> list[Refusal]:
+    """What the API server says to each object, asked to change nothing. Those in a namespace that is not there yet
+    cannot be asked for; `namespaces` are those that come with the others."""
+    found = []
+    for manifest in wanted:
+        resource, namespace, name = identity(manifest)
+        if manifest["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind:
+            manifest = await with_live_address(client, manifest)
+        try:
+            await client.patch(
+                resource,
+                name,
+                dict(manifest),
+                namespace,
+                patch_type=PatchType.APPLY,
+                field_manager=FIELD_MANAGER,
+                force=True,
+                dry_run=True,
+            )
+        except NotFoundError as error:
+            if namespace not in namespaces:
+                found.append(Refusal(str(named(manifest)), error.reason, str(error)))
+        except ApiError as error:
+            found.append(Refusal(str(named(manifest)), error.reason, str(error)))
+    return found
 
 
 def _word_for(resource: Resource[Any]) -> str:

@@ -15,33 +15,13 @@ from kruise.api.native.policy import PodDisruptionBudget
 from kruise.api.policy.podunavailablebudget import PodUnavailableBudget
 from kruise.doctor.findings import Json
 from kruise.machinery.documents import value_at
+from kruise.manager.installation.documents import Named, image_of
 from kruise.manager.installation.manager import DEPLOYMENT
 from kruise.manager.installation.rbac import DAEMON
 from kruise.reasons.links import Answer
 from kruise.reasons.manager import UNKNOWN, Manager
 
 CONVERSION = ("spec", "conversion", "webhook", "clientConfig")
-
-
-def placed(about: str, namespace: str) -> str:
-    """`KIND/NAME`, and where it is."""
-    return f"{about} in namespace {namespace}" if namespace else about
-
-
-class Named(NamedTuple):
-    """An object of the installation."""
-
-    kind: str
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return placed(f"{self.kind.lower()}/{self.name}", self.namespace)
-
-
-def named(document: Json) -> Named:
-    metadata = document["metadata"]
-    return Named(str(document["kind"]), str(metadata.get("namespace", "")), str(metadata["name"]))
 
 
 class Asked(NamedTuple):
@@ -86,6 +66,8 @@ class Snapshot:
     hidden: frozenset[Named] = frozenset()
     """What may not be read: nobody knows whether it is there."""
     is_installed: bool = True
+    original: str = ""
+    """The image of OpenKruise, where that is installed."""
     runs_inside: bool = False
     """A local cluster whose manager and daemons are in its own process."""
     refusals: Sequence[Refusal] = ()
@@ -188,20 +170,3 @@ class Snapshot:
         for where, document in self.live.items():
             if where.kind == "CustomResourceDefinition":
                 yield where, document
-
-
-def arguments(workload: Json) -> tuple[str, ...]:
-    """Those of the first container of a Deployment or DaemonSet."""
-    containers = value_at(workload, ("spec", "template", "spec", "containers"), ())
-    return tuple(map(str, containers[0].get("args") or ())) if containers else ()
-
-
-def image_of(workload: Json) -> str:
-    containers = value_at(workload, ("spec", "template", "spec", "containers"), ())
-    return str(containers[0].get("image", "")) if containers else ""
-
-
-def gates_text(workload: Json) -> str:
-    """What `--feature-gates` says there; the last one counts."""
-    given = [text.partition("=")[2] for text in arguments(workload) if text.startswith("--feature-gates=")]
-    return given[-1] if given else ""

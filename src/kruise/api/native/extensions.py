@@ -28,6 +28,7 @@ class DefinitionVersion(Struct):
     name: str = ""
     served: bool = False
     storage: bool = False
+    subresources: dict[str, Any] = field(default_factory=dict)
 
 
 class DefinitionSpec(Struct):

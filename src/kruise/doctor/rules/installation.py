@@ -25,10 +25,11 @@ from kruise.doctor.findings import (
     Patch,
     Rewrite,
 )
-from kruise.doctor.snapshot import Named, Snapshot, image_of, named
+from kruise.doctor.snapshot import Snapshot
 from kruise.machinery.codec import DecodeError, decode
 from kruise.machinery.documents import value_at
 from kruise.machinery.wording import listed
+from kruise.manager.installation.documents import Named, image_of, named
 
 _OPTIONAL = frozenset({"Secret", "PodDisruptionBudget", "NetworkPolicy"})
 """The manager makes its Secret by itself; the others somebody may not want."""

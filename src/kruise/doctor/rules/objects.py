@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from kruise.doctor.findings import ABOUT_NOBODY, NEVER_MET, STUCK, WAITS, Finding
-from kruise.doctor.snapshot import Leaving, Snapshot, placed
+from kruise.doctor.snapshot import Leaving, Snapshot
 from kruise.machinery.ages import age
 from kruise.machinery.causes import Act
 from kruise.machinery.wording import listed
+from kruise.manager.installation.documents import placed
 from kruise.reasons.summary import end_of, line_of
 
 _PATIENCE = timedelta(minutes=5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kruise.doctor.findings import INSTALL_REFUSED, NOT_INSTALLED, OLD_KUBERNETES, Finding
+from kruise.doctor.findings import INSTALL_REFUSED, NOT_INSTALLED, OLD_KUBERNETES, OPENKRUISE, Finding
 from kruise.doctor.snapshot import Snapshot
 from kruise.machinery.wording import listed
 
@@ -23,7 +23,13 @@ def rules(seen: Snapshot) -> Iterator[Finding]:
             f"it is {seen.kubernetes[2]}; PyKruise needs {OLDEST[0]}.{OLDEST[1]} or newer",
             "upgrade Kubernetes first",
         )
-    if not seen.is_installed:
+    if seen.original:
+        yield OPENKRUISE.found(
+            "the cluster",
+            f"OpenKruise is installed here ({seen.original}), and not PyKruise",
+            "kruise doctor --takeover tells what taking over would do (docs/takeover.md)",
+        )
+    elif not seen.is_installed:
         yield NOT_INSTALLED.found(
             "the cluster", "nothing of PyKruise is installed here", "kruise install --image IMAGE (docs/install.md)"
         )

@@ -18,12 +18,13 @@ from kruise.doctor.findings import (
     Finding,
     Json,
 )
-from kruise.doctor.snapshot import Named, Snapshot, gates_text
+from kruise.doctor.snapshot import Snapshot
 from kruise.machinery.codec import convert
 from kruise.machinery.documents import value_at
 from kruise.machinery.wording import listed, plural
 from kruise.manager import gates
 from kruise.manager.installation import daemon, manager
+from kruise.manager.installation.documents import Named, gates_text
 from kruise.manager.installation.manager import DEPLOYMENT
 from kruise.manager.installation.rbac import DAEMON
 from kruise.reasons.assembling import standalone

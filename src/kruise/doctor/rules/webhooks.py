@@ -39,11 +39,12 @@ from kruise.doctor.findings import (
     Json,
     Patch,
 )
-from kruise.doctor.snapshot import CONVERSION, Named, Snapshot, gates_text
+from kruise.doctor.snapshot import CONVERSION, Snapshot
 from kruise.machinery.codec import convert
 from kruise.machinery.documents import value_at
 from kruise.machinery.wording import listed, plural
 from kruise.manager import gates
+from kruise.manager.installation.documents import Named, gates_text
 from kruise.manager.installation.manager import SECRET, SERVICE
 
 _SLOW_SECONDS = 1.0

@@ -92,20 +92,25 @@ class Installer:
 
         May be repeated at any time: what is as it should be stays untouched.
         """
+        counts, definitions = await self.apply(manifests)
+        rewritten = 0
+        for definition in definitions:
+            rewritten += await self.migrate(definition)
+        return Installed(**counts, rewritten=rewritten)
+
+    async def apply(self, manifests: Sequence[Manifest]) -> tuple[Mapping[str, int], list[CustomResourceDefinition]]:
+        """Everything in order, until it is established: how many objects each outcome had, and the definitions.
+        Nothing that is stored is rewritten."""
         counts = {"created": 0, "configured": 0, "unchanged": 0}
         for manifest in manifests:
             counts[await self._apply(manifest)] += 1
         names = [m["metadata"]["name"] for m in manifests if m["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind]
-        rewritten = 0
-        for name in names:
-            definition = await self._established(name)
-            rewritten += await self.migrate(definition)
-        return Installed(**counts, rewritten=rewritten)
+        return counts, [await self._established(name) for name in names]
 
     async def _apply(self, manifest: Manifest) -> str:
         resource, namespace, name = identity(manifest)
         if manifest["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind:
-            manifest = await self._with_live_address(manifest)
+            manifest = await with_live_address(self._client, manifest)
         try:
             before = (await self._client.get(resource, name, namespace)).metadata.resource_version
         except NotFoundError:
@@ -137,20 +142,6 @@ class Installer:
         self._report(f"{resource}/{name} {outcome}")
         return outcome
 
-    async def _with_live_address(self, manifest: Manifest) -> Manifest:
-        """A definition with the converting webhook's address as a manager outside the cluster has set it: a URL and
-        the Service of the manifest exclude each other."""
-        try:
-            live = await self._client.get(CUSTOM_RESOURCE_DEFINITIONS, manifest["metadata"]["name"])
-        except NotFoundError:
-            return manifest
-        address = live.spec.conversion.get("webhook", {}).get("clientConfig", {})
-        conversion = manifest["spec"].get("conversion", {})
-        if "url" not in address or "webhook" not in conversion:
-            return manifest
-        webhook = {**conversion["webhook"], "clientConfig": address}
-        return {**manifest, "spec": {**manifest["spec"], "conversion": {**conversion, "webhook": webhook}}}
-
     async def _established(self, name: str) -> CustomResourceDefinition:
         deadline = self._clock.monotonic() + self._timeout
         while True:
@@ -165,11 +156,13 @@ class Installer:
     async def migrate(self, definition: CustomResourceDefinition) -> int:
         """Rewrite the objects of a kind in its storage version, then drop the older ones from `storedVersions`.
 
-        An unchanged write is enough: the API server stores it in the storage version. An object that goes away or is
-        written by another meanwhile needs nothing from us.
+        An unchanged write is enough: the API server stores it in the storage version. Where the kind has a status, it
+        is one of that: it passes no webhook that could fill in something, so no generation rises. An object that goes
+        away or is written by another meanwhile needs nothing from us.
         """
         name = definition.metadata.name
-        storage = next(version.name for version in definition.spec.versions if version.storage)
+        stored_in = next(version for version in definition.spec.versions if version.storage)
+        storage, part = stored_in.name, "status" if "status" in stored_in.subresources else ""
         if not set(definition.status.stored_versions) - {storage}:
             return 0
         resource = resource_of(definition, storage)
@@ -178,7 +171,9 @@ class Installer:
             found = await self._client.list(resource)
             for item in found.items:
                 try:
-                    await self._client.patch(resource, item.metadata.name, {}, item.metadata.namespace)
+                    await self._client.patch(
+                        resource, item.metadata.name, {}, item.metadata.namespace, subresource=part
+                    )
                     rewritten += 1
                 except NotFoundError:
                     continue
@@ -195,6 +190,21 @@ class Installer:
         older = ", ".join(sorted(set(definition.status.stored_versions) - {storage}))
         self._report(f"{resource}: {rewritten} objects rewritten in {storage}, stored versions no longer list {older}")
         return rewritten
+
+
+async def with_live_address(client: Client, manifest: Manifest) -> Manifest:
+    """A definition with the converting webhook's address as a manager outside the cluster has set it: a URL and the
+    Service of the manifest exclude each other."""
+    try:
+        live = await client.get(CUSTOM_RESOURCE_DEFINITIONS, manifest["metadata"]["name"])
+    except NotFoundError:
+        return manifest
+    address = live.spec.conversion.get("webhook", {}).get("clientConfig", {})
+    conversion = manifest["spec"].get("conversion", {})
+    if "url" not in address or "webhook" not in conversion:
+        return manifest
+    webhook = {**conversion["webhook"], "clientConfig": address}
+    return {**manifest, "spec": {**manifest["spec"], "conversion": {**conversion, "webhook": webhook}}}
 
 
 def identity(manifest: Manifest) -> tuple[Resource[PartialObject], str, str]:

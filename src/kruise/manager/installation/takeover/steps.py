@@ -1,0 +1,293 @@
+"""What is done to take over, and to go back, in which order. Pure: what stands there in, steps out.
+
+Nothing of OpenKruise's works on the objects any more when ours begin, nor the other way round: two managers would
+write against each other. In between webhooks answer nobody, and what passes them waits: it is better that a pod is made
+some seconds later than without what belongs into it.
+
+Objects stay stored in the version in which OpenKruise has stored them, so that they can be read after the way back
+even where ours does not start. `kruise install` changes that later.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kruise.machinery.documents import value_at
+from kruise.machinery.wording import listed, plural
+from kruise.manager.installation import daemon, manager
+from kruise.manager.installation.documents import Json, Named, named
+from kruise.manager.installation.manager import DEPLOYMENT
+from kruise.manager.installation.rbac import DAEMON
+from kruise.manager.installation.takeover.note import NAME, Note, State, as_it_was
+from kruise.manager.installation.takeover.standing import (
+    Standing,
+    is_original,
+    stored_version,
+    stored_versions,
+    version_names,
+)
+
+_BINDINGS = ("RoleBinding", "ClusterRoleBinding")
+_STAY = frozenset({"Namespace", "Secret", "CustomResourceDefinition"})
+"""Kinds of which nothing is deleted on the way back: what is in them, or of them, may be somebody's."""
+_NOT_PUT_BACK = frozenset({"Namespace", "Secret", "Deployment", "DaemonSet"})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Keep:
+    """The note is written: before anything else."""
+
+    note: Note
+
+    @property
+    def words(self) -> str:
+        return f"keeps what is there in configmap/{NAME}: {plural(len(self.note.documents), 'object')}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Mark:
+    """How far it has come, in the note."""
+
+    state: State
+
+    @property
+    def words(self) -> str:
+        return f"notes in configmap/{NAME}: {self.state.value}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stop:
+    """A Deployment is scaled to 0, and its pods are gone."""
+
+    name: Named
+
+    @property
+    def words(self) -> str:
+        return f"scales {self.name} to 0, and waits until its pods are gone"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Remove:
+    """An object goes, and with it the pods that have these labels."""
+
+    name: Named
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        return f"takes {self.name} away" + (", and waits until its pods are gone" if self.labels else "")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bring:
+    """Objects of our installation are applied."""
+
+    manifests: Sequence[Mapping[str, Any]]
+    news: Sequence[str] = ()
+
+    @property
+    def words(self) -> str:
+        counts: dict[str, int] = {}
+        for manifest in self.manifests:
+            counts[_WORDS.get(manifest["kind"], "other")] = counts.get(_WORDS.get(manifest["kind"], "other"), 0) + 1
+        told = [plural(count, noun) for noun, count in counts.items() if noun != "other"]
+        others = [plural(counts["other"], "other object")] if "other" in counts else []
+        return f"applies {', '.join(told + others)}" + (f"; new: {listed(self.news, 30)}" if self.news else "")
+
+
+_WORDS = {
+    "Namespace": "namespace",
+    "CustomResourceDefinition": "definition",
+    "Role": "role",
+    "ClusterRole": "role",
+    "RoleBinding": "binding",
+    "ClusterRoleBinding": "binding",
+    "MutatingWebhookConfiguration": "webhook configuration",
+    "ValidatingWebhookConfiguration": "webhook configuration",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ready:
+    """A Deployment has a pod that is ready."""
+
+    name: Named
+
+    @property
+    def words(self) -> str:
+        return f"waits until {self.name} answers"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Store:
+    """The objects of a kind are written again in another version, unchanged."""
+
+    definition: str
+    version: str
+
+    @property
+    def words(self) -> str:
+        return f"stores {self.definition} in {self.version} again"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Readdress:
+    """What objects own names them in a version that is still served afterwards: the garbage collector asks for it."""
+
+    versions: Mapping[tuple[str, str], str]
+    """Group and kind of owners, and the version that stays."""
+
+    @property
+    def words(self) -> str:
+        kinds = sorted(f"{kind} in {version}" for (_, kind), version in self.versions.items())
+        return f"names owners as OpenKruise names them: {listed(kinds, 20)}"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PutBack:
+    """Objects are as they were."""
+
+    documents: Sequence[Json]
+
+    @property
+    def words(self) -> str:
+        names = [str(named(document)) for document in self.documents]
+        return f"puts {plural(len(names), 'object')} back as they were" if len(names) > 1 else f"puts {names[0]} back"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Forget:
+    """The note goes."""
+
+    @property
+    def words(self) -> str:
+        return f"deletes configmap/{NAME}"
+
+
+Step = Keep | Mark | Stop | Remove | Bring | Ready | Store | Readdress | PutBack | Forget
+
+
+# Taking over
+
+
+def forward(standing: Standing, manifests: Sequence[Mapping[str, Any]], *, since: str) -> list[Step]:
+    """`manifests`: our installation, with manager and daemon where they are to run in the cluster."""
+    found: list[Step] = []
+    if standing.note is None:
+        documents = {name: as_it_was(document) for name, document in standing.live.items()}
+        found.append(Keep(Note(State.UNDER_WAY, since, standing.original, documents)))
+    elif standing.note.state is not State.UNDER_WAY:
+        found.append(Mark(State.UNDER_WAY))
+    found += _without(standing, are_original=True)
+    found += [Remove(name) for name in _bound_otherwise(standing, manifests)]
+    kept = [_stored_as_now(manifest, standing) for manifest in manifests]
+    found.append(Bring(kept, tuple(_news(standing, kept))))
+    if any(manifest["kind"] == "Deployment" for manifest in manifests):
+        found.append(Ready(Named("Deployment", standing.namespace, DEPLOYMENT)))
+    found.append(Mark(State.DONE))
+    return found
+
+
+def _without(standing: Standing, *, are_original: bool) -> Iterator[Step]:
+    """Manager and daemon stop, the manager first: it gives orders to the others."""
+    deployment = Named("Deployment", standing.namespace, DEPLOYMENT)
+    daemon_set = Named("DaemonSet", standing.namespace, DAEMON)
+    stops = standing.deployment is not None and is_original(standing.deployment) is are_original
+    if stops:
+        yield Stop(deployment)
+    if standing.daemon_set is not None and is_original(standing.daemon_set) is are_original:
+        yield Remove(daemon_set, daemon.LABELS)
+    if stops:
+        # Its selector cannot be changed, and what ours does not mention would stay in it.
+        yield Remove(deployment, manager.LABELS)
+
+
+def _bound_otherwise(standing: Standing, manifests: Sequence[Mapping[str, Any]]) -> Iterator[Named]:
+    """Bindings to another role: that cannot be changed."""
+    for manifest in manifests:
+        live = standing.live.get(named(manifest))
+        if manifest["kind"] in _BINDINGS and live is not None and live.get("roleRef") != manifest["roleRef"]:
+            yield named(manifest)
+
+
+def _stored_as_now(manifest: Mapping[str, Any], standing: Standing) -> Mapping[str, Any]:
+    live = standing.live.get(named(manifest))
+    if manifest["kind"] != "CustomResourceDefinition" or live is None:
+        return manifest
+    stored = stored_version(live)
+    return manifest if stored not in version_names(manifest) else stored_in(manifest, stored)
+
+
+def stored_in(definition: Mapping[str, Any], version: str) -> Mapping[str, Any]:
+    """A definition with another storage version."""
+    spec = definition["spec"]
+    versions = [{**one, "storage": one["name"] == version} for one in spec["versions"]]
+    return {**definition, "spec": {**spec, "versions": versions}}
+
+
+def _news(standing: Standing, manifests: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for manifest in manifests:
+        if manifest["kind"] == "CustomResourceDefinition":
+            live = standing.live.get(named(manifest))
+            plurals = str(manifest["spec"]["names"]["plural"])
+            if live is None:
+                yield plurals
+            elif added := [name for name in version_names(manifest) if name not in version_names(live)]:
+                yield f"{plurals} {', '.join(added)}"
+
+
+# The way back
+
+
+def back(standing: Standing, manifests: Sequence[Mapping[str, Any]]) -> list[Step]:
+    """`manifests`: all that our installation may have brought."""
+    note = standing.note
+    if note is None:
+        raise ValueError("there is no note of what was there")
+    found: list[Step] = []
+    if note.state is not State.GOING_BACK:
+        found.append(Mark(State.GOING_BACK))
+    found += _stored_as_before(standing, note)
+    older = _owners(standing, note)
+    if older:
+        found.append(Readdress(older))
+    found += _without(standing, are_original=False)
+    found += [
+        Remove(named(manifest))
+        for manifest in reversed(manifests)
+        if named(manifest) in standing.live
+        and named(manifest) not in note.documents
+        and manifest["kind"] not in _STAY | {"Deployment", "DaemonSet"}
+    ]
+    found.append(PutBack([document for name, document in note.documents.items() if name.kind not in _NOT_PUT_BACK]))
+    workloads = [document for name, document in note.documents.items() if name.kind in ("Deployment", "DaemonSet")]
+    for document in workloads:
+        found.append(PutBack([document]))
+    for document in workloads:
+        if document["kind"] == "Deployment" and value_at(document, ("spec", "replicas"), 1):
+            found.append(Ready(named(document)))
+    if older:
+        found.append(Readdress(older))  # what was made meanwhile
+    found.append(Forget())
+    return found
+
+
+def _stored_as_before(standing: Standing, note: Note) -> Iterator[Step]:
+    """Where somebody has let objects be stored in a version that OpenKruise's definition does not have."""
+    for name, live in standing.definitions:
+        before = note.documents.get(name)
+        if before is not None and set(stored_versions(live)) - set(version_names(before)):
+            yield Store(name.name, stored_version(before))
+
+
+def _owners(standing: Standing, note: Note) -> dict[tuple[str, str], str]:
+    """Kinds that lose a version in which ours names owners."""
+    found = {}
+    for name, live in standing.definitions:
+        before = note.documents.get(name)
+        if before is not None and set(version_names(live)) - set(version_names(before)):
+            spec = before["spec"]
+            found[str(spec["group"]), str(spec["names"]["kind"])] = stored_version(before)
+    return found
