@@ -109,11 +109,12 @@ _TOGETHER = 1.0
 
 
 def serves(pod: Pod) -> bool:
-    """A pod that has to restart a container for what its spec says is on its way down, whatever it tells (PUB-42)."""
-    return is_serving(pod) and MARK not in pod.metadata.labels and _runs_its_spec(pod)
+    return is_serving(pod) and MARK not in pod.metadata.labels
 
 
 def _runs_its_spec(pod: Pod) -> bool:
+    """Whether no container has to restart for what the spec says: an update that was let in while the pod was down, and
+    arrives only when it is up, needs no unit (PUB-42, PUB-122)."""
     wanted = {container.name: container.image for container in pod.spec.containers}
     return all(
         f"/{status.image}".endswith(f"/{wanted.get(status.name, '')}") for status in pod.status.container_statuses
@@ -128,6 +129,7 @@ def breaches(history: History, floor: int, *, fell: Iterable[str] = ()) -> list[
         metadata = drop.pod.metadata
         if drop.left < floor:
             found.append(f"{drop.at:.1f}: {drop.left} pods served without {metadata.name}, {floor} were promised")
-        if metadata.uid not in by_themselves and not is_permitted(metadata.uid, drop.at):
+        needs_none = metadata.uid in by_themselves or not _runs_its_spec(drop.pod)
+        if not needs_none and not is_permitted(metadata.uid, drop.at):
             found.append(f"{drop.at:.1f}: {metadata.name} went down, and no unit was taken for it")
     return found
