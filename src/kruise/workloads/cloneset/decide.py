@@ -50,6 +50,7 @@ def decide(snapshot: Snapshot) -> Plan:
             in_use=(situation.current, situation.update),
             pods=[*(fact.pod for fact in situation.facts), *situation.inactive],
             limit=snapshot.cloneset.spec.revision_history_limit,
+            named=snapshot.cloneset.status.current_revision,
         ),
     )
     memo = Memo.of_rollout(

@@ -80,12 +80,13 @@ def history_phase(
     in_use: Iterable[ControllerRevision],
     pods: Iterable[Pod],
     limit: int | None,
+    named: str = "",
 ) -> Phase:
     """Deletes revisions that nothing uses any more (IPU-19). Terminating pods keep theirs: they may still be looked
-    at."""
+    at. `named` is the one that the status calls current: it stays until the status names another one."""
     deletes = revisions.truncate(
         history,
-        keep={revision.metadata.name for revision in in_use},
+        keep={named, *(revision.metadata.name for revision in in_use)},
         pod_labels=[pod.metadata.labels.get(keys.REVISION_LABEL, "") for pod in pods],
         limit=limit,
     )

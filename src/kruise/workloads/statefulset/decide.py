@@ -48,6 +48,7 @@ def decide(snapshot: Snapshot) -> Plan:
             in_use=(situation.current, situation.update),
             pods=[*(fact.pod for fact in situation.facts), *situation.inactive],
             limit=situation.statefulset.spec.revision_history_limit,
+            named=situation.statefulset.status.current_revision,
         ),
     )
     remembered = {"owner": situation.owner.name, "figures": counted, "events": updating.events}
