@@ -26,7 +26,7 @@ from tests.support.world import LocalWorld, run_local
 
 def test_every_manifest_in_every_version_by_every_way() -> None:
     async def scenario(world: LocalWorld) -> None:
-        assert await applied_twice(world, features()) == len(cases(features()))
+        assert await applied_twice(world, features(), pause=2.0) == len(cases(features()))
 
     run_local(scenario, feature_gates=GATES)
 

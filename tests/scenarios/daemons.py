@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kruise.api.apps.daemonset import DAEMON_SETS
 from kruise.api.apps.images import IMAGE_PULL_JOBS
-from kruise.api.native.pod import PODS
+from kruise.api.native.pod import PODS, Pod
 from kruise.api.resource import Resource
 from kruise.inplace import keys
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
@@ -224,14 +224,18 @@ async def a_surge_brings_the_new_pod_first(stage: DaemonStage) -> None:
     """Each node has the new pod beside the old one until that has been ready for minReadySeconds."""
     seconds = stage.pace.seconds
     before = await stage.start(rolling={"maxSurge": "100%", "maxUnavailable": 0}, minReadySeconds=seconds)
+    nodes = [pod["spec"]["nodeName"] for pod in before]
     async with stage.watching() as log:
         await stage.set_image(NEW)
         await stage.complete()
     assert log.lowest(is_serving) >= len(before)
     # Not all nodes at one moment: where pods take long to be made, the first nodes are done when the last begin.
-    for node in {pod["spec"]["nodeName"] for pod in before}:
-        assert log.highest(lambda pod, node=node: pod.spec.node_name == node and is_there(pod)) == 2
+    assert {node: log.highest(_is_there_on(node)) for node in nodes} == dict.fromkeys(nodes, 2)
     assert len(await stage.pods()) == len(before)
+
+
+def _is_there_on(node: str) -> Callable[[Pod], bool]:
+    return lambda pod: pod.spec.node_name == node and is_there(pod)
 
 
 @daemons("DS-5", "DS-13", "DS-122")

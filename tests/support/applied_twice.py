@@ -208,9 +208,10 @@ async def _apply(world: World, resource: Resource[Any], case: Case, way: str) ->
 
 def drift(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """What a second write changed; empty: nothing."""
-    if after["metadata"]["generation"] != before["metadata"]["generation"]:
-        return f"generation {before['metadata']['generation']} -> {after['metadata']['generation']}"
-    return "" if after["spec"] == before["spec"] else f"{before['spec']} -> {after['spec']}"
+    generations = [one["metadata"]["generation"] for one in (before, after)]
+    if generations[0] == generations[1] and after["spec"] == before["spec"]:
+        return ""
+    return f"generation {generations[0]} -> {generations[1]}, {before['spec']} -> {after['spec']}"
 
 
 def lost(said: Any, stored: Any, at: str = "spec") -> Iterator[str]:
@@ -226,8 +227,8 @@ def lost(said: Any, stored: Any, at: str = "spec") -> Iterator[str]:
         yield f"{at}: {said} was applied, {stored} is stored"
 
 
-async def applied_twice(world: World, features: Sequence[Feature]) -> int:
-    """Everything in every way. The number of manifests."""
+async def applied_twice(world: World, features: Sequence[Feature], *, pause: float = 0.0) -> int:
+    """Everything in every way. A `pause`, on virtual time, shows defaults that are moments. The number of manifests."""
     # Those of nodes first: whatever pulls images by the clock would write into theirs, too.
     found, wrong = sorted(cases(features), key=lambda case: case.manifest["kind"] not in OF_NODES), list[str]()
     for case in found:
@@ -242,6 +243,7 @@ async def applied_twice(world: World, features: Sequence[Feature]) -> int:
                 await world.until(functools.partial(_has_status, world, resource, case))
         for way in WAYS:
             before = await world.get(resource, case.name)
+            await world.sleep(pause)
             for version in versions:
                 other = dataclasses.replace(resource, version=version)
                 await world.patch(other, case.name, {"metadata": {"labels": {f"seen-in-{version}": "yes"}}})

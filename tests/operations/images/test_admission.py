@@ -169,6 +169,28 @@ def test_defaults_are_those_recorded(case: Json) -> None:  # IPJ-10 to IPJ-12, I
     assert once_more.object == said.object
 
 
+def test_a_task_that_is_there_already_keeps_its_beginning() -> None:  # NI-10
+    """Who applies a manifest again that does not say it changes nothing; a task of another version begins anew."""
+    policy = {"timeoutSeconds": 600, "backoffLimit": 3, "ttlSecondsAfterFinished": 300}
+    earlier = "2024-01-01T00:00:00Z"
+
+    def node_image(*tags: Json) -> Json:
+        return {
+            "apiVersion": NODE_IMAGES.api_version,
+            "kind": NODE_IMAGES.kind,
+            "metadata": {"name": "n"},
+            "spec": {"images": {"nginx": {"tags": [{**tag, "pullPolicy": policy} for tag in tags]}}},
+        }
+
+    old = node_image({"tag": "1", "createdAt": earlier}, {"tag": "2", "createdAt": earlier, "version": 1})
+    new = node_image({"tag": "1"}, {"tag": "2", "version": 2}, {"tag": "3"})
+    said = node_images.default(request(new, old, kind="NodeImage"), HandlerView(now=NOW, seed=1))
+    assert isinstance(said, Change)
+    tags = said.object["spec"]["images"]["nginx"]["tags"]
+    assert tags[0]["createdAt"] == earlier
+    assert [tag["createdAt"] > earlier for tag in tags] == [False, True, True]
+
+
 def test_with_the_gate_off_jobs_are_refused_with_the_remedy() -> None:  # IMG-1, IMG-2, IMG-3
     async def scenario(world: LocalWorld) -> None:
         body = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "ImagePullJob", "metadata": {"name": "j"}}

@@ -24,15 +24,36 @@ def default(request: AdmissionRequest, view: HandlerView) -> Mutation:
     if request.sub_resource or not images:
         return Allow()
     now = format_time(next_second(view.now))
-    changed = {name: _entry(entry, now) for name, entry in images.items()}
+    began = _beginnings(request.old_body()) if request.has_old_object else {}
+    changed = {name: _entry(name, entry, began, now) for name, entry in images.items()}
     return Change(object={**body, "spec": {**body["spec"], "images": changed}})
 
 
-def _entry(entry: Any, now: str) -> Any:
+_Task = tuple[str, str, str]
+"""Name of the image, tag, version."""
+
+
+def _beginnings(body: dict[str, Any]) -> dict[_Task, str]:
+    """When the tasks that are there already began: a manifest that does not say it, applied again, changes nothing."""
+    images = _mapping(_mapping(body.get("spec")).get("images"))
+    return {
+        _task_of(name, tag): tag["createdAt"]
+        for name, entry in images.items()
+        for tag in _mapping(entry).get("tags") or ()
+        if tag.get("createdAt") is not None
+    }
+
+
+def _task_of(name: str, tag: dict[str, Any]) -> _Task:
+    return name, str(tag.get("tag")), str(tag.get("version") or 0)
+
+
+def _entry(name: str, entry: Any, began: dict[_Task, str], now: str) -> Any:
     tags = entry.get("tags") if isinstance(entry, dict) else None
     if not isinstance(tags, list) or not all(isinstance(tag, dict) for tag in tags):
         return entry
-    return {**entry, "tags": sorted((_task(tag, now) for tag in tags), key=lambda tag: str(tag.get("tag", "")))}
+    filled = (_task(tag, began.get(_task_of(name, tag), now)) for tag in tags)
+    return {**entry, "tags": sorted(filled, key=lambda tag: str(tag.get("tag", "")))}
 
 
 def _task(tag: dict[str, Any], now: str) -> dict[str, Any]:
