@@ -64,9 +64,18 @@ _PROBE: dict[str, Any] = {
 
 
 class KruiseCluster:
-    """`nodes` are simulated; 0 where the cluster has real ones, or where a test plays the kubelet itself."""
+    """`nodes` are simulated; 0 where the cluster has real ones, or where a test plays the kubelet itself. Without
+    `installed`, the test installs, and starts the manager."""
 
-    def __init__(self, plane: ControlPlane | None = None, *, nodes: int | None = None, flags: tuple[str, ...] = ()):
+    def __init__(
+        self,
+        plane: ControlPlane | None = None,
+        *,
+        nodes: int | None = None,
+        flags: tuple[str, ...] = (),
+        installed: bool = True,
+    ) -> None:
+        self._installed = installed
         self._own = plane is None
         self.plane = plane or ControlPlane(audit=True)
         self._count = (6 if self._own else 0) if nodes is None else nodes
@@ -114,10 +123,12 @@ class KruiseCluster:
             self.plane.start()
         self._directory = Path(tempfile.mkdtemp(prefix="kruise-", dir=self.plane.directory))
         try:
-            asyncio.run(self._install())
+            if self._installed:
+                asyncio.run(self._install())
             if self._count:
                 self._start_nodes()
-            self.start_manager()
+            if self._installed:
+                self.start_manager()
         except BaseException:
             self.__exit__(None, None, None)
             raise

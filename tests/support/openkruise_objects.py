@@ -79,8 +79,6 @@ class OpenKruise:
         for body in (*definitions(), *installation(secret)):
             resource, namespace, _ = identity(body)
             await self.client.create(resource, body, namespace)
-        demo = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEMO}}
-        await self.client.create(NAMESPACES, demo)
         await self._established()
 
     async def intercept(self) -> None:

@@ -15,6 +15,7 @@ from kruise.api.core.images import reference_problem
 from kruise.cli.clusters import chosen_cluster
 from kruise.cli.plugins import print_problems
 from kruise.cli.session import duration
+from kruise.cli.takeover import refuse_over_original
 from kruise.kinds import features
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError
@@ -123,6 +124,7 @@ def install(
         return
 
     async def run(client: Client) -> None:
+        await refuse_over_original(client, namespace)
         done = await Installer(client, clock=RealClock(), report=click.echo, timeout=seconds).install(objects)
         click.echo(
             f"installed: {done.created} created, {done.configured} configured, {done.unchanged} unchanged, "

@@ -11,9 +11,14 @@ from kruise.kinds import features
 from kruise.machinery.client.client import Client
 from kruise.machinery.clock import Clock
 from kruise.machinery.wording import listed, plural
-from kruise.manager.installation.installer import InstallationError
+from kruise.manager.installation.documents import Named, image_of
+from kruise.manager.installation.installer import InstallationError, identity
+from kruise.manager.installation.manager import DEPLOYMENT
+from kruise.manager.installation.rbac import DAEMON
 from kruise.manager.installation.takeover.carrying import Carrier
+from kruise.manager.installation.takeover.looking import document_of
 from kruise.manager.installation.takeover.note import NAME
+from kruise.manager.installation.takeover.standing import is_original, stored_version, version_names
 
 if TYPE_CHECKING:
     from kruise.doctor.surveying import Survey
@@ -48,6 +53,18 @@ async def take_over(
     click.echo(f"taken over; {where} keeps what was there: kruise install --takeover --undo goes back")
     if "manager" not in runs:
         click.echo("no manager of ours was started: webhooks answer nobody until one runs (docs/manager.md)")
+
+
+async def refuse_over_original(client: Client, namespace: str) -> None:
+    """Nothing is installed over OpenKruise at work: managers of both would be at work side by side."""
+    for name in (Named("Deployment", namespace, DEPLOYMENT), Named("DaemonSet", namespace, DAEMON)):
+        resource, _, _ = identity({"kind": name.kind, "metadata": {"name": name.name, "namespace": namespace}})
+        live = await document_of(client, name, resource)
+        if is_original(live):
+            raise InstallationError(
+                f"nothing was changed: {name} is one of OpenKruise. kruise install --takeover takes its place; "
+                "kruise doctor --takeover tells how"
+            )
 
 
 async def go_back(client: Client, *, namespace: str, clock: Clock, timeout: float, dry_run: bool) -> None:
@@ -108,8 +125,6 @@ def _head(seen: Survey) -> str:
 
 
 def _there(standing: Standing) -> list[str]:
-    from kruise.manager.installation.takeover.standing import stored_version, version_names
-
     found = []
     for what, document in (("manager", standing.deployment), ("node daemon", standing.daemon_set)):
         found.append(f"{what}: {_running(document)}")
@@ -125,8 +140,6 @@ def _there(standing: Standing) -> list[str]:
 
 
 def _running(workload: Mapping[str, Any] | None) -> str:
-    from kruise.manager.installation.documents import image_of
-
     if workload is None:
         return "none in the cluster"
     status = workload.get("status") or {}
@@ -144,22 +157,10 @@ def as_data(seen: Survey) -> dict[str, Any]:
         "state": standing.note.state.value if standing.note is not None else "",
         "objects": dict(standing.objects),
         "definitions": {
-            name.name: {"versions": _versions(definition), "stored": _stored(definition)}
+            name.name: {"versions": list(version_names(definition)), "stored": stored_version(definition)}
             for name, definition in standing.definitions
         },
         "values": dict(seen.inheritance.values),
         "steps": [step.words for step in seen.steps],
         "findings": [finding.as_data() for finding in seen.findings],
     }
-
-
-def _versions(definition: Mapping[str, Any]) -> list[str]:
-    from kruise.manager.installation.takeover.standing import version_names
-
-    return list(version_names(definition))
-
-
-def _stored(definition: Mapping[str, Any]) -> str:
-    from kruise.manager.installation.takeover.standing import stored_version
-
-    return stored_version(definition)

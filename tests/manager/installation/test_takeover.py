@@ -14,13 +14,11 @@ import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.meta import PartialObject
-from kruise.api.native.apps import CONTROLLER_REVISIONS
-from kruise.api.native.config import CONFIG_MAPS, SECRETS
+from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.extensions import (
     CUSTOM_RESOURCE_DEFINITIONS,
-    MUTATING_WEBHOOK_CONFIGURATIONS,
-    VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
+from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.policy import POD_DISRUPTION_BUDGETS
 from kruise.api.resource import Resource
@@ -29,22 +27,20 @@ from kruise.kinds import features
 from kruise.local.cluster import ClusterOptions, LocalCluster
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import NotFoundError, TransportError
-from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response, Transport
 from kruise.machinery.clock import VirtualClock, run_virtual
-from kruise.machinery.codec import decode
 from kruise.manager import gates
 from kruise.manager.installation.installer import InstallationError, Installer
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.installation.takeover.carrying import Carrier
 from kruise.manager.installation.takeover.steps import Step
 from kruise.manager.options import Options
-from tests.support.openkruise import NAMESPACE, ONE_VERSION, definitions
-from tests.support.openkruise_objects import DEMO, OpenKruise, kind
+from tests.support.openkruise import NAMESPACE
+from tests.support.openkruise_census import Json, census, changes, documents, installed
+from tests.support.openkruise_objects import DEMO, OpenKruise
 from tests.support.patients import DAEMON_SETS, DEPLOYMENTS
 from tests.support.world import LocalWorld
-
-Json = dict[str, Any]
 
 GATES = "ImagePullJobGate=true,ResourceDistributionGate=true"
 
@@ -81,63 +77,13 @@ class Scene:
         return list(pods.items)
 
     async def documents(self, resource: Resource[Any], namespace: str = "") -> list[Json]:
-        answer = await self.world.client.send(Request(Verb.LIST, resource, namespace))
-        found: list[Json] = decode(answer.body, dict[str, Any])["items"]
-        return found
+        return await documents(self.world.client, resource, namespace)
 
     async def census(self) -> Json:
-        """What must not change."""
-        found: Json = {}
-        for pod in await self.documents(PODS, DEMO):
-            about, status = pod["metadata"], pod["status"]
-            found[f"pod {about['name']}"] = {
-                "uid": about["uid"],
-                "generation": about.get("generation"),
-                "restarts": {one["name"]: one["restartCount"] for one in status.get("containerStatuses", ())},
-                "containers": {one["name"]: one["containerID"] for one in status.get("containerStatuses", ())},
-                "hash": about["labels"].get("controller-revision-hash"),
-                "state": about.get("annotations", {}).get("apps.kruise.io/inplace-update-state"),
-                "sidecars": about.get("annotations", {}).get("kruise.io/sidecarset-hash"),
-                "spec": pod["spec"],
-            }
-        for namespace in (DEMO, NAMESPACE):
-            for revision in await self.documents(CONTROLLER_REVISIONS, namespace):
-                about = revision["metadata"]
-                if namespace == DEMO or "kruise.io/sidecarset-name" in about["labels"]:
-                    found[f"revision {about['name']}"] = (about["uid"], revision["revision"], revision["data"])
-        for definition in definitions():
-            plural = definition["spec"]["names"]["plural"]
-            resource = kind(plural, "v1alpha1" if plural in ONE_VERSION else definition["spec"]["versions"][-1]["name"])
-            for item in await self.documents(resource):
-                about = item["metadata"]
-                marks = {key: value for key, value in about.get("annotations", {}).items() if "hash" in key}
-                found[f"{plural} {about['name']}"] = {
-                    "uid": about["uid"],
-                    "generation": about["generation"],
-                    "hashes": marks,
-                    "spec": item.get("spec"),
-                }
-        return found
+        return await census(self.world.client)
 
     async def installed(self) -> Json:
-        """What an installation consists of, without what an API server writes itself."""
-        found: Json = {}
-        for resource in (
-            CUSTOM_RESOURCE_DEFINITIONS,
-            MUTATING_WEBHOOK_CONFIGURATIONS,
-            VALIDATING_WEBHOOK_CONFIGURATIONS,
-            DEPLOYMENTS,
-            DAEMON_SETS,
-            SECRETS,
-        ):
-            namespace = NAMESPACE if resource.namespaced else ""
-            for item in await self.documents(resource, namespace):
-                about = item["metadata"]
-                kept = {key: about.get(key) for key in ("name", "labels", "annotations")}
-                body = {key: item[key] for key in ("spec", "webhooks", "data") if key in item}
-                stored = item.get("status", {}).get("storedVersions")
-                found[f"{resource.kind} {about['name']}"] = {**kept, **body, "storedVersions": stored}
-        return found
+        return await installed(self.world.client)
 
 
 @contextlib.asynccontextmanager
@@ -148,6 +94,8 @@ async def original() -> AsyncIterator[Scene]:
     await cluster.ready.wait()
     world = LocalWorld(cluster, Options(gates=gates.resolve(gates.parse(GATES))), features(), 1)
     scene = Scene(world, OpenKruise(world.client, clock.now()))
+    demo = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEMO}}
+    await world.client.create(NAMESPACES, demo)
     await scene.original.install()
     try:
         yield scene
@@ -174,8 +122,7 @@ def test_nothing_of_what_people_have_changes() -> None:
         before = await scene.census()
         await scene.take_over()
         after = await scene.census()
-        assert set(after) == set(before)
-        assert {name: after[name] for name in after if after[name] != before[name]} == {}
+        assert changes(before, after) == {}
         # All of them are looked after: the pod that was being updated is ready again, without another restart.
         pods = {pod["metadata"]["name"]: pod["metadata"]["labels"] for pod in await scene.documents(PODS, DEMO)}
         assert pods["web-b2wx7"]["lifecycle.apps.kruise.io/state"] == "Normal"
@@ -188,7 +135,7 @@ def test_nothing_of_what_people_have_changes() -> None:
 
 def test_the_way_back_leaves_all_as_it_was() -> None:
     async def story(scene: Scene) -> None:
-        objects, installed = await scene.census(), await scene.installed()
+        objects, before = await scene.census(), await scene.installed()
         await scene.take_over()
         taken = await scene.installed()
         assert taken["CustomResourceDefinition clonesets.apps.kruise.io"]["storedVersions"] == ["v1alpha1"]
@@ -196,10 +143,8 @@ def test_the_way_back_leaves_all_as_it_was() -> None:
         await scene.world.stop_manager()
         await scene.go_back()
         back = await scene.installed()
-        assert set(back) == set(installed)
-        assert {name: back[name] for name in back if back[name] != installed[name]} == {}
-        after = await scene.census()
-        assert {name: after.get(name) for name in objects if after.get(name) != objects[name]} == {}
+        assert changes(before, back) == {}
+        assert changes(objects, await scene.census()) == {}
         assert [pod.status.phase for pod in await scene.managers()] == ["Running"] * 2
         with pytest.raises(NotFoundError):
             await scene.world.client.get(CONFIG_MAPS, "kruise-takeover", NAMESPACE)
@@ -211,11 +156,13 @@ def test_the_way_back_after_objects_were_stored_in_a_newer_version() -> None:
     """And where ours has made pods, which name their owner in it: OpenKruise serves that version no more."""
 
     async def story(scene: Scene) -> None:
+        objects = await scene.census()
         await scene.take_over()
         world = scene.world
         await Installer(world.client, clock=world.clock, report=scene.said.append).install(manifests(features()))
         definition = await world.client.get(CUSTOM_RESOURCE_DEFINITIONS, "clonesets.apps.kruise.io")
         assert definition.status.stored_versions == ("v1beta1",)
+        assert changes(objects, await scene.census()) == {}
         await world.client.patch(CLONE_SETS, "web", {"spec": {"replicas": 6}}, DEMO)
         await world.sleep(60)
         before = await scene.census()
@@ -225,8 +172,7 @@ def test_the_way_back_after_objects_were_stored_in_a_newer_version() -> None:
         definition = await world.client.get(CUSTOM_RESOURCE_DEFINITIONS, "clonesets.apps.kruise.io")
         assert [version.name for version in definition.spec.versions] == ["v1alpha1"]
         assert definition.status.stored_versions == ("v1alpha1",)
-        after = await scene.census()
-        assert {name: after.get(name) for name in before if after.get(name) != before[name]} == {}
+        assert changes(before, await scene.census()) == {}
         owners = {
             owner["apiVersion"]
             for pod in await scene.documents(PODS, DEMO)
@@ -287,7 +233,7 @@ def test_broken_off_at_every_write_it_goes_on_where_it_stopped(way: str) -> None
 
     async def story(scene: Scene) -> None:
         world = scene.world
-        installed = await scene.installed()
+        before = await scene.installed()
         failing = Failing(world.client.transport)
         client = Client(failing, clock=world.clock)
         chosen = {"manager.image.repository": "kruise"}
@@ -318,8 +264,7 @@ def test_broken_off_at_every_write_it_goes_on_where_it_stopped(way: str) -> None
             assert note.data["state"] == "done"
             assert note.data["original"] == "openkruise/kruise-manager:v1.9.0"
             await scene.go_back()
-        back = await scene.installed()
-        assert {name: back.get(name) for name in installed if back.get(name) != installed[name]} == {}
+        assert changes(before, await scene.installed()) == {}
 
     with_openkruise(story, filled=False)
 
