@@ -273,6 +273,20 @@ def test_a_record_stays_while_the_replica_set_of_its_pod_is_not_known() -> None:
         asked = codec.evolve(asked, status=status)
 
 
+def test_a_replica_set_that_is_seen_late_concerns_the_budget_of_its_deployment() -> None:
+    """PUB-30, PUB-56: its pods were seen before; nothing else tells that they are its own."""
+    (controller,) = controllers(Options(gates=gates.resolve({})))
+    stores = Stores()
+    about = stores.put(POD_UNAVAILABLE_BUDGETS, target("Deployment"))
+    deployment = stores.put(DEPLOYMENTS, workload(DEPLOYMENTS, "web"))
+    replica_set = workload(REPLICA_SETS, "web-1", owner=deployment)
+    scaled = codec.evolve(replica_set, spec=codec.evolve(replica_set.spec, replicas=1))
+    (keys_of,) = (source.keys for source in controller.sources if source.resource == REPLICA_SETS)
+    assert list(keys_of(None, replica_set, stores)) == [key_of(about)]
+    assert list(keys_of(replica_set, None, stores)) == [key_of(about)]
+    assert list(keys_of(replica_set, scaled, stores)) == []
+
+
 def test_the_predecessor_of_a_workload_does_not_stand_for_it() -> None:
     """PUB-31: the store has an older one of that name; its pods are of the one that the API server has."""
     stores, selected = Stores(), Selected()

@@ -8,7 +8,7 @@ from typing import Any
 from kruise.admission.chain import PodStep
 from kruise.admission.registry import Handler, ValidatingHandler
 from kruise.admission.validating_chain import PodOperation, PodValidationStep
-from kruise.api.meta import Key, key_of
+from kruise.api.meta import Key, controller_of, key_of
 from kruise.api.native.pod import Pod, is_active
 from kruise.api.policy.conversion.podunavailablebudget import convert
 from kruise.api.policy.definitions.podunavailablebudget import DEFINITION
@@ -39,7 +39,7 @@ from kruise.protection.podunavailablebudget.indexes import (
     target_value,
 )
 from kruise.protection.podunavailablebudget.members import Members, Selected, behind, members_of
-from kruise.protection.podunavailablebudget.workloads import NATIVE, OPTIONAL, NotKnownYetError, replicas_of
+from kruise.protection.podunavailablebudget.workloads import NATIVE, OPTIONAL, NotKnownYetError, owner_of, replicas_of
 
 NAME = "podunavailablebudget-controller"
 _GATES = (keys.DELETE_GATE, keys.UPDATE_GATE, keys.RESIZE_GATE)
@@ -117,6 +117,10 @@ def _workload_keys(resource: Resource[Any]) -> Callable[[Any, Any, Stores], Iter
         budgets = stores.store(POD_UNAVAILABLE_BUDGETS)
         value = target_value(metadata.namespace, resource.group, resource.kind, metadata.name)
         found = list(budgets.by_index(TARGETS, value))
+        above = owner_of(controller_of(changed))
+        if above is not None and (old is None or new is None):
+            # Of a ReplicaSet, whose pods may have been seen before it was.
+            found += budgets.by_index(TARGETS, target_value(metadata.namespace, *above))
         if len(budgets):
             labels = template_labels(_template(changed.spec.template))
             found += budgets.selecting(PODS_OF, labels, metadata.namespace)
