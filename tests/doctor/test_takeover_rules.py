@@ -13,11 +13,12 @@ from kruise.api.native.extensions import CustomResourceDefinition
 from kruise.doctor.rules.takeover import rules
 from kruise.machinery.codec import convert
 from kruise.manager.installation.documents import Named, named
+from kruise.manager.installation.manifests import Style
 from kruise.manager.installation.takeover import note as notes
 from kruise.manager.installation.takeover.inheritance import Inheritance, inherited
 from kruise.manager.installation.takeover.note import Note, NoteError, State
 from kruise.manager.installation.takeover.standing import Standing, version_names
-from kruise.manager.installation.takeover.steps import Keep, Mark, Stop, back, forward
+from kruise.manager.installation.takeover.steps import Bring, Keep, Mark, Stop, back, forward
 from tests.support.installed import DEFINITIONS
 from tests.support.openkruise import Json, definitions, installation
 
@@ -85,7 +86,7 @@ def test_settings_that_cannot_be_taken_over() -> None:
 
 
 def test_a_manager_that_is_none_of_the_pods() -> None:
-    lease = {
+    lease: Json = {
         "metadata": {"name": "kruise-manager", "namespace": NAMESPACE},
         "spec": {
             "holderIdentity": "laptop_1",
@@ -131,6 +132,31 @@ def test_what_has_begun_or_is_done() -> None:
     assert set(found(standing(note=note(State.DONE)))) == {"taken-over"}
     assert set(found(standing(note=note(State.UNDER_WAY)))) == {"takeover-broken-off"}
     assert set(found(standing(note=note(State.GOING_BACK)))) == {"takeover-broken-off"}
+
+
+def test_ours_escape_the_webhooks_that_are_registered() -> None:  # MGR-40
+    seen = standing()
+    assert seen.style is Style.PLAIN
+    seen.live[Named("Namespace", "", NAMESPACE)]["metadata"]["labels"]["control-plane"] = "openkruise"
+    assert seen.style is Style.CHART
+
+
+@pytest.mark.parametrize(("plural", "stored"), [("sidecarsets", "v1alpha1"), ("statefulsets", "v1beta1")])
+def test_objects_stay_stored_as_the_version_of_openkruise_stores_them(plural: str, stored: str) -> None:
+    """Older ones have SidecarSets in v1alpha1 alone."""
+    name = f"{plural}.apps.kruise.io"
+    seen = standing()
+    spec = seen.live[Named("CustomResourceDefinition", "", name)]["spec"]
+    if stored == "v1alpha1":
+        spec["versions"] = [{**spec["versions"][0], "storage": True}]
+    [bring] = [step for step in forward(seen, [DEFINITIONS[name]], since="now") if isinstance(step, Bring)]
+    versions = bring.manifests[0]["spec"]["versions"]
+    assert {one["name"]: one["storage"] for one in versions} == {
+        "v1alpha1": stored == "v1alpha1",
+        "v1beta1": stored == "v1beta1",
+    }
+    assert [one["served"] for one in versions] == [True, True]
+    assert list(bring.news) == ([f"{plural} v1beta1"] if stored == "v1alpha1" else [])
 
 
 def test_the_note_comes_before_any_change_and_is_not_written_twice() -> None:

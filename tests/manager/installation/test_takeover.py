@@ -36,8 +36,8 @@ from kruise.manager.installation.manifests import manifests
 from kruise.manager.installation.takeover.carrying import Carrier
 from kruise.manager.installation.takeover.steps import Step
 from kruise.manager.options import Options
-from tests.support.openkruise import NAMESPACE
-from tests.support.openkruise_census import Json, census, changes, documents, installed
+from tests.support.openkruise import NAMESPACE, Json
+from tests.support.openkruise_census import census, changes, documents, installed
 from tests.support.openkruise_objects import DEMO, OpenKruise
 from tests.support.patients import DAEMON_SETS, DEPLOYMENTS
 from tests.support.world import LocalWorld
