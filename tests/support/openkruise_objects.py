@@ -96,14 +96,6 @@ class OpenKruise:
             await asyncio.sleep(0.2)
         raise AssertionError("definitions are not established")
 
-    async def fill(self) -> None:
-        await self.clone_set("web")
-        await self.stateful_set()
-        await self.daemon_set()
-        await self.sidecar_set()
-        await self.united_deployment()
-        await self.others()
-
     # One of each
 
     async def made(

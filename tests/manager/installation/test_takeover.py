@@ -38,6 +38,7 @@ from kruise.manager.installation.takeover.steps import Step
 from kruise.manager.options import Options
 from tests.support.openkruise import NAMESPACE, Json
 from tests.support.openkruise_census import census, changes, documents, installed
+from tests.support.openkruise_filled import fill
 from tests.support.openkruise_objects import DEMO, OpenKruise
 from tests.support.patients import DAEMON_SETS, DEPLOYMENTS
 from tests.support.world import LocalWorld
@@ -109,7 +110,7 @@ def with_openkruise(story: Callable[[Scene], Awaitable[None]], *, filled: bool =
     async def main() -> None:
         async with original() as scene:
             if filled:
-                await scene.original.fill()
+                await fill(scene.original)
             await scene.original.intercept()
             await scene.world.sleep(30)
             await story(scene)
@@ -145,6 +146,7 @@ def test_the_way_back_leaves_all_as_it_was() -> None:
         back = await scene.installed()
         assert changes(before, back) == {}
         assert changes(objects, await scene.census()) == {}
+        await scene.world.sleep(10)
         assert [pod.status.phase for pod in await scene.managers()] == ["Running"] * 2
         with pytest.raises(NotFoundError):
             await scene.world.client.get(CONFIG_MAPS, "kruise-takeover", NAMESPACE)

@@ -29,6 +29,7 @@ from kruise.manager.installation.takeover.carrying import Carrier
 from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.openkruise import NAMESPACE
 from tests.support.openkruise_census import census, changes, installed
+from tests.support.openkruise_filled import fill
 from tests.support.openkruise_objects import DEMO, OpenKruise
 
 pytestmark = [pytest.mark.long, pytest.mark.together("takeover")]
@@ -50,7 +51,7 @@ async def filled(cluster: KruiseCluster) -> AsyncIterator[Client]:
         await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEMO}})
         await original.install()
         await _has(client, 6)
-        await original.fill()
+        await fill(original)
         await original.intercept()
         yield client
 
