@@ -10,6 +10,7 @@ import pytest
 
 from kruise.api.native.events import Lease
 from kruise.api.native.extensions import CustomResourceDefinition
+from kruise.api.native.pod import Pod
 from kruise.doctor.rules.takeover import rules
 from kruise.machinery.codec import convert
 from kruise.manager.installation.documents import Named, named
@@ -95,6 +96,12 @@ def test_a_manager_that_is_none_of_the_pods() -> None:
         },
     }
     assert set(found(standing(lease=convert(lease, Lease)))) == {"second-manager"}
+    for host, node in (("laptop", "node-1"), ("manager-0", "laptop")):
+        pod = {"metadata": {"name": host}, "spec": {"nodeName": node}}
+        assert found(standing(lease=convert(lease, Lease), pods=[convert(pod, Pod)])) == {}
+    # Broken off after it was stopped: its lease has not run out yet.
+    begun = found(standing(lease=convert(lease, Lease), note=note(State.UNDER_WAY)))
+    assert set(begun) == {"takeover-broken-off"}
     lease["spec"]["renewTime"] = "2029-12-31T23:00:00.000000Z"
     assert found(standing(lease=convert(lease, Lease))) == {}
 

@@ -96,13 +96,16 @@ def _text(version: tuple[int, int]) -> str:
 
 
 def _others_at_work(standing: Standing) -> Iterator[Finding]:
-    """Managers that nobody finds who scales the Deployment down."""
+    """Managers that nobody finds who scales the Deployment down. Once that has begun, the lease tells of those that are
+    gone until it has run out."""
     lease = standing.lease
     state = manager_by(lease, standing.now)
-    if lease is None or state.is_down or state.is_unknown:
+    if lease is None or state.is_down or state.is_unknown or standing.note is not None:
         return
     holder = lease.spec.holder_identity
-    if not any(holder.startswith(f"{pod.metadata.name}_") for pod in standing.pods):
+    # In the network of its node, a pod is called like the node.
+    hosts = {host for pod in standing.pods for host in (pod.metadata.name, pod.spec.node_name) if host}
+    if holder.rpartition("_")[0] not in hosts:
         yield SECOND_MANAGER.found(
             "the manager",
             f"{holder} holds the lease {standing.namespace}/{lease.metadata.name} and is no pod of this namespace: "
