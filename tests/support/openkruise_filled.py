@@ -37,8 +37,7 @@ async def workload_spread(original: OpenKruise) -> None:
     revision = await original.revision(owner, "v1alpha1", body, 1, labels=labels, annotations=annotations)
     those = {}
     for zone, cost, ids in (("a", "200", ("bx2rb", "c4rl9")), ("b", "100", ("dp7fk", "g6tzm"))):
-        expression = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}
-        required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        required = {"nodeSelectorTerms": [_in_zone(zone)]}
         there: Json = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
         if zone == "a":
             there["containers"] = [{**body["spec"]["containers"][0], "env": [{"name": "SUB", "value": "a"}]}]
@@ -64,8 +63,7 @@ async def workload_spread(original: OpenKruise) -> None:
         "spec": {"containers": [{"name": "main", "env": [{"name": "SUB", "value": "a"}]}]},
     }
     subsets: list[dict[str, Any]] = [
-        {"name": f"subset-{zone}", "requiredNodeSelectorTerm": {"matchExpressions": [{**expression, "values": [zone]}]}}
-        for zone in ("a", "b")
+        {"name": f"subset-{zone}", "requiredNodeSelectorTerm": _in_zone(zone)} for zone in ("a", "b")
     ]
     subsets[0] |= {"maxReplicas": 2, "patch": patch}
     target = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": name}
@@ -80,6 +78,10 @@ async def workload_spread(original: OpenKruise) -> None:
     }
     spread = {"metadata": {"name": "ws"}, "spec": {"subsets": subsets, "targetRef": target}}
     await original.made("workloadspreads", "v1alpha1", spread, status)
+
+
+def _in_zone(zone: str) -> Json:
+    return {"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]}]}
 
 
 async def probe_and_debugging(original: OpenKruise) -> None:
