@@ -16,7 +16,7 @@ endif
 # `make image ARCH="amd64 arm64"`; without it: this machine's.
 ARCH ?=
 # They wait most of the time, so there are more workers than cores. More than 5 would need more inotify instances than
-# Linux gives a user: 128, of which a control plane has 10 and three nodes have 38.
+# Linux gives a user: 128, of which a control plane has 10. Real nodes, which have 38, raise that limit where they may.
 REAL := $(RUN) -m pytest tests/real$(if $(K),/$(K)) -n 5 \
   -o addopts="--strict-markers --strict-config -ra --import-mode=importlib --durations=10"
 

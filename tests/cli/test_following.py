@@ -30,6 +30,7 @@ from kruise.machinery.times import format_micro_time
 from kruise.verbs import images, partitioning
 from kruise.verbs.errors import VerbError
 from kruise.verbs.targets import Target
+from kruise.workloads.broadcastjob.face import FACE as BROADCAST_JOB
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from tests.support.world import LocalWorld, run_local
 
@@ -256,6 +257,32 @@ def test_a_status_that_pods_contradict_is_no_end(watch: bool) -> None:
         assert len(reporter.troubles) == 1, "it is said once"
 
     on_web(scenario)
+
+
+def test_an_end_that_leaves_no_pods_available_is_not_doubted() -> None:
+    """The pods of a job have finished; copies, images and other workloads have none of their own at all."""
+    job = Target(BROADCAST_JOB, "once")
+    container = {"name": "main", "image": "busybox:1.36", "command": ["true"]}
+    manifest = {
+        "apiVersion": BROADCAST_JOB.resource.api_version,
+        "kind": BROADCAST_JOB.resource.kind,
+        "metadata": {"name": "once"},
+        "spec": {
+            "template": {"spec": {"containers": [container], "restartPolicy": "Never"}},
+            "completionPolicy": {"type": "Always"},
+        },
+    }
+
+    async def scenario(world: LocalWorld) -> None:
+        session = session_of(world)
+        await world.client.create(BROADCAST_JOB.resource, manifest, "default")
+        await follow(session, job, await session.get(job), Recorded(), timeout=300)
+        await leave_stale_lease(world)
+        reporter = Recorded()
+        await follow(session, job, await session.get(job), reporter, timeout=20)
+        assert [trouble.partition(":")[0] for trouble in reporter.troubles] == ["no manager is at work"]
+
+    run_local(scenario)
 
 
 @pytest.mark.parametrize("end", ["expired", "torn"])

@@ -92,9 +92,13 @@ class Daemons:
 
 
 @contextlib.contextmanager
-def daemons_on(nodes: RealNodes, *gates: str, daemon_gates: str = "") -> Iterator[Daemons]:
-    """A manager with these gates on, and a daemon on every node."""
-    flags = (*ALONE, "--nodeimage-creation-delay=0s", f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}")
+def daemons_on(nodes: RealNodes, *gates: str, daemon_gates: str = "", leads: bool = False) -> Iterator[Daemons]:
+    """A manager with these gates on, and a daemon on every node. Commands know a manager that `leads` by its lease."""
+    flags = (
+        *(() if leads else ALONE),
+        "--nodeimage-creation-delay=0s",
+        f"--feature-gates={','.join(f'{gate}=true' for gate in gates)}",
+    )
     with KruiseCluster(nodes, flags=flags) as cluster:
         daemons = Daemons(cluster, nodes)
         for node in nodes.nodes:

@@ -37,9 +37,14 @@ _KERNEL_SETTINGS = {
 }
 
 
+# Linux gives a user 128. A control plane has 10, three nodes have 38, and several clusters run at a time.
+_INOTIFY, _INOTIFY_INSTANCES = "/proc/sys/fs/inotify/max_user_instances", 1024
+
+
 def anchor_script(directory: Path, node: str) -> str:
     """Makes a node out of fresh mount, network and host name namespaces, then holds them open."""
     lines = ["set -e", f"echo {node} > /proc/sys/kernel/hostname", "echo 1 > /proc/sys/net/ipv4/ip_forward"]
+    lines.append(f"[ $(cat {_INOTIFY}) -ge {_INOTIFY_INSTANCES} ] || echo {_INOTIFY_INSTANCES} > {_INOTIFY} || true")
     lines += [f"mount --bind {directory / name} {place}" for place, name in OWN_PLACES.items()]
     for setting in _KERNEL_SETTINGS:
         lines.append(f"mount --bind {directory / 'settings' / setting.replace('/', '.')} /proc/sys/{setting}")

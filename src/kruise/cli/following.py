@@ -217,7 +217,7 @@ async def follow(
     last = ""
     deadline = session.clock.monotonic() + timeout if timeout else None
     standstill = Standstill(session, target, deadline)
-    doubt = Doubt(session, deadline)
+    doubt = Doubt(session, target.kind, deadline)
     try:
         async with following(session, target, document, with_pods=reporter.needs_pods) as follower:
             began = session.clock.monotonic()
@@ -264,8 +264,9 @@ async def follow(
 class Doubt:
     """Whether a status that says "complete" is true: not where no manager is at work and the pods contradict it."""
 
-    def __init__(self, session: Session, deadline: float | None) -> None:
+    def __init__(self, session: Session, kind: Face, deadline: float | None) -> None:
         self._session = session
+        self._kind = kind
         self._deadline = deadline
         self._next_look = 0.0
         self._available: int | None = None
@@ -305,7 +306,8 @@ class Doubt:
                     self._available = None
                     return
                 self._note = f"{manager.words}; the status is what it left behind"
-                self._available = await follower.available_pods(seen.document)
+                if self._kind.promises_available_pods:
+                    self._available = await follower.available_pods(seen.document)
 
 
 class Standstill:

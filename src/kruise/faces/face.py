@@ -168,6 +168,13 @@ class Face:
     spec_from: Reference = ""
     """A `Callable[[Json], Json]`: from a spec of that kind to one of this kind that does the same, without replicas."""
 
+    @property
+    def promises_available_pods(self) -> bool:
+        """Whether its status counts pods that are available, which can be compared with the pods themselves. Others
+        count pods of their children, pods that have finished, copies or nodes."""
+        owns = self.pods in (Pods.OWNED, Pods.PER_NODE) and not self.runs_to_end
+        return owns or self.contribution is not None
+
     def template_of(self, document: Json) -> Path | None:
         """Where an object has its pod template."""
         return self.template_in(document) if self.template_in is not None else self.template

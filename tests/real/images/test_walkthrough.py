@@ -22,7 +22,7 @@ def test_the_walk_on_real_nodes(own_nodes: RealNodes, tmp_path: Path) -> None:
     for node in own_nodes.nodes:
         # Those of other tests have a past, which events tell of. The manager makes new ones.
         own_nodes.request("DELETE", f"/apis/apps.kruise.io/v1beta1/nodeimages/{node}")
-    with daemons_on(own_nodes, "ImagePullJobGate", "KruisePodReadinessGate") as daemons:
+    with daemons_on(own_nodes, "ImagePullJobGate", "KruisePodReadinessGate", leads=True) as daemons:
         variables = environment(tmp_path, programs) | {"KUBECONFIG": str(daemons.cluster.kubeconfig)}
         shell = Shell(tmp_path, variables)
         try:
