@@ -7,6 +7,8 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
+import urllib.request
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -29,11 +31,13 @@ class Daemons:
         self.cluster = cluster
         self.nodes = nodes
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._ports: dict[str, int] = {}
 
     def start(self, node: str, *flags: str) -> None:
         """Not from a thread that ends before it is done with: the daemon ends with the thread that started it."""
         user = self.nodes.kubeconfig_for(ACCOUNT, GROUPS)
         sockets = self.nodes.directory / "nodes" / node / "run"
+        port = self._ports[node] = free_port()
         command = [
             sys.executable,
             "-m",
@@ -41,13 +45,22 @@ class Daemons:
             "daemon",
             f"--kubeconfig={user}",
             f"--socket-dir={sockets}",
-            f"--addr=127.0.0.1:{free_port()}",
+            f"--addr=127.0.0.1:{port}",
             *flags,
         ]
         wrapped = in_life_of_this_process(self.cluster.directory / f"{node}-kruise-daemon.pid", command)
         with self.log(node).open("ab") as log:
             environment = {**os.environ, "NODE_NAME": node}
             self._running[node] = subprocess.Popen(wrapped, stdout=log, stderr=log, env=environment)
+
+    def wait_ready(self, *, within: float = 60.0) -> None:
+        """All have looked at their nodes. Pods that are there before are reported when something happens to them
+        (DMN-70)."""
+        deadline = time.monotonic() + within
+        for node, port in self._ports.items():
+            while not _is_well(port):
+                assert time.monotonic() < deadline, f"{node}: {self.log(node).read_text()[-2000:]}"
+                time.sleep(0.2)
 
     def log(self, node: str) -> Path:
         return self.cluster.directory / f"{node}-kruise-daemon.log"
@@ -91,6 +104,14 @@ class Daemons:
             self.nodes.delete_namespace(namespace)
 
 
+def _is_well(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=2) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
 @contextlib.contextmanager
 def daemons_on(nodes: RealNodes, *gates: str, daemon_gates: str = "", leads: bool = False) -> Iterator[Daemons]:
     """A manager with these gates on, and a daemon on every node. Commands know a manager that `leads` by its lease."""
@@ -104,6 +125,7 @@ def daemons_on(nodes: RealNodes, *gates: str, daemon_gates: str = "", leads: boo
         for node in nodes.nodes:
             daemons.start(node, *([f"--feature-gates={daemon_gates}"] if daemon_gates else []))
         try:
+            daemons.wait_ready()
             yield daemons
         finally:
             daemons.stop_all()

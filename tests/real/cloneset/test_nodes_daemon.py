@@ -43,8 +43,14 @@ def from_metadata(name: str, path: str) -> Json:
 async def environment(daemons: Daemons, pod: Json, container: str, variable: str) -> str:
     [status] = [one for one in pod["status"]["containerStatuses"] if one["name"] == container]
     identity = status["containerID"].removeprefix("containerd://")
-    run = ("ctr", "-n", "k8s.io", "tasks", "exec", "--exec-id", f"look-{variable}-{identity[:8]}", identity, "env")
-    told = await asyncio.to_thread(daemons.nodes.run_on_node, pod["spec"]["nodeName"], *run)
+    told = ""
+    for attempt in range(5):
+        name = f"look-{variable}-{identity[:8]}-{attempt}"
+        run = ("ctr", "-n", "k8s.io", "tasks", "exec", "--exec-id", name, identity, "env")
+        if told := await asyncio.to_thread(daemons.nodes.run_on_node, pod["spec"]["nodeName"], *run):
+            break
+        # A containerd that has just started may lose what a command prints.
+        await asyncio.sleep(1.0)
     return dict(line.partition("=")[::2] for line in told.splitlines()).get(variable, "")
 
 
