@@ -225,10 +225,10 @@ def _debug(pods: int) -> tuple[int, float]:
 def _stored(feature: Feature, count: int) -> list[bytes]:
     """Objects as a server sends them: with what admission has written into them, and their status."""
     if feature.name == "advancedcronjob":
-        given = Server(CRONS).defaults({"kind": "AdvancedCronJob", **cron(0, "0 3 * * *")})
+        given = Server(admission=CRONS).defaults({"kind": "AdvancedCronJob", **cron(0, "0 3 * * *")})
         status: dict[str, Any] = {"type": "Job", "lastScheduleTime": "2030-01-01T03:00:00Z"}
     elif feature.name == "broadcastjob":
-        given = Server(JOBS_ON_NODES).defaults(job("task", "sleep 1", version="v1beta1"))
+        given = Server(admission=JOBS_ON_NODES).defaults(job("task", "sleep 1", version="v1beta1"))
         counts = {"active": 0, "desired": 3, "failed": 0, "succeeded": 3, "phase": "completed"}
         status = {**counts, "startTime": "2030-01-01T03:00:00Z", "completionTime": "2030-01-01T03:00:04Z"}
     else:
