@@ -30,6 +30,7 @@ from kruise.machinery.codec import DecodeError, decode
 from kruise.machinery.documents import value_at
 from kruise.machinery.wording import listed
 from kruise.manager.installation.documents import Named, image_of, named
+from kruise.manager.installation.granting import Right, is_granted, rights_of
 
 _OPTIONAL = frozenset({"Secret", "PodDisruptionBudget", "NetworkPolicy"})
 """The manager makes its Secret by itself; the others somebody may not want."""
@@ -104,48 +105,18 @@ def _labelled(live: Json, label: str, value: str) -> Json:
 
 # Rights
 
-Right = tuple[str, str, str, str]
-"""Group, resource, verb and name."""
-
 
 def _role(where: Named, wanted: Json, live: Json, seen: Snapshot) -> Iterator[Finding]:
     granted, needed = live.get("rules") or (), wanted.get("rules") or ()
-    lacking = [right for rule in needed for right in _rights(rule) if not _is_granted(right, granted)]
+    lacking = [right for rule in needed for right in rights_of(rule) if not is_granted(right, granted)]
     if lacking:
-        added = _words([right for rule in granted for right in _rights(rule) if not _is_granted(right, needed)])
+        added = _words([right for rule in granted for right in rights_of(rule) if not is_granted(right, needed)])
         yield LACKS_RIGHTS.found(
             str(where),
             f"it does not grant what the gates need: {listed(_words(lacking))}",
             _bringing(added),
             fix=_again(seen, wanted, added),
         )
-
-
-def _rights(rule: Json) -> Iterator[Right]:
-    for path in rule.get("nonResourceURLs") or ():
-        for verb in rule.get("verbs") or ():
-            yield "", path, verb, ""
-    for group in rule.get("apiGroups") or ():
-        for resource in rule.get("resources") or ():
-            for verb in rule.get("verbs") or ():
-                for name in rule.get("resourceNames") or ("",):
-                    yield group, resource, verb, name
-
-
-def _is_granted(right: Right, granted: Sequence[Json]) -> bool:
-    group, resource, verb, name = right
-
-    def has(rule: Json, field: str, value: str) -> bool:
-        given = rule.get(field) or ()
-        return value in given or "*" in given
-
-    return any(
-        has(rule, "apiGroups", group)
-        and (has(rule, "resources", resource) or f"*/{resource.partition('/')[2]}" in (rule.get("resources") or ()))
-        and has(rule, "verbs", verb)
-        and (not rule.get("resourceNames") or name in rule["resourceNames"])
-        for rule in granted
-    )
 
 
 def _words(rights: Sequence[Right]) -> list[str]:
