@@ -99,7 +99,7 @@ def doctor(
 def _tell_takeover(namespace: str, output: str | None, connection: Connection) -> None:
     from kruise.cli.session import run
     from kruise.cli.takeover import as_data as takeover_data
-    from kruise.cli.takeover import told
+    from kruise.cli.takeover import report_lines
     from kruise.doctor.surveying import Survey, survey
     from kruise.kinds import features
     from kruise.manager.installation.takeover.note import NoteError
@@ -115,7 +115,7 @@ def _tell_takeover(namespace: str, output: str | None, connection: Connection) -
         _show(takeover_data(seen), output)
     else:
         paragraphs = [line for finding in seen.findings for line in _paragraph(finding)]
-        click.echo("\n".join([*told(seen), *paragraphs, _counted(seen.findings) or "nothing is in the way"]))
+        click.echo("\n".join([*report_lines(seen), *paragraphs, _counted(seen.findings) or "nothing is in the way"]))
     if code := code_of(seen.findings):
         sys.exit(code)
 

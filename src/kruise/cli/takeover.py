@@ -11,14 +11,12 @@ from kruise.kinds import features
 from kruise.machinery.client.client import Client
 from kruise.machinery.clock import Clock
 from kruise.machinery.wording import listed, plural
-from kruise.manager.installation.documents import Named, image_of
-from kruise.manager.installation.installer import InstallationError, identity
-from kruise.manager.installation.manager import DEPLOYMENT
-from kruise.manager.installation.rbac import DAEMON
+from kruise.manager.installation.documents import daemon_in, image_of, manager_in
+from kruise.manager.installation.installer import InstallationError, document_of
 from kruise.manager.installation.takeover.carrying import Carrier
-from kruise.manager.installation.takeover.looking import document_of
 from kruise.manager.installation.takeover.note import NAME
 from kruise.manager.installation.takeover.standing import is_original, stored_version, version_names
+from kruise.manager.installation.takeover.steps import in_words
 
 if TYPE_CHECKING:
     from kruise.doctor.surveying import Survey
@@ -57,10 +55,8 @@ async def take_over(
 
 async def refuse_over_original(client: Client, namespace: str) -> None:
     """Nothing is installed over OpenKruise at work: managers of both would be at work side by side."""
-    for name in (Named("Deployment", namespace, DEPLOYMENT), Named("DaemonSet", namespace, DAEMON)):
-        resource, _, _ = identity({"kind": name.kind, "metadata": {"name": name.name, "namespace": namespace}})
-        live = await document_of(client, name, resource)
-        if is_original(live):
+    for name in (manager_in(namespace), daemon_in(namespace)):
+        if is_original(await document_of(client, name)):
             raise InstallationError(
                 f"nothing was changed: {name} is one of OpenKruise. kruise install --takeover takes its place; "
                 "kruise doctor --takeover tells how"
@@ -93,10 +89,10 @@ async def _carried_out(client: Client, steps: Sequence[Step], namespace: str, cl
 
 
 def planned(steps: Sequence[Step], what: str) -> list[str]:
-    return [f"what {what}:", *(f"  {number}. {step.words}" for number, step in enumerate(steps, 1))]
+    return [f"what {what}:", *(f"  {number}. {in_words(step)}" for number, step in enumerate(steps, 1))]
 
 
-def told(seen: Survey) -> list[str]:
+def report_lines(seen: Survey) -> list[str]:
     """What is there, and what would happen."""
     standing = seen.standing
     lines = [_head(seen), ""]
@@ -161,6 +157,6 @@ def as_data(seen: Survey) -> dict[str, Any]:
             for name, definition in standing.definitions
         },
         "values": dict(seen.inheritance.values),
-        "steps": [step.words for step in seen.steps],
+        "steps": [in_words(step) for step in seen.steps],
         "findings": [finding.as_data() for finding in seen.findings],
     }

@@ -11,9 +11,8 @@ from typing import Any, Final, TypeVar
 from kruise import release
 from kruise.admission.inventory import CHART_LABEL
 from kruise.api.meta import PartialObject
-from kruise.api.native.config import CONFIG_MAPS, CONFIGURATION, SECRETS, SERVICES
+from kruise.api.native.config import CONFIGURATION, SECRETS, SERVICES
 from kruise.api.native.events import LEASES
-from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
 from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.pod import PODS
 from kruise.api.native.policy import POD_DISRUPTION_BUDGETS
@@ -26,16 +25,22 @@ from kruise.feature import Feature
 from kruise.kinds import face_of
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ApiError, ClientError, ForbiddenError, NotFoundError
-from kruise.machinery.client.requests import PatchType, Request, Verb
+from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.clock import Clock
-from kruise.machinery.codec import decode
 from kruise.machinery.documents import value_at
 from kruise.manager import gates
-from kruise.manager.installation.documents import Named, gates_text, image_of, named, placed
-from kruise.manager.installation.installer import FIELD_MANAGER, identity, with_live_address
-from kruise.manager.installation.manager import DEPLOYMENT, SECRET
+from kruise.manager.installation.documents import (
+    Named,
+    daemon_in,
+    gates_text,
+    image_of,
+    manager_in,
+    named,
+    placed,
+)
+from kruise.manager.installation.installer import apply, document_of
+from kruise.manager.installation.manager import SECRET
 from kruise.manager.installation.manifests import DAEMON_NAMESPACE, Style, manifests
-from kruise.manager.installation.rbac import DAEMON
 from kruise.manager.installation.takeover.standing import is_original
 from kruise.reasons.manager import UNANSWERED, WITHOUT_RIGHTS, Manager, manager_by
 
@@ -47,9 +52,6 @@ _SOME_NAMESPACE: Final = "default"
 _LEASE: Final = "kruise-manager"
 _INSIDE: Final = ("https:kruise-manager:8443", "proxy/waiting")
 """What a manager in the process of a local cluster serves; no other cluster has such a Service."""
-_WORKLOADS: Final = {
-    kind: Resource("apps", "v1", f"{kind.lower()}s", kind, True, PartialObject) for kind in ("Deployment", "DaemonSet")
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +84,9 @@ class _Gathering:
     async def run(self) -> Snapshot:
         client, where = self._client, self._looking.namespace
         server = await client.server_version()
-        deployment = await self._document(Named("Deployment", where, DEPLOYMENT), _WORKLOADS["Deployment"])
-        daemon_set = await self._document(Named("DaemonSet", where, DAEMON), _WORKLOADS["DaemonSet"])
-        namespace = await self._document(Named("Namespace", "", where), NAMESPACES)
+        deployment = await self._document(manager_in(where))
+        daemon_set = await self._document(daemon_in(where))
+        namespace = await self._document(Named("Namespace", "", where))
         if is_original(deployment) or is_original(daemon_set):
             # All names are the same: what ours lacks would be told of everything.
             return Snapshot(
@@ -100,9 +102,9 @@ class _Gathering:
         live = await self._live(wanted)
         configuration = Named("ConfigMap", where, CONFIGURATION)
         for name, document in (
-            (Named("Deployment", where, DEPLOYMENT), deployment),
-            (Named("DaemonSet", where, DAEMON), daemon_set),
-            (configuration, await self._document(configuration, CONFIG_MAPS)),
+            (manager_in(where), deployment),
+            (daemon_in(where), daemon_set),
+            (configuration, await self._document(configuration)),
         ):
             if document is not None:
                 live[name] = document
@@ -185,31 +187,26 @@ class _Gathering:
     def _can_compare(self, manifest: Json) -> bool:
         """Not what may not be read, nor rights where nobody can see the gates that they follow."""
         is_gated = manifest["kind"] in ("Role", "ClusterRole")
-        gates_are_hidden = Named("Deployment", self._looking.namespace, DEPLOYMENT) in self._hidden
+        gates_are_hidden = manager_in(self._looking.namespace) in self._hidden
         return named(manifest) not in self._hidden and not (is_gated and gates_are_hidden)
 
     async def _live(self, wanted: Sequence[Json]) -> dict[Named, Json]:
         async def one(manifest: Json) -> tuple[Named, Json | None]:
-            resource, _, _ = identity(manifest)
             name = named(manifest)
             async with self._turns:
-                return name, await self._document(name, resource)
+                return name, await self._document(name)
 
         found = await asyncio.gather(*(one(manifest) for manifest in wanted))
         return {name: document for name, document in found if document is not None}
 
-    async def _document(self, name: Named, resource: Resource[Any]) -> Json | None:
-        """The whole object. Of one that may not be read nothing is said but that."""
+    async def _document(self, name: Named) -> Json | None:
+        """Of an object that may not be read nothing is said but that."""
         try:
-            answer = await self._client.send(Request(Verb.GET, resource, name.namespace, name.name))
-        except NotFoundError:
-            return None
+            return await document_of(self._client, name)
         except ForbiddenError:
             self._hidden.add(name)
             self._unseen[f"{name.kind}s: they may not be read with your rights"] = None
             return None
-        found: Json = {"kind": name.kind, **decode(answer.body, dict)}
-        return found
 
     # What runs
 
@@ -268,22 +265,10 @@ async def refusals(client: Client, wanted: Sequence[Json], namespaces: Container
     cannot be asked for; `namespaces` are those that come with the others."""
     found = []
     for manifest in wanted:
-        resource, namespace, name = identity(manifest)
-        if manifest["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind:
-            manifest = await with_live_address(client, manifest)
         try:
-            await client.patch(
-                resource,
-                name,
-                dict(manifest),
-                namespace,
-                patch_type=PatchType.APPLY,
-                field_manager=FIELD_MANAGER,
-                force=True,
-                dry_run=True,
-            )
+            await apply(client, manifest, dry_run=True)
         except NotFoundError as error:
-            if namespace not in namespaces:
+            if named(manifest).namespace not in namespaces:
                 found.append(Refusal(str(named(manifest)), error.reason, str(error)))
         except ApiError as error:
             found.append(Refusal(str(named(manifest)), error.reason, str(error)))

@@ -15,9 +15,7 @@ from kruise.api.native.policy import PodDisruptionBudget
 from kruise.api.policy.podunavailablebudget import PodUnavailableBudget
 from kruise.doctor.findings import Json
 from kruise.machinery.documents import value_at
-from kruise.manager.installation.documents import Named, image_of
-from kruise.manager.installation.manager import DEPLOYMENT
-from kruise.manager.installation.rbac import DAEMON
+from kruise.manager.installation.documents import Named, Present, image_of
 from kruise.reasons.links import Answer
 from kruise.reasons.manager import UNKNOWN, Manager
 
@@ -52,17 +50,16 @@ class Leaving(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Present):
+    """`live` holds `kruise-configuration`, too."""
+
     now: datetime
     version: str
     """Of this very PyKruise."""
     kubernetes: tuple[int, int, str] | None = None
     """Major and minor version of the API server, and how it calls itself."""
-    namespace: str = "kruise-system"
     wanted: Sequence[Json] = ()
     """What this version would install, with the gates that are on; without what cannot be compared."""
-    live: Mapping[Named, Json] = dataclasses.field(default_factory=dict)
-    """What of it is there, and `kruise-configuration`."""
     hidden: frozenset[Named] = frozenset()
     """What may not be read: nobody knows whether it is there."""
     is_installed: bool = True
@@ -86,14 +83,6 @@ class Snapshot:
     """How many were looked at."""
     unseen: Sequence[str] = ()
     """What could not be looked at, in words."""
-
-    @property
-    def deployment(self) -> Json | None:
-        return self.live.get(Named("Deployment", self.namespace, DEPLOYMENT))
-
-    @property
-    def daemon_set(self) -> Json | None:
-        return self.live.get(Named("DaemonSet", self.namespace, DAEMON))
 
     @property
     def has_manager(self) -> bool:
@@ -164,9 +153,3 @@ class Snapshot:
         for where, document in self.definitions:
             if client := value_at(document, CONVERSION):
                 yield f"the conversion of {where.name}", client
-
-    @property
-    def definitions(self) -> Iterator[tuple[Named, Json]]:
-        for where, document in self.live.items():
-            if where.kind == "CustomResourceDefinition":
-                yield where, document

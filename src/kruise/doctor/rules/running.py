@@ -24,7 +24,7 @@ from kruise.machinery.documents import value_at
 from kruise.machinery.wording import listed, plural
 from kruise.manager import gates
 from kruise.manager.installation import daemon, manager
-from kruise.manager.installation.documents import Named, gates_text
+from kruise.manager.installation.documents import daemon_in, gates_text, manager_in
 from kruise.manager.installation.manager import DEPLOYMENT
 from kruise.manager.installation.rbac import DAEMON
 from kruise.reasons.assembling import standalone
@@ -56,7 +56,7 @@ def _lease(seen: Snapshot) -> Iterator[Finding]:
 def _replicas(seen: Snapshot) -> Iterator[Finding]:
     if seen.deployment is None or seen.pods is None:
         return
-    where = Named("Deployment", seen.namespace, DEPLOYMENT)
+    where = manager_in(seen.namespace)
     wanted = int(value_at(seen.deployment, ("spec", "replicas"), 1))
     pods = [pod for pod in seen.pods if _has(pod, manager.LABELS)]
     for pod in pods:
@@ -98,14 +98,13 @@ def _has(pod: Pod, labels: Mapping[str, str]) -> bool:
 
 
 def _gates(seen: Snapshot) -> Iterator[Finding]:
-    for kind, name, workload in (
-        ("Deployment", DEPLOYMENT, seen.deployment),
-        ("DaemonSet", DAEMON, seen.daemon_set),
+    for where, workload in (
+        (manager_in(seen.namespace), seen.deployment),
+        (daemon_in(seen.namespace), seen.daemon_set),
     ):
         try:
             gates.parse(gates_text(workload or {}))
         except gates.FeatureGateError as error:
-            where = Named(kind, seen.namespace, name)
             yield UNKNOWN_GATE.found(str(where), str(error), "kruise install --set featureGates=... with correct names")
     leading, daemons = _gates_of(seen.deployment), _gates_of(seen.daemon_set)
     if leading is None or daemons is None:
@@ -133,7 +132,7 @@ def _gates_of(workload: Json | None) -> Mapping[str, bool] | None:
 
 def _daemons(seen: Snapshot) -> Iterator[Finding]:
     if seen.daemon_set is None:
-        if not seen.runs_inside and Named("DaemonSet", seen.namespace, DAEMON) not in seen.hidden:
+        if not seen.runs_inside and daemon_in(seen.namespace) not in seen.hidden:
             yield NO_DAEMON.found(
                 f"daemonset/{DAEMON} in namespace {seen.namespace}",
                 "it is not installed: images are not pulled ahead, containers not restarted, probes not run",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from kruise.machinery.documents import value_at
+from kruise.manager.installation.manager import DEPLOYMENT
+from kruise.manager.installation.rbac import DAEMON
 
 Json = Mapping[str, Any]
 
@@ -29,6 +32,36 @@ class Named(NamedTuple):
 def named(document: Json) -> Named:
     metadata = document["metadata"]
     return Named(str(document["kind"]), str(metadata.get("namespace", "")), str(metadata["name"]))
+
+
+def manager_in(namespace: str) -> Named:
+    return Named("Deployment", namespace, DEPLOYMENT)
+
+
+def daemon_in(namespace: str) -> Named:
+    return Named("DaemonSet", namespace, DAEMON)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """What of an installation is in a cluster, whose ever it is."""
+
+    namespace: str = "kruise-system"
+    live: Mapping[Named, Json] = dataclasses.field(default_factory=dict)
+
+    @property
+    def deployment(self) -> Json | None:
+        return self.live.get(manager_in(self.namespace))
+
+    @property
+    def daemon_set(self) -> Json | None:
+        return self.live.get(daemon_in(self.namespace))
+
+    @property
+    def definitions(self) -> Iterator[tuple[Named, Json]]:
+        for name, document in self.live.items():
+            if name.kind == "CustomResourceDefinition":
+                yield name, document
 
 
 def arguments(workload: Json) -> tuple[str, ...]:

@@ -17,8 +17,10 @@ from kruise.api.native.extensions import (
 from kruise.api.resource import Resource
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ApiError, ClientError, NotFoundError
-from kruise.machinery.client.requests import PatchType
+from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.clock import Clock
+from kruise.machinery.codec import decode
+from kruise.manager.installation.documents import Json, Named, named
 
 FIELD_MANAGER = "kruise-install"
 _POLL_SECONDS = 0.2
@@ -109,22 +111,12 @@ class Installer:
 
     async def _apply(self, manifest: Manifest) -> str:
         resource, namespace, name = identity(manifest)
-        if manifest["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind:
-            manifest = await with_live_address(self._client, manifest)
         try:
             before = (await self._client.get(resource, name, namespace)).metadata.resource_version
         except NotFoundError:
             before = ""
         try:
-            after = await self._client.patch(
-                resource,
-                name,
-                dict(manifest),
-                namespace,
-                patch_type=PatchType.APPLY,
-                field_manager=FIELD_MANAGER,
-                force=True,
-            )
+            after = await apply(self._client, manifest)
         except NotFoundError as error:
             raise InstallationError(
                 f"{resource}/{name} cannot be made: this cluster does not serve {manifest['kind']} "
@@ -192,6 +184,34 @@ class Installer:
         return rewritten
 
 
+async def apply(client: Client, manifest: Manifest, *, dry_run: bool = False) -> PartialObject:
+    """An object of the installation as it should be, whoever has written it before."""
+    if manifest["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind:
+        manifest = await with_live_address(client, manifest)
+    resource, namespace, name = identity(manifest)
+    return await client.patch(
+        resource,
+        name,
+        dict(manifest),
+        namespace,
+        patch_type=PatchType.APPLY,
+        field_manager=FIELD_MANAGER,
+        force=True,
+        dry_run=dry_run,
+    )
+
+
+async def document_of(client: Client, name: Named) -> Json | None:
+    """The whole object; None where it, or its kind, is not there."""
+    resource = kind_of(name)
+    try:
+        answer = await client.send(Request(Verb.GET, resource, name.namespace, name.name))
+    except NotFoundError:
+        return None
+    found: Json = {"apiVersion": resource.api_version, "kind": name.kind, **decode(answer.body, dict[str, Any])}
+    return found
+
+
 async def with_live_address(client: Client, manifest: Manifest) -> Manifest:
     """A definition with the converting webhook's address as a manager outside the cluster has set it: a URL and the
     Service of the manifest exclude each other."""
@@ -208,8 +228,12 @@ async def with_live_address(client: Client, manifest: Manifest) -> Manifest:
 
 
 def identity(manifest: Manifest) -> tuple[Resource[PartialObject], str, str]:
-    metadata = manifest["metadata"]
-    return _KINDS[manifest["kind"]], metadata.get("namespace", ""), metadata["name"]
+    name = named(manifest)
+    return kind_of(name), name.namespace, name.name
+
+
+def kind_of(name: Named) -> Resource[PartialObject]:
+    return _KINDS[name.kind]
 
 
 def resource_of(definition: CustomResourceDefinition, version: str) -> Resource[PartialObject]:

@@ -21,9 +21,16 @@ from kruise.machinery.clock import Clock
 from kruise.machinery.documents import value_at
 from kruise.machinery.wording import listed
 from kruise.manager.installation.documents import Json, Named, named
-from kruise.manager.installation.installer import InstallationError, Installer, Report, identity, resource_of
+from kruise.manager.installation.installer import (
+    InstallationError,
+    Installer,
+    Report,
+    document_of,
+    identity,
+    kind_of,
+    resource_of,
+)
 from kruise.manager.installation.takeover import note as notes
-from kruise.manager.installation.takeover.looking import document_of
 from kruise.manager.installation.takeover.steps import (
     Bring,
     Forget,
@@ -104,8 +111,8 @@ class Carrier:
     # What runs
 
     async def _stop(self, name: Named) -> None:
-        resource = _resource(name)
-        live = await document_of(self._client, name, resource)
+        resource = kind_of(name)
+        live = await document_of(self._client, name)
         if live is None:
             return
         body = {"metadata": {"uid": live["metadata"]["uid"]}, "spec": {"replicas": 0}}
@@ -115,7 +122,7 @@ class Carrier:
 
     async def _remove(self, name: Named, labels: Mapping[str, str]) -> None:
         try:
-            await self._client.delete(_resource(name), name.name, name.namespace, propagation="Background")
+            await self._client.delete(kind_of(name), name.name, name.namespace, propagation="Background")
         except NotFoundError:
             return
         if labels:
@@ -142,7 +149,7 @@ class Carrier:
     async def _ready(self, name: Named) -> None:
         deadline = self._clock.monotonic() + self._timeout
         while True:
-            live = await document_of(self._client, name, _resource(name)) or {}
+            live = await document_of(self._client, name) or {}
             seen = value_at(live, ("status", "observedGeneration"), 0) >= value_at(live, ("metadata", "generation"), 1)
             if seen and value_at(live, ("status", "availableReplicas"), 0):
                 self._report(f"{name} is ready")
@@ -157,9 +164,7 @@ class Carrier:
     # Objects and definitions
 
     async def _store(self, name: str, version: str) -> None:
-        live = await document_of(
-            self._client, Named(CUSTOM_RESOURCE_DEFINITIONS.kind, "", name), CUSTOM_RESOURCE_DEFINITIONS
-        )
+        live = await document_of(self._client, Named(CUSTOM_RESOURCE_DEFINITIONS.kind, "", name))
         if live is None:
             return
         patch = [{"op": "test", "path": "/metadata/uid", "value": live["metadata"]["uid"]}]
@@ -174,7 +179,7 @@ class Carrier:
         """Replaced by what it was; where that cannot be, made anew."""
         name = named(document)
         resource, namespace, _ = identity(document)
-        live = await document_of(self._client, name, resource)
+        live = await document_of(self._client, name)
         if live is None:
             await self._client.create(resource, dict(document), namespace)
         else:
@@ -226,11 +231,6 @@ def _readdressed(item: Any, versions: Mapping[tuple[str, str], str]) -> list[Jso
             patch.append({"op": "test", "path": f"{at}/uid", "value": owner.uid})
             patch.append({"op": "replace", "path": f"{at}/apiVersion", "value": f"{group}/{stays}"})
     return patch
-
-
-def _resource(name: Named) -> Resource[PartialObject]:
-    found, _, _ = identity({"kind": name.kind, "metadata": {"name": name.name, "namespace": name.namespace}})
-    return found
 
 
 def _place(pod: Pod) -> str:

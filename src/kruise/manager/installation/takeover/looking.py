@@ -7,18 +7,15 @@ from typing import Any
 
 from kruise.admission.configurations import GROUPS
 from kruise.api.meta import PartialObject
-from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.events import LEASES
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS, CustomResourceDefinition
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError, NotFoundError
-from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.clock import Clock
-from kruise.machinery.codec import decode
 from kruise.manager.installation.documents import Json, Named, named
-from kruise.manager.installation.installer import identity
+from kruise.manager.installation.installer import document_of
 from kruise.manager.installation.takeover import note as notes
 from kruise.manager.installation.takeover.standing import Standing, stored_version, version_names
 
@@ -31,10 +28,9 @@ async def look(client: Client, manifests: Sequence[Mapping[str, Any]], *, namesp
     """`manifests`: all that an installation of ours may have. Raises `ClientError`, and `NoteError`."""
     live: dict[Named, Json] = {}
     for manifest in manifests:
-        resource, _, _ = identity(manifest)
-        if (document := await document_of(client, named(manifest), resource)) is not None:
+        if (document := await document_of(client, named(manifest))) is not None:
             live[named(manifest)] = document
-    kept = await document_of(client, Named("ConfigMap", namespace, notes.NAME), CONFIG_MAPS)
+    kept = await document_of(client, Named("ConfigMap", namespace, notes.NAME))
     try:
         lease = await client.get(LEASES, _LEASE, namespace)
     except NotFoundError:
@@ -55,16 +51,6 @@ async def look(client: Client, manifests: Sequence[Mapping[str, Any]], *, namesp
         objects=await _objects(client, live),
         under_way=len((await client.list(PODS, labels=f"{_STATE},{_STATE}!=Normal")).items),
     )
-
-
-async def document_of(client: Client, name: Named, resource: Resource[Any]) -> Json | None:
-    """The whole object; None where it, or its kind, is not there."""
-    try:
-        answer = await client.send(Request(Verb.GET, resource, name.namespace, name.name))
-    except NotFoundError:
-        return None
-    found: Json = {"apiVersion": resource.api_version, "kind": name.kind, **decode(answer.body, dict[str, Any])}
-    return found
 
 
 async def _foreign(client: Client, live: Mapping[Named, Json]) -> list[CustomResourceDefinition]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from kruise.admission.inventory import CHART_LABEL
@@ -12,10 +12,8 @@ from kruise.api.native.events import Lease
 from kruise.api.native.extensions import CustomResourceDefinition
 from kruise.api.native.pod import Pod
 from kruise.machinery.documents import value_at
-from kruise.manager.installation.documents import Json, Named, command, image_of
-from kruise.manager.installation.manager import DEPLOYMENT
+from kruise.manager.installation.documents import Json, Named, Present, command, image_of
 from kruise.manager.installation.manifests import Style
-from kruise.manager.installation.rbac import DAEMON
 from kruise.manager.installation.takeover.note import Note, State
 
 ORIGINAL_COMMANDS = ("/manager", "/kruise-daemon")
@@ -29,11 +27,8 @@ def is_original(workload: Json | None) -> bool:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class Standing(Present):
     now: datetime
-    namespace: str
-    live: Mapping[Named, Json]
-    """What of an installation is there, whose ever it is."""
     note: Note | None = None
     lease: Lease | None = None
     pods: Sequence[Pod] = ()
@@ -46,20 +41,6 @@ class Standing:
     """How many there are, by their kind."""
     under_way: int = 0
     """Pods that are being updated in place, or wait for a hook."""
-
-    @property
-    def deployment(self) -> Json | None:
-        return self.live.get(Named("Deployment", self.namespace, DEPLOYMENT))
-
-    @property
-    def daemon_set(self) -> Json | None:
-        return self.live.get(Named("DaemonSet", self.namespace, DAEMON))
-
-    @property
-    def definitions(self) -> Iterator[tuple[Named, Json]]:
-        for name, document in self.live.items():
-            if name.kind == "CustomResourceDefinition":
-                yield name, document
 
     @property
     def has_original(self) -> bool:

@@ -11,15 +11,14 @@ even where ours does not start. `kruise install` changes that later.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kruise.machinery.documents import value_at
 from kruise.machinery.wording import listed, plural
 from kruise.manager.installation import daemon, manager
-from kruise.manager.installation.documents import Json, Named, named
-from kruise.manager.installation.manager import DEPLOYMENT
-from kruise.manager.installation.rbac import DAEMON
+from kruise.manager.installation.documents import Json, Named, daemon_in, manager_in, named
 from kruise.manager.installation.takeover.note import NAME, Note, State, as_it_was
 from kruise.manager.installation.takeover.standing import (
     Standing,
@@ -35,15 +34,14 @@ _STAY = frozenset({"Namespace", "Secret", "CustomResourceDefinition"})
 _NOT_PUT_BACK = frozenset({"Namespace", "Secret", "Deployment", "DaemonSet"})
 
 
+# What a step is about. `kruise.manager.installation.takeover.carrying` carries them out.
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Keep:
     """The note is written: before anything else."""
 
     note: Note
-
-    @property
-    def words(self) -> str:
-        return f"keeps what is there in configmap/{NAME}: {plural(len(self.note.documents), 'object')}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -52,20 +50,12 @@ class Mark:
 
     state: State
 
-    @property
-    def words(self) -> str:
-        return f"notes in configmap/{NAME}: {self.state.value}"
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stop:
     """A Deployment is scaled to 0, and its pods are gone."""
 
     name: Named
-
-    @property
-    def words(self) -> str:
-        return f"scales {self.name} to 0, and waits until its pods are gone"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,10 +65,6 @@ class Remove:
     name: Named
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    @property
-    def words(self) -> str:
-        return f"takes {self.name} away" + (", and waits until its pods are gone" if self.labels else "")
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Bring:
@@ -87,37 +73,12 @@ class Bring:
     manifests: Sequence[Mapping[str, Any]]
     news: Sequence[str] = ()
 
-    @property
-    def words(self) -> str:
-        counts: dict[str, int] = {}
-        for manifest in self.manifests:
-            counts[_WORDS.get(manifest["kind"], "other")] = counts.get(_WORDS.get(manifest["kind"], "other"), 0) + 1
-        told = [plural(count, noun) for noun, count in counts.items() if noun != "other"]
-        others = [plural(counts["other"], "other object")] if "other" in counts else []
-        return f"applies {', '.join(told + others)}" + (f"; new: {listed(self.news, 30)}" if self.news else "")
-
-
-_WORDS = {
-    "Namespace": "namespace",
-    "CustomResourceDefinition": "definition",
-    "Role": "role",
-    "ClusterRole": "role",
-    "RoleBinding": "binding",
-    "ClusterRoleBinding": "binding",
-    "MutatingWebhookConfiguration": "webhook configuration",
-    "ValidatingWebhookConfiguration": "webhook configuration",
-}
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ready:
     """A Deployment has a pod that is ready."""
 
     name: Named
-
-    @property
-    def words(self) -> str:
-        return f"waits until {self.name} answers"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -127,10 +88,6 @@ class Store:
     definition: str
     version: str
 
-    @property
-    def words(self) -> str:
-        return f"stores {self.definition} in {self.version} again"
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Readdress:
@@ -139,11 +96,6 @@ class Readdress:
     versions: Mapping[tuple[str, str], str]
     """Group and kind of owners, and the version that stays."""
 
-    @property
-    def words(self) -> str:
-        kinds = sorted(f"{kind} in {version}" for (_, kind), version in self.versions.items())
-        return f"names owners as OpenKruise names them: {listed(kinds, 20)}"
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PutBack:
@@ -151,22 +103,59 @@ class PutBack:
 
     documents: Sequence[Json]
 
-    @property
-    def words(self) -> str:
-        names = [str(named(document)) for document in self.documents]
-        return f"puts {plural(len(names), 'object')} back as they were" if len(names) > 1 else f"puts {names[0]} back"
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Forget:
     """The note goes."""
 
-    @property
-    def words(self) -> str:
-        return f"deletes configmap/{NAME}"
-
 
 Step = Keep | Mark | Stop | Remove | Bring | Ready | Store | Readdress | PutBack | Forget
+
+
+def in_words(step: Step) -> str:
+    match step:
+        case Keep(note):
+            return f"keeps what is there in configmap/{NAME}: {plural(len(note.documents), 'object')}"
+        case Mark(state):
+            return f"notes in configmap/{NAME}: {state.value}"
+        case Stop(name):
+            return f"scales {name} to 0, and waits until its pods are gone"
+        case Remove(name, labels):
+            return f"takes {name} away" + (", and waits until its pods are gone" if labels else "")
+        case Bring(manifests, news):
+            return f"applies {_counted(manifests)}" + (f"; new: {listed(news, 30)}" if news else "")
+        case Ready(name):
+            return f"waits until {name} answers"
+        case Store(definition, version):
+            return f"stores {definition} in {version} again"
+        case Readdress(versions):
+            kinds = sorted(f"{kind} in {version}" for (_, kind), version in versions.items())
+            return f"names owners as OpenKruise names them: {listed(kinds, 20)}"
+        case PutBack([document]):
+            return f"puts {named(document)} back"
+        case PutBack(documents):
+            return f"puts {plural(len(documents), 'object')} back as they were"
+        case Forget():
+            return f"deletes configmap/{NAME}"
+
+
+_NOUNS = {
+    "Namespace": "namespace",
+    "CustomResourceDefinition": "definition",
+    "Role": "role",
+    "ClusterRole": "role",
+    "RoleBinding": "binding",
+    "ClusterRoleBinding": "binding",
+    "MutatingWebhookConfiguration": "webhook configuration",
+    "ValidatingWebhookConfiguration": "webhook configuration",
+}
+_OTHER = "other object"
+
+
+def _counted(manifests: Sequence[Mapping[str, Any]]) -> str:
+    counts = Counter(_NOUNS.get(manifest["kind"], _OTHER) for manifest in manifests)
+    nouns = sorted(counts, key=lambda noun: noun == _OTHER)
+    return ", ".join(plural(counts[noun], noun) for noun in nouns)
 
 
 # Taking over
@@ -185,15 +174,15 @@ def forward(standing: Standing, manifests: Sequence[Mapping[str, Any]], *, since
     kept = [_stored_as_now(manifest, standing) for manifest in manifests]
     found.append(Bring(kept, tuple(_news(standing, kept))))
     if any(manifest["kind"] == "Deployment" for manifest in manifests):
-        found.append(Ready(Named("Deployment", standing.namespace, DEPLOYMENT)))
+        found.append(Ready(manager_in(standing.namespace)))
     found.append(Mark(State.DONE))
     return found
 
 
 def _without(standing: Standing, *, are_original: bool) -> Iterator[Step]:
     """Manager and daemon stop, the manager first: it gives orders to the others."""
-    deployment = Named("Deployment", standing.namespace, DEPLOYMENT)
-    daemon_set = Named("DaemonSet", standing.namespace, DAEMON)
+    deployment = manager_in(standing.namespace)
+    daemon_set = daemon_in(standing.namespace)
     stops = standing.deployment is not None and is_original(standing.deployment) is are_original
     if stops:
         yield Stop(deployment)
