@@ -11,11 +11,14 @@ from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
 from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS, UnitedDeployment
 from kruise.api.native.apps import ControllerRevision
 from kruise.api.native.pod import Pod
-from kruise.machinery.codec import convert
-from kruise.machinery.plan import Action, Plan
+from kruise.machinery.client.requests import Verb
+from kruise.machinery.codec import convert, decode, encode
+from kruise.machinery.plan import Action, Outcome, Outcomes, Plan, Result
 from kruise.spread.uniteddeployment import keys
+from kruise.spread.uniteddeployment.conclude import conclude
 from kruise.spread.uniteddeployment.decide import decide
 from kruise.spread.uniteddeployment.situation import Snapshot, situation_of
+from tests.support import outcomes
 
 Json = dict[str, Any]
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
@@ -147,3 +150,29 @@ def look(
         **more,
     )
     return snapshot, decide(snapshot)
+
+
+def carried_out(plan: Plan, *, refused: str = "") -> Outcomes:
+    """Everything done; children refused in these words."""
+
+    def write(action: Action) -> Outcome:
+        if refused and action.target.resource == CLONE_SETS and action.verb is Verb.CREATE:
+            return Outcome(action=action, result=Result.FAILED, error=refused)
+        return Outcome(action=action, result=Result.DONE)
+
+    return outcomes.carried_out(plan, write)
+
+
+def status_after(snapshot: Snapshot, plan: Plan, **options: Any) -> dict[str, Any]:
+    conclusion = conclude(snapshot, plan, carried_out(plan, **options))
+    assert conclusion.status is not None
+    found: dict[str, Any] = decode(encode(conclusion.status.body[0]["value"]), dict[str, Any])
+    return found
+
+
+def condition(status: dict[str, Any], kind: str) -> dict[str, Any]:
+    return next(item for item in status["conditions"] if item["type"] == kind)
+
+
+def causes_of(plan: Plan) -> list[tuple[str, str]]:
+    return [(cause.code, cause.remedy) for held in plan.held for cause in held.causes]

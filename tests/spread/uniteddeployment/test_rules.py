@@ -9,58 +9,39 @@ from typing import Any
 import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSet
-from kruise.api.apps.conversion.uniteddeployment import convert as converted
-from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS, SubsetStatus, UnitedDeployment
+from kruise.api.apps.uniteddeployment import UNITED_DEPLOYMENTS, UnitedDeployment
 from kruise.api.meta import Key
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.codec import Raw, convert, decode, encode, evolve
 from kruise.machinery.offline import view_of
-from kruise.machinery.patches import merge
-from kruise.machinery.plan import OnError, Outcome, Outcomes, PhaseOutcomes, Plan, Result
+from kruise.machinery.plan import OnError, Outcomes, Plan
 from kruise.manager.options import Options
-from kruise.spread.uniteddeployment import adaptive, keys
+from kruise.spread.uniteddeployment import keys
 from kruise.spread.uniteddeployment.admission import ADMISSION
 from kruise.spread.uniteddeployment.children import by_child, child_of
 from kruise.spread.uniteddeployment.conclude import conclude
 from kruise.spread.uniteddeployment.controller import FEATURE, _meaning
 from kruise.spread.uniteddeployment.decide import decide
-from kruise.spread.uniteddeployment.memo import Memo
 from kruise.spread.uniteddeployment.situation import Snapshot
-from tests.spread.uniteddeployment.objects import NOW, UID, child, look, pods, revision_of, stamp, united
+from tests.spread.uniteddeployment.objects import (
+    NOW,
+    UID,
+    carried_out,
+    causes_of,
+    child,
+    condition,
+    look,
+    pods,
+    revision_of,
+    stamp,
+    status_after,
+    united,
+)
 from tests.support import admission
-from tests.support.admission import messages_of
 
 POD = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "i:1"}]}}
 TWO: list[dict[str, Any]] = [{"name": "a"}, {"name": "b"}]
 SERVER = admission.Server(admission=ADMISSION)
-
-
-def carried_out(plan: Plan, *, refused: str = "") -> Outcomes:
-    """Everything done; creates refused in these words."""
-    phases = []
-    for phase in plan.phases:
-        chains = tuple(
-            tuple(
-                Outcome(action=action, result=Result.FAILED, error=refused)
-                if refused and action.verb.value == "create" and action.owner_uid and phase.name == "create"
-                else Outcome(action=action, result=Result.DONE)
-                for action in chain
-            )
-            for chain in phase.chains
-        )
-        phases.append(PhaseOutcomes(phase.name, chains))
-    return Outcomes(tuple(phases))
-
-
-def status_after(snapshot: Snapshot, plan: Plan, **options: Any) -> dict[str, Any]:
-    conclusion = conclude(snapshot, plan, carried_out(plan, **options))
-    assert conclusion.status is not None
-    found: dict[str, Any] = decode(encode(conclusion.status.body[0]["value"]), dict[str, Any])
-    return found
-
-
-def condition(status: dict[str, Any], kind: str) -> dict[str, Any]:
-    return next(item for item in status["conditions"] if item["type"] == kind)
 
 
 def test_the_first_pass_makes_everything() -> None:
@@ -389,168 +370,6 @@ def test_on_its_way_out_nothing_is_done() -> None:
     assert decide(Snapshot(united=subject, now=NOW)) == Plan()
 
 
-# Adaptive
-
-
-def adaptively(
-    waits: float, *, mark: dict[str, Any] | None = None, ready: int = 0, **more: Any
-) -> tuple[Plan, dict[str, Any]]:
-    """A subset with two pods, of which those that are not ready have waited for a node for so many seconds."""
-    topology = {"scheduleStrategy": {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 10, **more}}}
-    status = {"subsetStatuses": [{"name": "a", "conditions": [mark]}, {"name": "b"}]} if mark else {}
-    subject = united([{"name": "a", "minReplicas": 0}, {"name": "b"}], replicas=2, topology=topology, status=status)
-    one, other = child(subject, "a", 2, ready=ready), child(subject, "b", 0)
-    members = [*pods(one, ready), *pods(one, 2 - ready, age=waits, waits=True)]
-    snapshot, plan = look(subject, [one, other], members)
-    return plan, status_after(snapshot, plan)
-
-
-def changed_sizes(plan: Plan) -> dict[str, int]:
-    return {
-        action.target.name[4]: action.body["spec"]["replicas"]
-        for action in plan.actions()
-        if isinstance(action.body, dict) and "replicas" in action.body.get("spec", {})
-    }
-
-
-def test_a_pod_has_its_time() -> None:
-    """UD-62, UD-66: never early, although times are whole seconds; then it is looked at again in time."""
-    plan, status = adaptively(10)
-    assert changed_sizes(plan) == {}
-    assert [wake.after for wake in plan.wakes] == [1.0]
-    plan, status = adaptively(11)
-    assert changed_sizes(plan) == {"a": 0, "b": 2}
-    told = status["subsetStatuses"][0]["conditions"][0]
-    assert (told["status"], told["reason"], told["message"]) == ("False", "reschedule", "timeout pending pods found")
-    plan, status = adaptively(60, ready=1)
-    assert changed_sizes(plan) == {"a": 1, "b": 1}
-
-
-def test_a_mark_lasts_its_time() -> None:
-    """UD-61, UD-12, UD-6."""
-    mark = {"type": "Schedulable", "status": "False", "reason": "reschedule", "message": "m"}
-    plan, status = adaptively(60, mark={**mark, "lastTransitionTime": stamp(100)}, ready=2)
-    assert status["subsetStatuses"][0]["conditions"][0]["lastTransitionTime"] == stamp(100)
-    assert [wake.after for wake in plan.wakes] == [201.0]
-    plan, status = adaptively(60, mark={**mark, "lastTransitionTime": stamp(301)}, ready=2)
-    told = status["subsetStatuses"][0]["conditions"][0]
-    assert (told["status"], told["reason"]) == ("True", "recover")
-    assert told["message"] == "unschedulable subset recovered after 300.000000 seconds"
-    plan, status = adaptively(60, mark={**mark, "lastTransitionTime": stamp(301)})
-    told = status["subsetStatuses"][0]["conditions"][0]
-    assert (told["status"], told["lastTransitionTime"]) == ("False", stamp(0))
-
-
-def test_a_new_subset_beside_reserved_pods_is_marked() -> None:
-    """UD-13, UD-14: of one that is removed nothing is told."""
-    adaptive_spec = {"type": "Adaptive", "adaptive": {"reserveUnschedulablePods": True}}
-    topology = {"scheduleStrategy": adaptive_spec}
-    status = {"subsetStatuses": [{"name": "a"}, {"name": "gone", "replicas": 3}], "currentRevision": "x"}
-    subject = united(TWO, topology=topology, status=status)
-    snapshot, plan = look(subject, [child(subject, "a", 6)])
-    found = {one["name"]: one for one in status_after(snapshot, plan)["subsetStatuses"]}
-    assert set(found) == {"a", "b"}
-    told = found["b"]["conditions"][0]
-    assert (told["reason"], told["message"]) == ("created", "newly-created subsets in reservation strategy")
-
-
-def test_a_subset_that_recovers_and_grows_stays_marked() -> None:
-    """UD-71, UD-73."""
-    topology = {"scheduleStrategy": {"type": "Adaptive", "adaptive": {"reserveUnschedulablePods": True}}}
-    mark = {"type": "Schedulable", "status": "False", "reason": "reschedule", "lastTransitionTime": stamp(50)}
-    status = {"subsetStatuses": [{"name": "a", "conditions": [mark]}, {"name": "b"}]}
-    subject = united(TWO, replicas=4, topology=topology, status=status)
-    one, other = child(subject, "a", 2), child(subject, "b", 4)
-    members = [*pods(one, 2, labels={keys.RESERVED: "false"}), *pods(other, 4, labels={keys.RESERVED: "false"})]
-    snapshot, plan = look(subject, [one, other], members)
-    assert changed_sizes(plan) == {"a": 4, "b": 2}
-    told = status_after(snapshot, plan)["subsetStatuses"][0]["conditions"][0]
-    assert (told["status"], told["message"]) == ("False", "subset just recovered scaled up")
-    stuck = pods(one, 2, age=90, waits=True, labels={keys.RESERVED: "true"})
-    one = evolve(one, status=evolve(one.status, ready_replicas=0))
-    _, plan = look(evolve(subject, spec=evolve(subject.spec, replicas=5)), [one, other], [*stuck, *members[2:]])
-    assert changed_sizes(plan) == {"b": 5}
-
-
-def mixed(*, stuck_are_new: bool, age: float = 600) -> Plan:
-    """About a subset of four, two of them stuck, in the middle of an update that allows one to be down."""
-    topology = {"scheduleStrategy": {"type": "Adaptive", "adaptive": {"reserveUnschedulablePods": True}}}
-    mark = {"type": "Schedulable", "status": "False", "reason": "reschedule", "lastTransitionTime": stamp(50)}
-    updating = {"type": "UnitedDeploymentUpdated", "status": "False", "lastTransitionTime": stamp(500)}
-    old = united(TWO, replicas=4, topology=topology)
-    inner = decode(old.spec.template, dict[str, Any])
-    inner["cloneSetTemplate"]["spec"]["template"]["spec"]["containers"][0]["image"] = "i:2"
-    inner["cloneSetTemplate"]["spec"]["updateStrategy"] = {"rollingUpdate": {"maxUnavailable": 1}}
-    status = {
-        "currentRevision": revision_of(old).metadata.name,
-        "subsetStatuses": [{"name": "a", "conditions": [mark]}, {"name": "b"}],
-        "conditions": [updating],
-    }
-    new = united(TWO, replicas=4, topology=topology, template=inner, status=status)
-    one, other = child(new if stuck_are_new else old, "a", 4, ready=2), child(new, "b", 2)
-    worn = {keys.REVISION: revision_of(old).metadata.name}
-    members = (
-        *pods(one, 2, labels={keys.RESERVED: "false", **worn}),
-        *pods(one, 2, waits=True, age=age, labels={keys.RESERVED: "true"}),
-        *pods(other, 2, labels={keys.RESERVED: "false"}),
-    )
-    history = (revision_of(old), revision_of(new))
-    return decide(Snapshot(united=new, clone_sets=(one, other), pods=members, revisions=history, now=NOW))
-
-
-def limits_of(plan: Plan) -> list[int]:
-    """The maxUnavailable that the child of subset a gets; empty: it stays."""
-    return [
-        action.body["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"]
-        for action in plan.actions()
-        if action.target.resource == CLONE_SETS and "-a-" in action.target.name
-    ]
-
-
-def test_stuck_pods_stand_in_no_update_s_way() -> None:
-    """UD-73: beside those that are stuck, as many as the template allows; each counts once."""
-    for stuck_are_new in (False, True):
-        assert limits_of(mixed(stuck_are_new=stuck_are_new)) == [3]
-
-
-def test_a_pod_that_was_just_made_is_no_room_for_the_next() -> None:
-    """UD-73: else one pod after the other would go before any came back. The plan looks again when its time is up."""
-    plan = mixed(stuck_are_new=True, age=10)
-    assert limits_of(plan) == []  # the template's own
-    assert min(wake.after for wake in plan.wakes) == 21
-
-
-def test_lists_are_written_only_over_what_was_seen() -> None:
-    """Others may have put something into them since; a change without lists leaves them alone anyway."""
-    old = united([{"name": "a"}], replicas=2)
-    inner = decode(old.spec.template, dict[str, Any])
-    inner["cloneSetTemplate"]["spec"]["template"]["spec"]["containers"][0]["image"] = "i:2"
-    new = united([{"name": "a"}], replicas=2, template=inner)
-    one = child(old, "a", 2, metadata={"resourceVersion": "41"})
-    for subject, version in ((new, "41"), (united([{"name": "a"}], replicas=3), "")):
-        _, plan = look(subject, [one], pods(one, 2))
-        patches = [action for action in plan.actions() if action.target.resource == CLONE_SETS]
-        assert [action.resource_version for action in patches] == [version]
-
-
-def test_who_serves_is_not_stuck() -> None:
-    """UD-69: an update that takes long makes no pod count as stuck that is ready."""
-    topology = {"scheduleStrategy": {"type": "Adaptive", "adaptive": {"reserveUnschedulablePods": True}}}
-    old = united([{"name": "a"}], replicas=2, topology=topology)
-    one = child(old, "a", 2)
-    inner = decode(old.spec.template, dict[str, Any])
-    inner["cloneSetTemplate"]["spec"]["minReadySeconds"] = 1
-    before = {"type": "UnitedDeploymentUpdated", "status": "False", "lastTransitionTime": stamp(500)}
-    status = {"currentRevision": revision_of(old).metadata.name, "conditions": [before]}
-    new = united([{"name": "a"}], replicas=2, topology=topology, template=inner, status=status)
-    snapshot, plan = look(new, [one], pods(one, 2))
-    assert plan.memo_as(Memo).reserved == 0
-    snapshot = evolve(
-        snapshot, pods=tuple(pods(one, 2, waits=True, age=100)), revisions=(revision_of(old), revision_of(new))
-    )
-    assert decide(snapshot).memo_as(Memo).reserved == 2
-
-
 # Status
 
 
@@ -618,131 +437,6 @@ def test_pods_of_a_deployment_are_found_by_their_hash() -> None:
     assert child_of(pod) == ("apps/Deployment", "web-a-1")
 
 
-# Versions and admission
-
-
-STATUS = {
-    "replicas": 3,
-    "updatedReplicas": 3,
-    "currentRevision": "r",
-    "updatedRevision": "r",
-    "subsetStatuses": [
-        {"name": "a", "replicas": 1, "allocatedReplicas": 2, "partition": 1},
-        {"name": "b", "replicas": 1},
-    ],
-}
-
-
-def test_versions_differ_in_the_status() -> None:
-    """UD-3, UD-4: what is allocated, and what is there."""
-    newer = {"apiVersion": "apps.kruise.io/v1beta1", "kind": "UnitedDeployment", "metadata": {}, "status": STATUS}
-    older = converted(newer, "v1alpha1")
-    assert older["status"]["subsetReplicas"] == {"a": 2, "b": 1}
-    assert older["status"]["updateStatus"] == {"updatedRevision": "r", "currentPartitions": {"a": 1, "b": 0}}
-    assert "updatedRevision" not in older["status"]
-    back = converted(older, "v1beta1")
-    assert back["status"]["subsetStatuses"] == [
-        STATUS["subsetStatuses"][0],
-        {"name": "b", "replicas": 1, "partition": 0},
-    ]
-    assert back["status"]["updatedRevision"] == "r"
-    only = {"replicas": 0, "subsetReplicas": {"x": 4}, "updateStatus": {"currentPartitions": {"y": 2}}}
-    raised = converted({**older, "status": only}, "v1beta1")["status"]["subsetStatuses"]
-    assert raised == [{"name": "x", "replicas": 4}, {"name": "y", "partition": 2}]
-    empty = converted({**newer, "status": {"replicas": 0}}, "v1alpha1")["status"]
-    assert empty == {"replicas": 0}
-
-
-def test_clone_sets_of_the_older_layout() -> None:
-    """UD-5: no field is lost."""
-    spec = {
-        "updateStrategy": {"type": "InPlaceIfPossible", "maxUnavailable": 2, "paused": True},
-        "scaleStrategy": {"disablePVCReuse": True},
-    }
-    older = {
-        "apiVersion": "apps.kruise.io/v1alpha1",
-        "kind": "UnitedDeployment",
-        "metadata": {},
-        "spec": {"template": {"cloneSetTemplate": {"spec": spec}}},
-    }
-    newer = converted(older, "v1beta1")["spec"]["template"]["cloneSetTemplate"]["spec"]
-    rolling = {"maxUnavailable": 2, "paused": True, "podUpdatePolicy": "InPlaceIfPossible"}
-    assert newer == {
-        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
-        "scaleStrategy": {"enablePVCReuse": False},
-    }
-    both = merge.apply(newer, {"updateStrategy": {"maxUnavailable": 3}})
-    again = converted({**older, "spec": {"template": {"cloneSetTemplate": {"spec": both}}}}, "v1beta1")
-    assert (
-        again["spec"]["template"]["cloneSetTemplate"]["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"] == 3
-    )
-
-
-def body(version: str = "v1beta1", **spec: Any) -> dict[str, Any]:
-    made = {"app": "web"}
-    pod = {"metadata": {"labels": made}, "spec": {"containers": [{"name": "main", "image": "i:1"}]}}
-    base = {
-        "replicas": 2,
-        "selector": {"matchLabels": made},
-        "template": {"statefulSetTemplate": {"metadata": {"labels": made}, "spec": {"template": pod}}},
-        "topology": {"subsets": [{"name": "a", "maxReplicas": 1}, {"name": "b"}]},
-    }
-    return {
-        "apiVersion": f"apps.kruise.io/{version}",
-        "kind": "UnitedDeployment",
-        "metadata": {"name": "web"},
-        "spec": merge.apply(base, spec),
-    }
-
-
-@pytest.mark.parametrize("version", ["v1alpha1", "v1beta1"])
-def test_defaults(version: str) -> None:
-    """UD-20, UD-21, UD-22: twice is once."""
-    found = SERVER.defaults(body(version, replicas=None), version=version)["spec"]
-    assert "replicas" not in found
-    assert found["revisionHistoryLimit"] == 10
-    assert found["updateStrategy"] == {"type": "Manual", "manualUpdate": {}}
-    assert [subset["minReplicas"] for subset in found["topology"]["subsets"]] == [0, 0]
-    pod = found["template"]["statefulSetTemplate"]["spec"]["template"]["spec"]
-    assert (pod["restartPolicy"], pod["dnsPolicy"]) == ("Always", "ClusterFirst")
-    again = SERVER.defaults({**body(version), "spec": found}, version=version)["spec"]
-    assert again == found
-
-
-def test_refusals_name_field_and_remedy() -> None:
-    """UD-7, UD-25, UD-33, UD-34, UD-35."""
-    wrong = body(
-        replicas=-1,
-        topology={"scheduleStrategy": {"type": "Adaptive", "adaptive": {"reserveUnschedulablePods": True}}},
-        updateStrategy={"manualUpdate": {"partitions": {"zone-x": 1}}},
-    )
-    said = messages_of(SERVER.send(wrong, version="v1beta1"))
-    assert "spec.replicas" in said
-    assert "reserveUnschedulablePods needs cloneSetTemplate or deploymentTemplate" in said
-    assert "there is no subset zone-x: the subsets are a, b" in said
-    only = body(replicas=None)
-    assert "minReplicas and maxReplicas of subsets need it" in messages_of(SERVER.send(only, version="v1beta1"))
-    huge = body(replicas=1, topology={"subsets": [{"name": "a", "minReplicas": 1_000_001}, {"name": "b"}]})
-    said = messages_of(SERVER.send(huge, version="v1beta1"))
-    assert "spec.topology.subsets[0].minReplicas" in said
-    assert "must not be more than 1000000" in said
-    several = body(template={"cloneSetTemplate": {"spec": {}}})
-    said = messages_of(SERVER.send(several, version="v1beta1"))
-    assert "found statefulSetTemplate, cloneSetTemplate" in said
-
-
-def test_marks_keep_their_place() -> None:
-    """UD-12."""
-    status = SubsetStatus(name="a")
-    once = adaptive.marked(status, False, "reschedule", "one", NOW)
-    assert adaptive.marked(once, False, "reschedule", "two", NOW) is once
-    assert adaptive.marked(once, True, "reschedule", "two", NOW).conditions[0].message == "two"
-
-
-def causes_of(plan: Plan) -> list[tuple[str, str]]:
-    return [(cause.code, cause.remedy) for held in plan.held for cause in held.causes]
-
-
 def test_workloads_stay_until_their_replacements_are_there() -> None:
     """UD-52: subset a is renamed to b; the API may refuse the new workload, or it cannot be made."""
     old = child(united([{"name": "a"}]), "a", 6)
@@ -777,14 +471,6 @@ def test_adoption_is_told() -> None:  # UD-47
     _, plan = look(subject, [orphan])
     assert [phase.name for phase in plan.phases] == ["adopt"]
     assert [code for code, _ in causes_of(plan)] == ["subset-adoption"]
-
-
-@pytest.mark.parametrize(("kind", "is_advised"), [("Fixed", True), ("Adaptive", False)])
-def test_nobody_is_told_to_be_adaptive_who_is(kind: str, is_advised: bool) -> None:
-    subject = united([{"name": "a"}], replicas=1, topology={"scheduleStrategy": {"type": kind}})
-    one = child(subject, "a", 1, ready=0)
-    _, plan = look(subject, [one], pods(one, 1, waits=True))
-    assert ("Adaptive" in dict(causes_of(plan))["subset-unschedulable"]) is is_advised
 
 
 def test_a_label_that_was_edited_by_hand_costs_no_workload_its_pods() -> None:  # UD-48, UD-55
