@@ -1,4 +1,5 @@
-"""What the import linter cannot see: connections that are opened with asyncio alone."""
+"""What the import linter cannot see: connections that are opened with asyncio alone, and whether documents know all
+rooms."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-SOURCES = Path(__file__).parents[1] / "src" / "kruise"
+ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "src" / "kruise"
 OPENS = {
     "open_connection",
     "open_unix_connection",
@@ -32,9 +34,19 @@ def test_only_the_client_opens_connections() -> None:
 
 def test_kinds_are_kept_apart_in_every_room_that_has_some() -> None:
     """The linter refuses to speak of rooms that do not exist yet, so this says when one is forgotten."""
-    contracts = (SOURCES.parents[1] / ".importlinter").read_text()
+    contracts = (ROOT / ".importlinter").read_text()
     rooms = [
         name for name in ("workloads", "sidecars", "spread", "protection", "operations") if (SOURCES / name).exists()
     ]
     assert "workloads" in rooms
     assert [name for name in rooms if f"kruise.{name}.*" not in contracts] == []
+
+
+def test_documents_know_every_room() -> None:
+    rooms = {path.stem for path in SOURCES.iterdir() if not path.name.startswith("_")}
+    assert {"api", "cli", "kinds"} <= rooms
+    architecture = (ROOT / "docs" / "architecture.md").read_text()
+    assert {room for room in rooms if f"`kruise.{room}`" not in architecture} == set()
+    way, _, _ = (ROOT / "CONTRIBUTING.md").read_text().partition("    hack/")
+    named = {word.strip("/;:,").removesuffix(".py") for word in way.split()}
+    assert rooms - named == set()
