@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -11,6 +12,7 @@ from bench.pods import stored_pod
 from bench.report import Report, Row
 from kruise.api.native.pod import PODS, Pod
 from kruise.inplace.availability import is_available, is_update_ready
+from kruise.local.crds.schema import Schema
 from kruise.local.scheduler import specs
 from kruise.machinery.clock import run_virtual
 from kruise.machinery.codec import decode, encode
@@ -18,6 +20,7 @@ from kruise.machinery.digest import digest
 from kruise.workloads.cloneset.deletion_order import HOST_NAME, choose_for_deletion
 from kruise.workloads.cloneset.numbers import ScaleNumbers
 from kruise.workloads.shared.pod_facts import PodFacts
+from tests.local.crds.spelled_out import workload
 from tests.local.workloads import bodies
 from tests.local.workloads.world import World
 from tests.support.pods import NOW, make_pod
@@ -71,6 +74,15 @@ def _deletion_order(count: int) -> float:
     return _seconds(lambda: choose_for_deletion(facts, numbers, topologies=(ZONE, HOST_NAME), node_labels=labels))
 
 
+def _schema(count: int) -> tuple[float, float]:
+    """Seconds to prune, default and validate an object of a few kilobytes so often, and to copy it."""
+    source, obj = workload()
+    schema = Schema(source)
+    numbers = range(count)
+    checked = _seconds(lambda: [schema.problems(schema.shape(obj), None) for _ in numbers])
+    return checked, _seconds(lambda: [copy.deepcopy(obj) for _ in numbers])
+
+
 def _scheduling(count: int) -> float:
     """Seconds of the local cluster's scheduler for so many pods on as many nodes as always."""
 
@@ -95,12 +107,16 @@ def measure(scale: float) -> Report:
     waiting = max(100, int(400 * scale))
     digested, encoded = _digest(many)
     chosen, chosen_of_half = _deletion_order(many), _deletion_order(fewer)
+    objects = max(300, int(3_000 * scale))
+    checked, copied = _schema(objects)
     scheduled, scheduled_half = _scheduling(waiting), _scheduling(waiting // 2)
     rows = (
         Row(what=f"digest of {many} pods", value=digested * 1e6 / many, unit="us per pod"),
         Row(what="  of what encoding them takes", value=digested / encoded, below=0.2),
         Row(what=f"deletion order of {many} pods", value=chosen * 1000, unit="ms"),
         Row(what="  of half as many: times", value=chosen / chosen_of_half, below=3),
+        Row(what="schema of an object of a few KB", value=checked * 1e6 / objects, unit="us"),
+        Row(what="  beside copying it: times", value=checked / copied, below=4.5),
         Row(what=f"scheduling {waiting} pods on {NODES} nodes", value=scheduled * 1000, unit="ms"),
         Row(what="  of half as many: times", value=scheduled / scheduled_half, below=3),
     )
