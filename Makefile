@@ -20,7 +20,11 @@ ARCH ?=
 REAL := $(RUN) -m pytest tests/real$(if $(K),/$(K)) -n 5 \
   -o addopts="--strict-markers --strict-config -ra --import-mode=importlib --durations=10"
 
-.PHONY: dist site image help up down test test-long test-real test-nodes test-real-all check format bench cluster-build nodes-build image-build cluster-up nodes-up cluster-down lock clean
+# Some containers turn Python's cache of compiled code off. Tests start hundreds of commands, and each would compile all
+# that it imports.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: dist site image help up down test test-long test-real test-nodes test-real-all check format bench cluster-build nodes-build image-build helm-build cluster-up nodes-up cluster-down lock clean
 
 help:  ## Show the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -56,7 +60,7 @@ test-real: $(STAMP) cluster-build  ## A smoke selection of the suites on a real 
 test-nodes: $(STAMP) nodes-build  ## A smoke selection on three real nodes (as root)
 	$(REAL) -m "smoke and nodes"
 
-test-real-all: $(STAMP) nodes-build image-build  ## All suites on a real Kubernetes; those on real nodes need root
+test-real-all: $(STAMP) nodes-build image-build helm-build  ## All suites on a real Kubernetes; those on real nodes need root
 	@# One size of cluster after the other. A kind may have no tests on one of them: pytest then ends with 5.
 	@status=0; ran=no; for size in "not nodes" "nodes"; do \
 	  $(REAL) -m "$$size"; code=$$?; \
@@ -91,8 +95,11 @@ cluster-build: $(STAMP)  ## Build the real Kubernetes (once; cached outside the 
 nodes-build: $(STAMP)  ## The same with what real nodes need
 	$(RUN) -m tests.support.realcluster build --nodes
 
-image-build: $(STAMP)  ## Make the image that the tests look into (once for each tree; as root)
+image-build: $(STAMP)  ## Make the image that the tests install (once for each tree; as root)
 	@[ "$$(id -u)" != 0 ] || $(RUN) -m hack.image --ensure
+
+helm-build: $(STAMP)  ## Build the Helm that the tests install with (once; cached outside the checkout)
+	$(RUN) -m tests.support.helmbuild
 
 cluster-up: $(STAMP)  ## Start a real control plane and leave it running
 	$(RUN) -m tests.support.realcluster up

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -10,6 +11,19 @@ from hypothesis import HealthCheck, settings
 # A busy machine is slow, and nothing is wrong.
 settings.register_profile("kruise", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("kruise")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported and collected stays to the end: the garbage collector need not look at it, neither now nor
+    again and again while tests run. That takes a tenth of their time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
