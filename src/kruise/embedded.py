@@ -77,7 +77,7 @@ class _InProcessAdmission:
             gates=parts.options.gates,
             server_version=parts.server_version,
             record=recorder(parts.metrics),
-            tell=self._notes.tell,
+            publish=self._notes.publish,
         )
         self._site = AdmissionSite(self._registry, answerer, converters_of(parts.features))
         self._endpoint: Endpoint = ServiceEndpoint(parts.options.own_namespace, parts.options.webhook.service_name)

@@ -134,7 +134,7 @@ class Answerer:
     server_version: Callable[[], Any] = lambda: None
     record: Callable[[Protected, str], None] = lambda refusal, username: None
     """Is told of refusals that are to be counted, and of who was refused."""
-    tell: Callable[[PublicNote], None] = lambda note: None
+    publish: Callable[[PublicNote], None] = lambda note: None
     """Is told of events about refusals."""
     _coming: Coming = dataclasses.field(default_factory=Coming, init=False, repr=False, compare=False)
     _bookkeepers: list[Bookkeeper] = dataclasses.field(default_factory=list, init=False, repr=False, compare=False)
@@ -148,7 +148,7 @@ class Answerer:
             if isinstance(said, Deny) and said.record is not None:
                 self.record(said.record, request.user_info.username)
             if isinstance(said, Deny) and said.note is not None:
-                self.tell(said.note)
+                self.publish(said.note)
             if isinstance(said, Allow) and isinstance(handler, ValidatingHandler) and handler.awaited is not None:
                 self._coming.note(handler.awaited, request, self.clock.now())
             return _encode(version, request, said)

@@ -1,4 +1,4 @@
-"""Events about refusals. A handler is pure, so it only says what there is to tell (`Deny.note`); this tells it."""
+"""Events about refusals. A handler is pure, so it only says what there is to tell (`Deny.note`); this publishes it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Notes:
         self._recorders: dict[str, EventRecorder] = {}
         self._tasks: asyncio.TaskGroup | None = None
 
-    def tell(self, note: PublicNote) -> None:
+    def publish(self, note: PublicNote) -> None:
         event, target = note.event, note.event.target
         if target is None:
             raise ValueError(f"an event about a refusal names the object: {event}")

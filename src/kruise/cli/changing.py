@@ -47,10 +47,10 @@ async def change(
     operation: str,
     *,
     write: Write | None = None,
-    told: Callable[[Progress], Progress] | None = None,
+    progress: Callable[[Progress], Progress] | None = None,
 ) -> None:
-    """Change objects that were read. `write` sends a change, where that is not the usual patch; `told` puts into other
-    words how far it is."""
+    """Change objects that were read. `write` sends a change, where that is not the usual patch; `progress` puts into
+    other words how far it is."""
     failures: list[Exception] = []
     changed: list[tuple[Target, Json]] = []
     for index, (target, document) in enumerate(found):
@@ -71,7 +71,7 @@ async def change(
             click.echo(f"error: {explained(failure)}", err=True)
         raise click.ClickException(f"{len(failures)} of {len(found)} objects could not be changed")
     if writing.wait and writing.dry_run == "none":
-        await wait(session, changed, writing, told=told)
+        await wait(session, changed, writing, progress=progress)
 
 
 async def wait(
@@ -79,7 +79,7 @@ async def wait(
     changed: Sequence[tuple[Target, Json]],
     writing: Writing,
     *,
-    told: Callable[[Progress], Progress] | None = None,
+    progress: Callable[[Progress], Progress] | None = None,
 ) -> None:
     """Follow the rollouts one after the other. What `-o` prints stays alone on the standard output."""
     timeout = duration(writing.timeout, "--timeout")
@@ -87,4 +87,4 @@ async def wait(
         if target.kind.progress is None:
             raise UsageError(f"--wait: {target} has no rollout to follow")
         reporter = Lines(stream=sys.stderr) if writing.output else reporter_for(target, session.clock)
-        await follow(session, target, document, reporter, timeout=timeout, told=told)
+        await follow(session, target, document, reporter, timeout=timeout, progress=progress)

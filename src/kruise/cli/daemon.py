@@ -34,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
     from kruise.daemon.cri.sockets import NoRuntimeError
     from kruise.daemon.process import FIELD_MANAGER
     from kruise.daemon.process import run as work
-    from kruise.daemon.telling import small_journal, tell
+    from kruise.daemon.recent import log_decisions, small_journal
     from kruise.flags import FlagError
     from kruise.machinery.client.errors import ClientError
     from kruise.machinery.client.slim import SlimTransport
@@ -58,7 +58,7 @@ def run(arguments: Sequence[str]) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _stopper(stop))
         journal = small_journal()
-        loop.add_signal_handler(signal.SIGUSR1, tell, journal)
+        loop.add_signal_handler(signal.SIGUSR1, log_decisions, journal)
         clock = RealClock()
         transport = SlimTransport(config, clock=clock, user_agent=FIELD_MANAGER)
         await work(chosen, resolved, transport, clock=clock, random=random.SystemRandom(), stop=stop, journal=journal)

@@ -129,7 +129,7 @@ async def explain_all(
     turns = asyncio.Semaphore(_AT_ONCE)
     failures: list[tuple[Target, Exception]] = []
 
-    async def told(target: Target, document: Json) -> Answer | None:
+    async def answer_for(target: Target, document: Json) -> Answer | None:
         async with turns:
             try:
                 return await explain(session, target, document, asking)
@@ -137,7 +137,7 @@ async def explain_all(
                 failures.append((target, error))
                 return None
 
-    answers = await asyncio.gather(*(told(target, document) for target, document in found))
+    answers = await asyncio.gather(*(answer_for(target, document) for target, document in found))
     waiting = [answer for answer in answers if answer is not None and answer.act is not None]
     acts = list(Act)
     return sorted(waiting, key=lambda answer: (acts.index(answer.act or Act.NOBODY), answer.target)), failures

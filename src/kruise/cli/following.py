@@ -207,12 +207,12 @@ async def follow(
     timeout: float = 0.0,
     watch: bool = True,
     check: Callable[[Json], None] | None = None,
-    told: Callable[[Progress], Progress] | None = None,
+    progress: Callable[[Progress], Progress] | None = None,
 ) -> None:
     """Show a rollout until it is done.
 
     Raises `VerbError` where it fails or the object goes away, and `NotFinishedError` when time is over, or when
-    `watch` is off and it is not done. `check` may refuse what it sees; `told` puts it in other words.
+    `watch` is off and it is not done. `check` may refuse what it sees; `progress` puts it in other words.
     """
     last = ""
     deadline = session.clock.monotonic() + timeout if timeout else None
@@ -227,8 +227,8 @@ async def follow(
                 if seen is not None:
                     if check is not None:
                         check(seen.document)
-                    if told is not None:
-                        seen = dataclasses.replace(seen, progress=told(seen.progress))
+                    if progress is not None:
+                        seen = dataclasses.replace(seen, progress=progress(seen.progress))
                     if seen.progress.phase is Phase.DONE and target.kind.is_ours:
                         seen = await doubt.about(seen, follower)
                         if note := doubt.take_note():

@@ -60,7 +60,7 @@ class _Handover:
         self._source = Target(route.source, name)
         self._destination = Target(route.destination, name)
         self._writing = writing
-        self._told = ""
+        self._last_message = ""
 
     async def look(self) -> Seen:
         source, destination = await self._session.find(self._source), await self._session.find(self._destination)
@@ -82,7 +82,7 @@ class _Handover:
 
     async def preview(self, seen: Seen) -> None:
         if seen.source is None:
-            self._tell(handover.next_step(self._route, seen))
+            self._print_step(handover.next_step(self._route, seen))
             return
         made = handover.manifest(self._route, seen.source)
         if seen.destination is not None:
@@ -96,7 +96,7 @@ class _Handover:
         deadline = clock.monotonic() + timeout_seconds if timeout_seconds >= 0 else None
         before = _running(seen)
         while (step := handover.next_step(self._route, seen)).act is not Act.DONE:
-            self._tell(step)
+            self._print_step(step)
             await self._carry_out(step, seen)
             if deadline is not None and clock.monotonic() >= deadline:
                 raise NotFinishedError(f"timed out after {timeout_seconds} s; the same command goes on from here")
@@ -144,11 +144,11 @@ class _Handover:
         elif step.act is Act.UNMARK and made is not None:
             await session.change(self._destination, made, handover.without_mark, self._writing)
 
-    def _tell(self, step: Step) -> None:
+    def _print_step(self, step: Step) -> None:
         """Programs that read the object on the standard output are not disturbed."""
-        if step.message != self._told and step.act is not Act.UNMARK:
+        if step.message != self._last_message and step.act is not Act.UNMARK:
             click.echo(step.message, err=bool(self._writing.output))
-            self._told = step.message
+            self._last_message = step.message
 
 
 def _running(seen: Seen) -> Mapping[str, str]:

@@ -33,7 +33,7 @@ async def look(session: Session, target: Target, manifest: Json | None, options:
             found = tuple(one for one in found if (owner := controller_of(one)) is not None and owner.uid == uid)
         objects[resource] = found
     try:
-        told = facts.tell(document, Seen(now=session.clock.now(), zone=local_zone(), objects=objects))
+        outlook = facts.outlook(document, Seen(now=session.clock.now(), zone=local_zone(), objects=objects))
     except ValueError as error:
         raise VerbError(f"{target}: {error}") from error
     return Prospect(
@@ -41,7 +41,7 @@ async def look(session: Session, target: Target, manifest: Json | None, options:
         kind=str(target.kind),
         namespace=namespace,
         name=target.name,
-        outlook=told,
+        outlook=outlook,
         warnings=warnings,
     )
 

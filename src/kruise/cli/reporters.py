@@ -76,13 +76,13 @@ class Events:
         """An event is told when it happens."""
 
     def trouble(self, text: str) -> None:
-        self._tell("Trouble", text)
+        self._print("Trouble", text)
 
     def waits_for(self, text: str) -> None:
         if text:
-            self._tell("Waiting", text)
+            self._print("Waiting", text)
 
-    def _tell(self, phase: str, text: str) -> None:
+    def _print(self, phase: str, text: str) -> None:
         click.echo(json.dumps({"time": format_micro_time(self._clock.now()), "phase": phase, "message": text}))
 
     def close(self) -> None:

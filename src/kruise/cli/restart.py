@@ -99,13 +99,13 @@ def restart(
         spec |= {"activeDeadlineSeconds": timeout, "ttlSecondsAfterFinished": seconds}
         request = await _made(session, name, spec)
         which = f"container {found[0]} is" if len(found) == 1 else f"{len(found)} containers are"
-        telling = _Telling(name, request, found, as_data=output is not None)
-        telling.say(f"pod/{name}: {which} restarted by containerrecreaterequest/{request}")
+        request_view = _RequestView(name, request, found, as_data=output is not None)
+        request_view.print(f"pod/{name}: {which} restarted by containerrecreaterequest/{request}")
         if not no_wait:
-            await _follow(session, telling, timeout)
-        if keep == 0 and telling.is_over:
+            await _follow(session, request_view, timeout)
+        if keep == 0 and request_view.is_over:
             await _remove(session, request)
-        telling.end(is_followed=not no_wait)
+        request_view.end(is_followed=not no_wait)
 
     run(connection, work)
 
@@ -134,7 +134,7 @@ def _pod_alone(pod: str) -> str:
     raise UsageError(what)
 
 
-class _Telling:
+class _RequestView:
     """What a person, or a program, hears of a restart."""
 
     def __init__(self, pod: str, request: str, containers: tuple[str, ...], *, as_data: bool) -> None:
@@ -147,7 +147,7 @@ class _Telling:
         self._states: list[dict[str, Any]] = []
         self._message = ""
 
-    def say(self, text: str) -> None:
+    def print(self, text: str) -> None:
         if not self._as_data:
             click.echo(text)
 
@@ -159,7 +159,7 @@ class _Telling:
             said = _said(state)
             if said and self._said.get(state["name"]) != said:
                 self._said[state["name"]] = said
-                self.say(f"{state['name']}: {said}")
+                self.print(f"{state['name']}: {said}")
 
     def lost(self) -> None:
         """Somebody has deleted the request; what was seen of it last counts."""
@@ -189,7 +189,7 @@ class _Telling:
             raise click.ClickException(f"pod/{self.pod}: {self._message}; {done}")
         if not self.is_done:
             raise click.ClickException(f"pod/{self.pod}: {done}")
-        self.say(f"pod/{self.pod}: {plural(self._recreated, 'container')} recreated")
+        self.print(f"pod/{self.pod}: {plural(self._recreated, 'container')} recreated")
 
     def _print_data(self) -> None:
         import json
@@ -228,7 +228,7 @@ async def _made(session: Session, pod: str, spec: dict[str, Any]) -> str:
     return str(made["metadata"]["name"])
 
 
-async def _follow(session: Session, telling: _Telling, timeout: int) -> None:
+async def _follow(session: Session, request_view: _RequestView, timeout: int) -> None:
     """Until it is over."""
     import asyncio
 
@@ -240,16 +240,16 @@ async def _follow(session: Session, telling: _Telling, timeout: int) -> None:
     ends = session.clock.monotonic() + timeout + 5
     while True:
         try:
-            found = await _sent(session, Request(Verb.GET, REQUESTS, session.namespace, telling.request))
+            found = await _sent(session, Request(Verb.GET, REQUESTS, session.namespace, request_view.request))
         except NotFoundError:
-            telling.lost()
+            request_view.lost()
             return
-        telling.hear(found.get("status") or {})
-        if telling.is_over:
+        request_view.hear(found.get("status") or {})
+        if request_view.is_over:
             return
         if session.clock.monotonic() > ends:
-            telling.end(is_followed=False)
-            raise NotFinishedError(f"not done within {timeout} s: see kruise why crr/{telling.request}")
+            request_view.end(is_followed=False)
+            raise NotFinishedError(f"not done within {timeout} s: see kruise why crr/{request_view.request}")
         await asyncio.sleep(EVERY_SECONDS)
 
 

@@ -49,7 +49,7 @@ def scale(
             return scaling.scaled(kind, document, replicas)
 
         write = functools.partial(session.scale, guarded=current_replicas >= 0 or bool(resource_version))
-        await changing.change(session, found, writing, edit, "scaled", write=write, told=scaling.told)
+        await changing.change(session, found, writing, edit, "scaled", write=write, progress=scaling.scaling_progress)
 
     run(connection, work)
 
@@ -88,6 +88,6 @@ def scaledown(words: tuple[str, ...], pods: str, where: Where, writing: Writing,
             done = f"# {name_of(document)} delete pods [{' '.join(names)}] successfully"
             click.echo(f"{done}{printing.DRY_RUNS.get(writing.dry_run, '')}")
         if writing.wait and writing.dry_run == "none":
-            await changing.wait(session, [(target, after or document)], writing, told=scaling.told)
+            await changing.wait(session, [(target, after or document)], writing, progress=scaling.scaling_progress)
 
     run(connection, work)

@@ -12,8 +12,8 @@ from kruise.api.meta import Key
 from kruise.api.native.events import ObjectReference
 from kruise.daemon.jobs import Jobs
 from kruise.daemon.parts import Part, Place, Scene
+from kruise.daemon.recent import small_journal
 from kruise.daemon.runtime import Nodes
-from kruise.daemon.telling import small_journal
 from kruise.machinery.apply import Applier
 from kruise.machinery.cache import Cache
 from kruise.machinery.client.client import Client

@@ -38,5 +38,5 @@ class OutlookFacts:
     """The kinds whose objects it looks at."""
     is_selecting: bool = False
     """It works with objects of others: all of its namespace are read, and what the object itself is by now."""
-    tell: Callable[[Json, Seen], Outlook]
+    outlook: Callable[[Json, Seen], Outlook]
     """Raises ValueError, in words for people, where the object can do nothing."""

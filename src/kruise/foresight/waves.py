@@ -13,8 +13,8 @@ def _as_it_is(moved: Moved) -> Move:
     return moved.move
 
 
-def waves_of(watcher: Watcher, told: Callable[[Moved], Move] = _as_it_is) -> tuple[Wave, ...]:
-    """The waves so far. `told` may add words to a move."""
+def waves_of(watcher: Watcher, describe: Callable[[Moved], Move] = _as_it_is) -> tuple[Wave, ...]:
+    """The waves so far. `describe` may add words to a move."""
     grouped = [
         (period, tuple(group)) for period, group in itertools.groupby(watcher.moved(), key=lambda moved: moved.period)
     ]
@@ -25,7 +25,7 @@ def waves_of(watcher: Watcher, told: Callable[[Moved], Move] = _as_it_is) -> tup
             Wave(
                 number=place + 1,
                 begins=members[0].move.at,
-                moves=tuple(told(moved) for moved in members),
+                moves=tuple(describe(moved) for moved in members),
                 fewest_available=min(watcher.fewest_in(inner) for inner in range(period, until)),
             )
         )

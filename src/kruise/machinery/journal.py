@@ -94,10 +94,10 @@ class Journal:
         *,
         capacity: int = CAPACITY,
         snapshots: int = SNAPSHOTS,
-        told: Callable[[str, Key, Plan], None] = lambda controller, key, plan: None,
+        on_plan: Callable[[str, Key, Plan], None] = lambda controller, key, plan: None,
     ) -> None:
-        """`told` hears of every plan, after it was recorded."""
-        self._told = told
+        """`on_plan` gets every plan, after it was recorded."""
+        self._on_plan = on_plan
         self._capacity = capacity
         self._snapshots = snapshots
         self._rings: dict[str, deque[Entry]] = {}
@@ -141,7 +141,7 @@ class Journal:
             if len(kept) > self._snapshots:
                 kept.popitem(last=False)
         if plan is not None:
-            self._told(controller, key, plan)
+            self._on_plan(controller, key, plan)
 
     def drop(self, controller: str, key: Key) -> None:
         """The object is gone: its snapshot must not keep what belonged to it alive."""

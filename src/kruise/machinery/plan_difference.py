@@ -15,7 +15,7 @@ from typing import Any
 from kruise.machinery.codec import canonical
 
 Json = Mapping[str, Any]
-Tell = Callable[[Any, Any], Iterator[str]]
+Compare = Callable[[Any, Any], Iterator[str]]
 
 _SHOWN_PLACES = 6
 _LONGEST_VALUE = 120
@@ -82,13 +82,13 @@ def _whole(before: Json, after: Json) -> Difference:
     )
 
 
-def _compared(part: str, before: Mapping[Any, Any], after: Mapping[Any, Any], tell: Tell) -> Iterator[Difference]:
+def _compared(part: str, before: Mapping[Any, Any], after: Mapping[Any, Any], compare: Compare) -> Iterator[Difference]:
     for name, old in before.items():
         if name not in after:
             yield Difference(change=Change.REMOVED, part=part, what=_named(part, name, old), before=old)
         elif canonical(old) != canonical(after[name]):
             new = after[name]
-            details = tuple(tell(old, new))
+            details = tuple(compare(old, new))
             what = _named(part, name, None)
             yield Difference(change=Change.CHANGED, part=part, what=what, before=old, after=new, details=details)
     for name, new in after.items():

@@ -136,7 +136,7 @@ class Manager:
         self.registry = CollectorRegistry()
         self._metrics = Metrics(self.registry)
         self._rollouts = Rollouts(self.registry, clock=clock, per_workload=options.metrics_per_workload)
-        self.journal = Journal(told=self._rollouts.decided)
+        self.journal = Journal(on_plan=self._rollouts.decided)
         self.reports = Reports(self.journal, self._subjects, self._waiting)
         self._client = Client(transport, clock=clock, field_manager=FIELD_MANAGER)
         self._cache = Cache(self._client, clock=clock, namespace=options.namespace, seed=random.getrandbits(32))

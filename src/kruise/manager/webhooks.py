@@ -85,7 +85,7 @@ class Webhooks:
             gates=options.gates,
             server_version=server_version,
             record=recorder(metrics),
-            tell=self._notes.tell,
+            publish=self._notes.publish,
         )
         self._registry = registry
         self.server = AdmissionServer(

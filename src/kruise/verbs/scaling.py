@@ -40,7 +40,7 @@ def scaled(kind: Face, document: Json, replicas: int) -> Json:
     return with_value(document, replicas_path(kind), replicas)
 
 
-def told(progress: Progress) -> Progress:
+def scaling_progress(progress: Progress) -> Progress:
     """How far it is, for whoever follows it: pods were added or taken away, and no template was rolled out."""
     if progress.phase is not Phase.DONE:
         return progress

@@ -17,7 +17,7 @@ from tests.workloads.advancedcronjob.modelled import ModelledCron, document, nam
 
 def outlook(model: ModelledCron) -> Outlook:
     seen = Seen(now=model.now, objects={model.kind: model.runs})
-    return OUTLOOK.tell(codec.to_builtins(model.subject), seen)
+    return OUTLOOK.outlook(codec.to_builtins(model.subject), seen)
 
 
 def overlaps(model: ModelledCron) -> list[str]:

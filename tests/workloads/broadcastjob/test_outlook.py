@@ -14,7 +14,7 @@ from tests.workloads.broadcastjob.modelled import ModelledJob, document
 def outlook(model: ModelledJob) -> Outlook:
     given: Json = codec.to_builtins(model.job)
     seen = Seen(now=model.now, objects={NODES: model.world.store(NODES).list(), PODS: model.pods})
-    return OUTLOOK.tell(given, seen)
+    return OUTLOOK.outlook(given, seen)
 
 
 def rows(model: ModelledJob) -> list[tuple[str, ...]]:

@@ -188,7 +188,7 @@ def lose(
     with collection.at_rest():
         scene.playing.play()
         forecast = forecast_of(scene, settings.gates)
-    return course.told(
+    return course.loss(
         around,
         parts=forecast.parts,
         stops=tuple(stop.message for stop in forecast.stops if stop.is_last and stop.meaning != UNSCHEDULED),
@@ -230,7 +230,7 @@ def lose_as_they_are(
         world.now = max(world.next_moment, world.now)
         world.settle()
     told = "Kubernetes itself decides about it: each pod is taken to come again as it was"
-    return course.told(around, assumptions=(told,))
+    return course.loss(around, assumptions=(told,))
 
 
 def _comes_again(returning: Returning, world: World, pod: Pod) -> None:
@@ -333,7 +333,7 @@ class _Course:
     def _seconds(self) -> float:
         return round((self._world.now - self._began).total_seconds(), 3)
 
-    def told(
+    def loss(
         self,
         around: Around,
         *,

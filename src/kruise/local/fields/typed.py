@@ -95,24 +95,24 @@ def check(value: Any, kind: Type, *, allow_repeats: bool) -> None:
 
 
 def _check(value: Any, kind: Type, path: str, allow_repeats: bool, problems: list[str]) -> None:
-    def say(text: str) -> None:
+    def refuse(text: str) -> None:
         problems.append(f"{path}: {text}" if path else text)
 
     match kind.shape(value):
         case Shape.SCALAR:
             text = _scalar_problem(kind.scalar, value)
             if text:
-                say(text)
+                refuse(text)
         case Shape.LIST:
             assert kind.list is not None
             if value is not None and not isinstance(value, list):
-                say(f"expected list, got {_go_value(value)}")
+                refuse(f"expected list, got {_go_value(value)}")
                 return
             _check_list(value, kind.list, path, allow_repeats, problems)
         case Shape.MAP:
             assert kind.map is not None
             if value is not None and not isinstance(value, dict):
-                say(f"expected map, got {_go_value(value)}")
+                refuse(f"expected map, got {_go_value(value)}")
                 return
             for name, item in members(value).items():
                 inner = kind.map.field(name)

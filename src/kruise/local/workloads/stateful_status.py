@@ -107,7 +107,7 @@ def _events(stateful_set: StatefulSet, memo: Memo, outcomes: Outcomes) -> Iterab
     name = stateful_set.metadata.name
     for pod, problem in memo.refusals:
         if pod:
-            yield _told("create", f"Pod {pod}", name, problem)
+            yield _event("create", f"Pod {pod}", name, problem)
     for claim in memo.foreign:
         message = (
             f"PersistentVolumeClaim {claim} has a conflicting OwnerReference that acts as a manging controller, "
@@ -126,13 +126,13 @@ def _of_chain(workload: str, chain: ChainOutcomes, restored: Collection[str]) ->
         # Kubernetes calls it an update of the pod, too, where only its claims are put right.
         verb = "update"
         if all(item.result is Result.DONE for item in chain):
-            yield _told(verb, f"Pod {pod}", workload, "")
+            yield _event(verb, f"Pod {pod}", workload, "")
     for item in chain:
         if item.result not in (Result.DONE, Result.FAILED):
             continue
         if item.action.target.resource is PODS:
             if item.error_reason != "AlreadyExists":
-                yield _told(verb, f"Pod {item.action.target.name}", workload, item.error)
+                yield _event(verb, f"Pod {item.action.target.name}", workload, item.error)
         else:
             yield from _of_claim(workload, item, verb)
 
@@ -143,13 +143,13 @@ def _of_claim(workload: str, item: Outcome, verb: str) -> Iterable[EventNote]:
     failed = item.result is Result.FAILED
     if item.action.verb is Verb.CREATE and item.error_reason != "AlreadyExists":
         what = f"Claim {claim} for Pod {pod}" if failed else f"Claim {claim} Pod {pod}"
-        yield _told("create", what, workload, item.error, success="success")
+        yield _event("create", what, workload, item.error, success="success")
     if failed and verb:
         made = item.action.verb is Verb.CREATE
         what = (
             f"failed to create PVC {claim}" if made else f"could not update claim {claim} for delete policy ownerRefs"
         )
-        yield _told(verb, f"Pod {pod}", workload, f"{what}: {item.error}")
+        yield _event(verb, f"Pod {pod}", workload, f"{what}: {item.error}")
 
 
 def _pod_of(workload: str, item: Outcome) -> str:
@@ -160,7 +160,7 @@ def _pod_of(workload: str, item: Outcome) -> str:
 _VERBS = {Verb.CREATE: "create", Verb.PATCH: "update", Verb.DELETE: "delete"}
 
 
-def _told(verb: str, what: str, workload: str, error: str, *, success: str = "successful") -> EventNote:
+def _event(verb: str, what: str, workload: str, error: str, *, success: str = "successful") -> EventNote:
     message = f"{verb} {what} in StatefulSet {workload}"
     if error:
         message = f"{message} failed error: {error}"

@@ -74,7 +74,7 @@ def node_of(pod: Pod, stores: Stores) -> Node | None:
     return stores.store(NODES).get("", pod.spec.node_name) if pod.spec.node_name else None
 
 
-def told(pod: Pod) -> tuple[object, ...]:
+def probe_inputs(pod: Pod) -> tuple[object, ...]:
     """All of a pod that probes depend on, but for what they write themselves."""
     return is_probed(pod), pod.status.pod_ip, pod.metadata.labels, pod.spec.node_name
 

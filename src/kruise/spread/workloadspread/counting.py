@@ -172,12 +172,12 @@ class _Counting:
             return ()
         known = next((item for item in old if item.type == SCHEDULABLE), None)
         if is_last:
-            return (self._told(known, is_fine=True),)
+            return (self._condition(known, is_fine=True),)
         stuck = [pod for pod in pods if self._is_stuck(pod)]
         if stuck:
             if is_overall:
                 self.stuck[subset.name] = stuck
-            return (self._told(known, is_fine=False),)
+            return (self._condition(known, is_fine=False),)
         if known is not None and known.status == "False":
             time = known.last_transition_time or self._now
             left = (time + RECOVERY - self._now).total_seconds()
@@ -187,9 +187,9 @@ class _Counting:
             if is_overall:
                 message = f"Subset {subset.name} of WorkloadSpread {self._named(self._spread.metadata.name)} "
                 self.events.append(EventNote(reason="RecoverSchedulable", message=f"{message}gets pods again"))
-        return (self._told(known, is_fine=True),)
+        return (self._condition(known, is_fine=True),)
 
-    def _told(self, known: Condition | None, *, is_fine: bool) -> Condition:
+    def _condition(self, known: Condition | None, *, is_fine: bool) -> Condition:
         status, reason = ("True", SUFFICIENT) if is_fine else ("False", POD_UNSCHEDULABLE)
         time = self._now.replace(microsecond=0)
         if known is not None and known.status == status:

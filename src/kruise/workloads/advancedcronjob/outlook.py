@@ -23,7 +23,7 @@ from kruise.workloads.advancedcronjob.timing import anchor_of, names_zone, sched
 RUNS = 10
 
 
-def _tell(document: Json, seen: Seen) -> Outlook:
+def _outlook(document: Json, seen: Seen) -> Outlook:
     job = codec.convert(document, AdvancedCronJob)
     kind = kind_of(job)
     if kind is None:
@@ -89,4 +89,4 @@ def _reads(document: Json) -> tuple[Resource[Any], ...]:
     return (kind.resource,) if kind is not None else ()
 
 
-OUTLOOK = OutlookFacts(reads=_reads, tell=_tell)
+OUTLOOK = OutlookFacts(reads=_reads, outlook=_outlook)

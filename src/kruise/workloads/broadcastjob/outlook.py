@@ -23,7 +23,7 @@ from kruise.workloads.broadcastjob.situation import (
 )
 
 
-def _tell(document: Json, seen: Seen) -> Outlook:
+def _outlook(document: Json, seen: Seen) -> Outlook:
     job = codec.convert(document, BroadcastJob)
     nodes, pods = tuple(seen.objects.get(NODES, ())), tuple(seen.objects.get(PODS, ()))
     situation = situation_of(Snapshot(job=job, pods=pods, nodes=nodes, now=seen.now))
@@ -66,4 +66,4 @@ def _state(situation: Situation, node: str) -> str:
     return pod.status.phase.lower() if is_over(pod) else "active"
 
 
-OUTLOOK = OutlookFacts(reads=lambda document: (NODES, PODS), tell=_tell)
+OUTLOOK = OutlookFacts(reads=lambda document: (NODES, PODS), outlook=_outlook)

@@ -11,12 +11,12 @@ from kruise.machinery.plan import ChainOutcomes, EventNote, Outcome, Plan, Resul
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.scale import SCALE
 from kruise.workloads.cloneset.update import RECREATE
-from kruise.workloads.shared.events import body_text, chain_failure, in_place_event, is_over, told, warning
+from kruise.workloads.shared.events import body_text, chain_events, chain_failure, in_place_event, is_over, warning
 from kruise.workloads.shared.moving import IN_PLACE
 
 
 def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
-    return told(
+    return chain_events(
         phase,
         chain,
         update=lambda chain: _update_events(chain, plan.memo_as(Memo)),

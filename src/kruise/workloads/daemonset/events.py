@@ -8,7 +8,7 @@ from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import ChainOutcomes, EventNote, Outcome, Plan, Result
 from kruise.workloads.daemonset.memo import Memo
 from kruise.workloads.daemonset.update import CREATE, DELETE
-from kruise.workloads.shared.events import chain_failure, in_place_event, is_over, told, warning
+from kruise.workloads.shared.events import chain_events, chain_failure, in_place_event, is_over, warning
 from kruise.workloads.shared.moving import IN_PLACE
 
 
@@ -16,7 +16,7 @@ def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
     def update(chain: ChainOutcomes) -> Iterator[EventNote]:
         return _update_events(chain, plan.memo_as(Memo))
 
-    return told(phase, chain, update=update, write=lambda outcome: _pod_events(phase, outcome))
+    return chain_events(phase, chain, update=update, write=lambda outcome: _pod_events(phase, outcome))
 
 
 def _pod_events(phase: str, outcome: Outcome) -> Iterator[EventNote]:

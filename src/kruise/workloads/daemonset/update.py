@@ -90,7 +90,7 @@ class _Working:
             self._wait_for_keeping()
         else:
             self._roll()
-        self._say_what_keeping_holds()
+        self._hold_kept()
         creates = create_pods(self._situation, self._within_burst(self._nodes))
         phases = (
             # A quota that refuses new pods must not keep those that have to go. Which node a pod is for shows only when
@@ -142,7 +142,7 @@ class _Working:
         for fact in chosen.replace:
             self._replace(fact, situation.update)
         self._nodes += chosen.surge
-        self._say_who_waits(chosen)
+        self._hold_waiting(chosen)
 
     def _replace(self, fact: PodFacts, target: ControllerRevision) -> None:
         """In place where the strategy and the change allow it (DS-66), otherwise by deletion."""
@@ -175,7 +175,7 @@ class _Working:
             elif self._stop is not None:
                 self._mover.hold_all((fact,), cause_of(self._stop))
 
-    def _say_who_waits(self, chosen: Rolling) -> None:
+    def _hold_waiting(self, chosen: Rolling) -> None:
         limits, hold = self._limits, self._mover.hold_all
         hold(chosen.kept_old, causes.kept_old(limits.partition))
         elsewhere = NODE_NOT_SELECTED.cause(
@@ -215,7 +215,7 @@ class _Working:
             )
         hold(chosen.waiting, full)
 
-    def _say_what_keeping_holds(self) -> None:
+    def _hold_kept(self) -> None:
         keeping, owner = self._keeping, self._situation.owner
         namespace = owner.namespace
         for name, left in keeping.delayed.items():

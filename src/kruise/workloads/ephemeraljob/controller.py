@@ -40,7 +40,7 @@ def _selects(job: EphemeralJob) -> tuple[Selects, ...]:
 _by_labels = selected_by(EPHEMERAL_JOBS, _SELECTED)
 
 
-def _told(pod: Pod) -> tuple[object, ...]:
+def _relevant(pod: Pod) -> tuple[object, ...]:
     """All of a pod that a job looks at (EJ-56, EJ-57)."""
     return (
         pod.metadata.labels,
@@ -54,7 +54,7 @@ def _told(pod: Pod) -> tuple[object, ...]:
 def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
     if not len(stores.store(EPHEMERAL_JOBS)):
         return ()
-    if old is not None and new is not None and _told(old) == _told(new):
+    if old is not None and new is not None and _relevant(old) == _relevant(new):
         return ()
     return _by_labels(old, new, stores)
 

@@ -56,6 +56,6 @@ FACE = Face(
     runs_to_end=True,
     progress=progress,
     settings="kruise.workloads.ephemeraljob.settings:settings",
-    outlook="kruise.workloads.ephemeraljob.outlook:FACTS",
+    outlook="kruise.workloads.ephemeraljob.outlook:OUTLOOK",
     causes=causes.CAUSES,
 )

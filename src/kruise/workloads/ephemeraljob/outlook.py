@@ -20,7 +20,7 @@ _NOT_THERE_YET = "a job that does not exist yet"
 _HEADER = ("WAVE", "POD", "NODE", "WHAT")
 
 
-def tell(document: Json, seen: Seen) -> Outlook:
+def _outlook(document: Json, seen: Seen) -> Outlook:
     job = convert(document, EphemeralJob)
     if not job.metadata.uid:
         job = evolve(job, metadata=evolve(job.metadata, uid=_NOT_THERE_YET))
@@ -29,7 +29,7 @@ def tell(document: Json, seen: Seen) -> Outlook:
     if job.status.completion_time is not None:
         return Outlook(facts=(("Summary", "it has ended, and serves no pod any more"),), header=_HEADER, rows=())
     limit = situation.parallelism
-    rows = [("-", one.name, _node(one), _told(one)) for one in situation.targets if one.is_served]
+    rows = [("-", one.name, _node(one), _state_words(one)) for one in situation.targets if one.is_served]
     obstacles = [(one, obstacle(one.pod, situation.containers)) for one in situation.candidates]
     waiting = [one for one, stands in obstacles if stands is None]
     refused = [(one, stands) for one, stands in obstacles if stands is not None]
@@ -47,7 +47,7 @@ def tell(document: Json, seen: Seen) -> Outlook:
     return Outlook(facts=(("Summary", summary),), header=_HEADER, rows=tuple(rows), notes=notes)
 
 
-FACTS = OutlookFacts(reads=lambda document: (PODS,), is_selecting=True, tell=tell)
+OUTLOOK = OutlookFacts(reads=lambda document: (PODS,), is_selecting=True, outlook=_outlook)
 
 
 def _selected(job: EphemeralJob, pods: Sequence[Pod]) -> tuple[Pod, ...]:
@@ -64,7 +64,7 @@ def _node(one: SeenPod) -> str:
     return one.pod.spec.node_name or "none"
 
 
-def _told(one: SeenPod) -> str:
+def _state_words(one: SeenPod) -> str:
     if one.state in OVER:
         return f"has them: {one.state.value}, not served again"
     return f"has them: {one.state.value}"

@@ -75,7 +75,7 @@ def pull_job_events(outcome: Outcome) -> Iterator[EventNote]:
         yield EventNote(reason="FailedCreateImagePullJob", message=shortened(message, LONGEST_MESSAGE))
 
 
-def told(
+def chain_events(
     phase: str,
     chain: ChainOutcomes,
     *,

@@ -147,7 +147,7 @@ class PodMover:
             at_update_revision=fact.is_new,
         )
         if state is None:
-            self._say_what_hook_it_waits_for(fact)
+            self._hold_for_hook(fact)
             return edit
         entering = lifecycle.enter(pod, state, self._hooks, now=self._situation.now)
         if entering is None:
@@ -155,7 +155,7 @@ class PodMover:
         self.changing.add(fact.name)
         return edit.merged(entering)
 
-    def _say_what_hook_it_waits_for(self, fact: PodFacts) -> None:
+    def _hold_for_hook(self, fact: PodFacts) -> None:
         hooks = self._hooks
         if fact.state == State.PREPARING_NORMAL:
             if not fact.pod.spec.node_name:

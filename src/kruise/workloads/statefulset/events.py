@@ -8,7 +8,7 @@ from kruise.api.native.ordinals import ordinal_of, pod_name
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.machinery.client.requests import Verb
 from kruise.machinery.plan import ChainOutcomes, EventNote, Outcome, Plan, Result
-from kruise.workloads.shared.events import chain_failure, in_place_event, is_over, told, warning
+from kruise.workloads.shared.events import chain_events, chain_failure, in_place_event, is_over, warning
 from kruise.workloads.shared.moving import IN_PLACE, UPDATE
 from kruise.workloads.statefulset.memo import Memo
 from kruise.workloads.statefulset.scale import CREATE, DELETE, IDENTITY
@@ -30,7 +30,7 @@ def events(plan: Plan, phase: str, chain: ChainOutcomes) -> Iterator[EventNote]:
         is_claim = outcome.action.target.resource == PERSISTENT_VOLUME_CLAIMS
         return (_claim_events if is_claim else _pod_events)(phase, outcome, memo.owner)
 
-    return told(phase, chain, update=lambda chain: _update_events(chain, memo), write=write)
+    return chain_events(phase, chain, update=lambda chain: _update_events(chain, memo), write=write)
 
 
 def _update_events(chain: ChainOutcomes, memo: Memo) -> Iterator[EventNote]:

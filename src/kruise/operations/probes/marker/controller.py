@@ -32,7 +32,7 @@ from kruise.operations.probes.watched import (
     is_on_virtual_node,
     markers_of,
     pods_of,
-    told,
+    probe_inputs,
 )
 
 NAME = "podprobemarker-controller"
@@ -46,7 +46,7 @@ class _Keys:
 
     def of_pod(self, old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
         """PPM-21. A pod that nobody selects costs a look into an index."""
-        is_same = old is not None and new is not None and told(old) == told(new)
+        is_same = old is not None and new is not None and probe_inputs(old) == probe_inputs(new)
         if is_same and not self._is_virtual_news(old, new, stores):
             return ()
         seen = [pod for pod in (old, new) if pod is not None]
@@ -85,7 +85,7 @@ def _conditions(marker: PodProbeMarker) -> set[str]:
 
 
 def probes_keys(old: NodePodProbe | None, new: NodePodProbe | None, stores: Stores) -> Iterable[Key]:
-    """What a node is told, and who has a first result: results themselves come far more often."""
+    """What a node is probe_inputs, and who has a first result: results themselves come far more often."""
     if old is not None and new is not None and old.spec == new.spec and _reported(old) == _reported(new):
         return ()
     return dict.fromkeys(key for one in (old, new) if one is not None for key in _markers_in(one))

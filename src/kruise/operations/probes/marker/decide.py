@@ -256,7 +256,7 @@ def _marked(marker: PodProbeMarker, pod: Pod) -> Action | None:
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     for probe in marker.spec.probes:
-        state = _told_state(probe, pod)
+        state = _shown_state(probe, pod)
         for policy in probe.marker_policy if state else ():
             if policy.state == state:
                 labels |= policy.labels
@@ -277,7 +277,7 @@ def _marked(marker: PodProbeMarker, pod: Pod) -> Action | None:
     )
 
 
-def _told_state(probe: PodContainerProbe, pod: Pod) -> str:
+def _shown_state(probe: PodContainerProbe, pod: Pod) -> str:
     if not probe.pod_condition_type:
         return ""
     found = condition(pod, probe.pod_condition_type)

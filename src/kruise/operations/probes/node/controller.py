@@ -24,7 +24,7 @@ from kruise.operations.probes.watched import (
     markers_of,
     node_keys_of,
     pods_of,
-    told,
+    probe_inputs,
 )
 
 NAME = "nodepodprobe-controller"
@@ -49,8 +49,8 @@ def node_keys(old: Node | None, new: Node | None, stores: Stores) -> Iterable[Ke
 
 
 def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
-    """A pod that no marker selects, and no node is told of, costs a look into two indexes."""
-    if old is not None and new is not None and told(old) == told(new):
+    """A pod that no marker selects, and no node is probe_inputs of, costs a look into two indexes."""
+    if old is not None and new is not None and probe_inputs(old) == probe_inputs(new):
         return ()
     seen = [pod for pod in (old, new) if pod is not None]
     if not any(markers_of(pod, stores) for pod in seen):
@@ -60,7 +60,7 @@ def pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
 
 
 def marker_keys(old: PodProbeMarker | None, new: PodProbeMarker | None, stores: Stores) -> Iterable[Key]:
-    """The nodes of the pods that it selects, and those that are told of it."""
+    """The nodes of the pods that it selects, and those that are probe_inputs of it."""
     changed = new if new is not None else old
     if changed is None or (old is not None and new is not None and _wants(old) == _wants(new)):
         return ()

@@ -1,4 +1,4 @@
-"""What the daemon has decided lately, told in its log when somebody asks. There is no address for it: it says what pods
+"""What the daemon has decided lately, for its log when somebody asks. There is no address for it: it says what pods
 run."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from kruise.machinery.journal import Journal
 log = logging.getLogger(__name__)
 
 MOST = 100
-"""Decisions that are told at once, of all parts."""
+"""Decisions that are logged at once, of all parts."""
 
 
 def small_journal() -> Journal:
@@ -20,7 +20,7 @@ def small_journal() -> Journal:
     return Journal(snapshots=4, capacity=64)
 
 
-def tell(journal: Journal) -> None:
+def log_decisions(journal: Journal) -> None:
     """The oldest first, one line each."""
     for entry in reversed(journal.entries(limit=MOST)):
         log.info("decision", extra={name: value for name, value in _fields(entry).items() if value})

@@ -10,7 +10,7 @@ import pytest
 from kruise.api.apps.images import NODE_IMAGES
 from kruise.api.meta import Key
 from kruise.daemon.parts import parts
-from kruise.daemon.telling import MOST, small_journal, tell
+from kruise.daemon.recent import MOST, log_decisions, small_journal
 from kruise.machinery import plan as plans
 from kruise.machinery.journal import replay
 from kruise.machinery.plan import Job, Plan, Target, Wake
@@ -32,7 +32,7 @@ def test_decisions_are_told_in_one_line_each(caplog: pytest.LogCaptureFixture) -
     journal.record(controller="imagepuller", reconcile_id="1", plan=plan, **about)
     journal.record(controller="crr", reconcile_id="2", error="no container runtime", **about | {"key": Key("ns", "p")})
     with caplog.at_level(logging.INFO):
-        tell(journal)
+        log_decisions(journal)
     first, second = (
         logs.fields_of(record) for record in sorted(caplog.records, key=lambda one: one.part, reverse=True)
     )
@@ -55,7 +55,7 @@ def test_no_more_is_told_than_can_be_read(caplog: pytest.LogCaptureFixture) -> N
                 controller=part, key=Key("", str(number)), reconcile_id="", time=NOW, duration=0.0, plan=Plan()
             )
     with caplog.at_level(logging.INFO):
-        tell(journal)
+        log_decisions(journal)
     assert len(caplog.records) == MOST
 
 
