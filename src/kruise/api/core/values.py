@@ -73,7 +73,8 @@ def struct_order_json(value: Any, struct: str, *, form: Form = CLIENT_FORM) -> b
 
 def equal(left: Any, right: Any, struct: str) -> bool:
     """Whether two values mean the same: quantities by amount, empty lists and maps like absent ones."""
-    return _equal(normalise(left, struct), normalise(right, struct), struct)
+    left, right = normalise(left, struct), normalise(right, struct)
+    return left == right or _equal(left, right, struct)
 
 
 def equal_templates(left: Any, right: Any) -> bool:
@@ -117,15 +118,20 @@ def _steps(struct: str) -> tuple[_Step, ...]:
     )
 
 
+@functools.lru_cache(maxsize=4096)
+def _steps_for(struct: str, names: tuple[Any, ...]) -> tuple[_Step, ...]:
+    """The fields to look at in a value that has these names, in struct order. Most values have the names of others."""
+    kind, steps = schema.struct_type(struct), _steps(struct)
+    found = kind.written_unset.union([kind.positions[name] for name in names if name in kind.positions])
+    return tuple(steps[position] for position in sorted(found))
+
+
 def _struct(value: Any, struct: str, form: Form) -> Value:
     if not isinstance(value, dict) and not isinstance(value, Mapping):
         raise _wrong(value, "an object")
     value = form.fill_in(struct, value)
-    kind = schema.struct_type(struct)
-    positions, steps = kind.positions, _steps(struct)
     result: Value = {}
-    for position in sorted(kind.written_unset.union([positions[name] for name in value if name in positions])):
-        name, wire_type, convert, pointer, is_written_unset, omit_zero = steps[position]
+    for name, wire_type, convert, pointer, is_written_unset, omit_zero in _steps_for(struct, (*value,)):
         given = value.get(name)
         if given is None:
             if is_written_unset and (form.null_times or not omit_zero):
@@ -341,8 +347,6 @@ def _equal(left: Any, right: Any, wire_type: str) -> bool:
         left, right = left or {}, right or {}
         return left.keys() == right.keys() and all(_equal(left[key], right[key], wire_type[2:]) for key in left)
     if schema.is_struct(wire_type) and left is not None and right is not None:
-        return all(
-            _equal(left.get(field.name), right.get(field.name), field.type)
-            for field in schema.struct_type(wire_type).fields
-        )
+        fields = schema.struct_type(wire_type).by_name
+        return all(_equal(left.get(name), right.get(name), fields[name].type) for name in left.keys() | right.keys())
     return bool(left == right)
