@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from kruise import release
 from kruise.api.meta import Key
-from kruise.machinery.codec import DecodeError, Raw, Struct, canonical, decode, encode, to_builtins
+from kruise.machinery.codec import DecodeError, Raw, Struct, canonical, decode, encode
 from kruise.machinery.digest import digest, plan_to_data
 from kruise.machinery.plan import Conclusion, Outcome, Plan, Result
 
@@ -52,27 +52,14 @@ class Decider(Protocol):
     def decide(self) -> Callable[[Any], Plan]: ...
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One pass. The parts below `digest` are builtins, ready to be shown."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Record:
+    """One pass. What is told of it stays encoded until somebody reads it: hardly anybody does, and thousands of small
+    mappings take four times the memory."""
 
     time: datetime
-    controller: str
     key: Key
-    reconcile_id: str
-    digest: str = ""
-    plan: dict[str, Any]
-    outcomes: dict[str, int]
-    troubles: list[dict[str, Any]]
-    conclusion: dict[str, Any]
-    error: str = ""
-    duration: float = 0.0
-
-    def to_data(self) -> dict[str, Any]:
-        data = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        data["time"] = to_builtins(self.time)
-        data["key"] = {"namespace": self.key.namespace, "name": self.key.name}
-        return data
+    data: bytes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -100,7 +87,7 @@ class Journal:
         self._on_plan = on_plan
         self._capacity = capacity
         self._snapshots = snapshots
-        self._rings: dict[str, deque[Entry]] = {}
+        self._rings: dict[str, deque[_Record]] = {}
         self._kept: dict[str, OrderedDict[Key, _Kept]] = {}
 
     def record(
@@ -119,20 +106,21 @@ class Journal:
     ) -> None:
         """Note a pass, as far as it came."""
         fingerprint = digest(snapshot) if snapshot is not None else ""
-        entry = Entry(
-            time=time,
-            controller=controller,
-            key=key,
-            reconcile_id=reconcile_id,
-            digest=fingerprint,
-            plan=_plan_summary(plan) if plan is not None else {},
-            outcomes=dict(Counter(outcome.result.value for outcome in outcomes)) if outcomes is not None else {},
-            troubles=_troubles(outcomes) if outcomes is not None else [],
-            conclusion=_conclusion_summary(conclusion) if conclusion is not None else {},
-            error=error,
-            duration=duration,
-        )
-        self._rings.setdefault(controller, deque(maxlen=self._capacity)).append(entry)
+        data = {
+            "time": time,
+            "controller": controller,
+            "key": {"namespace": key.namespace, "name": key.name},
+            "reconcile_id": reconcile_id,
+            "digest": fingerprint,
+            "plan": _plan_summary(plan) if plan is not None else {},
+            "outcomes": Counter(outcome.result.value for outcome in outcomes) if outcomes is not None else {},
+            "troubles": _troubles(outcomes) if outcomes is not None else [],
+            "conclusion": _conclusion_summary(conclusion) if conclusion is not None else {},
+            "error": error,
+            "duration": duration,
+        }
+        ring = self._rings.setdefault(controller, deque(maxlen=self._capacity))
+        ring.append(_Record(time, key, encode(data)))
         kept = self._kept.setdefault(controller, OrderedDict())
         kept.pop(key, None)
         if snapshot is not None and (plan is not None or error):
@@ -154,7 +142,7 @@ class Journal:
 
     def subjects(self) -> set[tuple[str, Key]]:
         """What there are records of, by controller."""
-        return {(controller, entry.key) for controller, ring in self._rings.items() for entry in ring}
+        return {(controller, record.key) for controller, ring in self._rings.items() for record in ring}
 
     def entries(
         self,
@@ -165,11 +153,15 @@ class Journal:
         only: Callable[[str, Key], bool] = lambda controller, key: True,
     ) -> list[dict[str, Any]]:
         """Records as builtins, the newest first; `only` those of a controller and key that somebody may see."""
-        rings = self._rings.values() if controller is None else [self._rings.get(controller, deque())]
-        matching = (entry for ring in rings for entry in ring if key is None or entry.key == key)
-        found = (entry for entry in matching if only(entry.controller, entry.key))
-        newest = sorted(found, key=lambda entry: entry.time, reverse=True)
-        return [entry.to_data() for entry in islice(newest, max(0, limit))]
+        rings = self._rings if controller is None else {controller: self._rings.get(controller, deque())}
+        found = (
+            record
+            for name, ring in rings.items()
+            for record in ring
+            if key in (None, record.key) and only(name, record.key)
+        )
+        newest = sorted(found, key=lambda record: record.time, reverse=True)
+        return [decode(record.data, dict) for record in islice(newest, max(0, limit))]
 
     def dumps(self) -> list[tuple[str, Key]]:
         """What can be dumped right now."""
