@@ -37,6 +37,8 @@ def test_in_the_order_in_which_people_try_it(tmp_path_factory: pytest.TempPathFa
             "uninstall", "--webhooks-only", "--with-resources", code=2
         )
         assert "1 clonesets.apps.kruise.io" in kruise.refused("uninstall")
+        assert "1 clonesets.apps.kruise.io" in kruise.refused("uninstall", "--check")
+        assert "--check changes nothing" in kruise.refused("uninstall", "--check", "--with-resources", code=2)
         assert kruise.ok("uninstall", "--webhooks-only", "--timeout", "5s") == [
             f"mutatingwebhookconfigurations.admissionregistration.k8s.io/{name}: 1 entry taken away",
             "nothing is intercepted any more: no entry is left (1 taken away); a manager puts them back",

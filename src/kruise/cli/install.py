@@ -167,6 +167,7 @@ def _taking_over(
     is_flag=True,
     help="Only stop intercepting requests, for when no manager answers. A manager that serves starts it again.",
 )
+@click.option("--check", is_flag=True, help="Change nothing: only refuse where custom resources exist.")
 @click.option(
     "--timeout",
     default="120s",
@@ -174,7 +175,13 @@ def _taking_over(
     help="How long to wait until all custom resources are gone, such as 5m.",
 )
 def uninstall(
-    namespace: str, kubeconfig: str, context: str, with_resources: bool, webhooks_only: bool, timeout: str
+    namespace: str,
+    kubeconfig: str,
+    context: str,
+    with_resources: bool,
+    webhooks_only: bool,
+    check: bool,
+    timeout: str,
 ) -> None:
     """Remove PyKruise, whether a manager runs or not.
 
@@ -183,6 +190,8 @@ def uninstall(
     """
     if webhooks_only and with_resources:
         raise click.UsageError("--webhooks-only leaves custom resources alone: it does not go with --with-resources")
+    if check and (webhooks_only or with_resources):
+        raise click.UsageError("--check changes nothing: it goes with neither --webhooks-only nor --with-resources")
     seconds = _seconds(timeout)
     everything = {"networkPolicy.enabled": True, **monitoring.EVERYTHING}
     objects = manifests(features(), namespace=namespace, values=everything, runs=("manager", "daemon"))
@@ -190,6 +199,10 @@ def uninstall(
 
     async def run(client: Client) -> None:
         remover = Remover(client, clock=RealClock(), report=click.echo, timeout=seconds)
+        if check:
+            await remover.check(objects)
+            click.echo("there are no custom resources: nothing stands in the way")
+            return
         if webhooks_only:
             cleared = await remover.clear_webhooks(objects)
             click.echo(

@@ -11,9 +11,9 @@ import yaml
 
 from kruise.feature import Feature
 from kruise.manager import gates
-from kruise.manager.installation import monitoring
-from kruise.manager.installation.manifests import Part, Style, manifests, parts
-from kruise.manager.installation.templating import as_template
+from kruise.manager.installation import hooks, monitoring
+from kruise.manager.installation.manifests import Part, Style, definitions, manifests, parts
+from kruise.manager.installation.templating import IsSet, as_template
 from kruise.manager.installation.values import SETTINGS, values_file
 
 NAME = "kruise"
@@ -25,6 +25,7 @@ def chart_files(features: Sequence[Feature], version: str) -> dict[str, str]:
     templates: dict[str, list[str]] = {}
     for part in parts(features, style=Style.CHART):
         templates.setdefault(_file_of(part), []).append(_document(part))
+    templates["hooks"] = [_hook(manifest) for manifest in hooks.manifests(version, definitions(features))]
     return {
         "Chart.yaml": _plain(_metadata(version)),
         "values.yaml": values_file(),
@@ -101,6 +102,12 @@ def _document(part: Part) -> str:
     if part.condition is None:
         return text
     return f"{{{{- if {part.condition.expression()} }}}}\n{text}{{{{- end }}}}\n"
+
+
+def _hook(manifest: dict[str, Any]) -> str:
+    """Where Helm leaves the definitions alone, it deletes none."""
+    document = _document(Part(manifest, IsSet("crds.managed")))
+    return document.replace(hooks.RELEASE, "{{ .Release.Name }}")
 
 
 def _metadata(version: str) -> dict[str, Any]:

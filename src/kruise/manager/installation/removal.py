@@ -47,13 +47,8 @@ class Remover:
     async def uninstall(self, manifests: Sequence[Manifest], *, with_resources: bool = False) -> int:
         """Remove what was installed; the number of objects. Refuses while custom resources exist, unless told
         otherwise; then nothing was changed. Stops where some are made meanwhile."""
-        used = await self._in_use(manifests)
-        if used and not with_resources:
-            raise InstallationError(
-                f"there still are custom resources in the cluster: {', '.join(used)}. Removing their definitions would "
-                "delete them and the pods they own. Delete them first (where no manager answers, webhooks stand in the "
-                "way: kruise uninstall --webhooks-only), or say --with-resources"
-            )
+        if not with_resources:
+            await self.check(manifests)
         last_first = list(reversed(manifests))
         definitions = [manifest for manifest in last_first if manifest["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind]
         webhooks = [manifest for manifest in last_first if manifest["kind"] in _CONFIGURATIONS]
@@ -67,6 +62,15 @@ class Remover:
         for manifest in others:
             removed += await self._delete(manifest)
         return removed
+
+    async def check(self, manifests: Sequence[Manifest]) -> None:
+        """Refuses while custom resources exist; changes nothing."""
+        if used := await self._in_use(manifests):
+            raise InstallationError(
+                f"there still are custom resources in the cluster: {', '.join(used)}. Removing their definitions would "
+                "delete them and the pods they own. Delete them first (where no manager answers, webhooks stand in the "
+                "way: kruise uninstall --webhooks-only), or say --with-resources"
+            )
 
     async def _announce(self, manifests: Sequence[Manifest]) -> None:
         """A manager that starts meanwhile must not make the configurations again."""

@@ -97,6 +97,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("daemon.credentialProvider.hostPath", "credential-provider-plugin", "directory of the plugins on nodes"),
     Setting("daemon.credentialProvider.awsCredentialsDir", "", "directory on nodes, mounted as /root/.aws"),
     Setting("serviceAccount.annotations", {}, "of manager's and daemon's accounts"),
+    Setting("helmHooks.image.repository", "", "no effect: hooks run the manager's image"),
+    Setting("helmHooks.image.tag", "", "no effect"),
     Setting("networkPolicy.enabled", False, "only webhooks, metrics, health and journal are reachable", is_new=True),
     Setting("metrics.perWorkload", True, "metrics name workloads: their pods and rollouts", is_new=True),
     Setting("metrics.serviceMonitor.enabled", False, "tell the Prometheus operator where metrics are", is_new=True),
