@@ -129,6 +129,27 @@ def test_unknown_fields_of_a_patch_and_settings_without_effect_get_a_warning() -
     run_local(play)
 
 
+@pytest.mark.parametrize(
+    ("patch", "words"),
+    [
+        ("foo", "spec.subsets[0].patch: failed to merge patch: it must be an object with metadata or spec"),
+        ({"spec": {"containers": [{"name": "main", "image": 5}]}}, "spec.subsets[0].patch.spec.containers[0].image"),
+        ({"metadata": {"labels": {"a": None}}}, ""),
+        ({"spec": {"containers": [{"name": "main", "$patch": "delete"}]}}, ""),
+    ],
+)
+def test_patches_that_fit_no_pod_are_warned_of_before_the_target_is_there(patch: Any, words: str) -> None:  # WS-15
+    async def play(world: LocalWorld) -> None:
+        code, _, warnings = await sent(world, spread(subset("a", patch=patch)))
+        assert code == 201
+        assert len(warnings) == bool(words)
+        if words:
+            assert warnings[0].startswith(words)
+            assert warnings[0].endswith("pods that are to go into subset a will be refused")
+
+    run_local(play)
+
+
 def test_nothing_works_with_the_gate_off() -> None:  # WS-1
     async def play(world: LocalWorld) -> None:
         code, message, _ = await sent(world, spread(subset("a")))

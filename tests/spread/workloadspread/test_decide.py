@@ -443,3 +443,18 @@ def test_a_ledger_that_has_not_changed_is_not_written_for_many_marks() -> None: 
     settled = evolve(spread, status=codec.convert(plan.phases[0].chains[0][0].body[0]["value"], type(spread.status)))
     again = decide(snapshot_of(settled, *(pod_of(f"pod-{number:02}", "a") for number in range(30))))
     assert [phase.name for phase in again.phases] == [MARK, STATUS]
+
+
+@pytest.mark.parametrize(
+    ("patch", "words"),
+    [
+        ("foo", "spec.subsets[1].patch: failed to merge patch: it must be an object"),
+        ({"spec": {"containers": "x"}}, "spec.subsets[1].patch.spec.containers: Invalid value"),
+        ({"spec": {"tolerations": None}}, ""),
+    ],
+)
+def test_a_patch_that_lets_every_pod_be_refused_is_told(patch: Any, words: str) -> None:
+    plan = decide(snapshot_of(spread_of(subset("a", size=1), subset("b", patch=patch))))
+    told = [(cause.code, cause.message) for held in plan.held for cause in held.causes]
+    assert [code for code, _ in told] == ["subset-patch"] * bool(words)
+    assert all(message.startswith(f"pods that are to go into subset b are refused: {words}") for _, message in told)

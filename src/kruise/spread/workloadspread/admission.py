@@ -25,6 +25,7 @@ from kruise.machinery import codec
 from kruise.machinery.client.errors import StatusCause
 from kruise.machinery.plan import Target
 from kruise.spread.workloadspread import whitelist
+from kruise.spread.workloadspread.injection import unfit
 from kruise.spread.workloadspread.targets import TARGET, WATCHED_SPREADS, Workload, index_value, is_supported
 from kruise.spread.workloadspread.validation import STRATEGY, SUBSETS, patch_problems, problems
 
@@ -167,6 +168,9 @@ def _warnings(spec: WorkloadSpreadSpec, old: WorkloadSpreadSpec | None) -> Itera
         if bytes(subset.patch) in (b"", b"null") or bytes(subset.patch) in known:
             continue
         where = SUBSETS.at(position).child("patch")
+        if problem := unfit(subset.patch, where):  # WS-15: refused only where the target is there
+            yield f"{problem}: pods that are to go into subset {subset.name} will be refused"
+            continue
         for field in unknown_fields(codec.decode(subset.patch, object), schema.POD, str(where)):
             # Directives such as $patch and $retainKeys are no fields.
             if "$" not in field:

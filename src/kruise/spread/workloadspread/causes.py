@@ -47,5 +47,12 @@ RIVAL = Meaning(
     field="spec.targetRef",
     patience=0,
 )
+UNFIT_PATCH = Meaning(
+    code="subset-patch",
+    says="the patch of a subset fits no pod, so its pods are refused",
+    act=Act.SOMEBODY,
+    field="spec.subsets[].patch",
+    patience=0,
+)
 
-CAUSES = (LEFT_OUT, SUBSET_NODES, RESCHEDULE, NO_TARGET, UNMARKED, RIVAL)
+CAUSES = (LEFT_OUT, SUBSET_NODES, RESCHEDULE, NO_TARGET, UNMARKED, RIVAL, UNFIT_PATCH)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kruise.api.apps.workloadspread import UNLIMITED, WORKLOAD_SPREADS, WorkloadSpread
+from kruise.api.core.field_errors import Path
 from kruise.api.native.deletion_cost import DELETION_COST
 from kruise.api.native.pod import PODS, Pod, condition, finds_no_node
 from kruise.machinery import plan as plans
@@ -22,7 +23,7 @@ from kruise.spread.workloadspread import causes
 from kruise.spread.workloadspread.classifying import UNASSIGNED, Group, classified
 from kruise.spread.workloadspread.costs import costs
 from kruise.spread.workloadspread.counting import Count, count
-from kruise.spread.workloadspread.injection import UnfitPatchError, patch_of
+from kruise.spread.workloadspread.injection import UnfitPatchError, patch_of, unfit
 from kruise.spread.workloadspread.ledger import is_schedulable
 from kruise.spread.workloadspread.matched import MATCHED, Matched, mark_of
 from kruise.spread.workloadspread.numbers import has_percentages, limit_of
@@ -204,6 +205,11 @@ def _held(snapshot: Snapshot, counted: Count) -> Iterator[Held]:
         text = f"there is no {reference.kind} {reference.name} ({reference.api_version}) in this namespace"
         remedy = "create it: its first pods are spread already; or delete this WorkloadSpread"
         yield Held(target=own, causes=(causes.NO_TARGET.cause(text, remedy=remedy),))
+    for position, subset in enumerate(spread.spec.subsets):
+        if problem := unfit(subset.patch, where := Path("spec").child("subsets").at(position).child("patch")):
+            text = f"pods that are to go into subset {subset.name} are refused: {problem}"
+            cause = causes.UNFIT_PATCH.cause(text, remedy=f"correct {where}")
+            yield Held(target=own, causes=(cause,))
     for rival, pods in sorted(Counter(snapshot.rivals.values()).items()):
         text = (
             f"{plural(pods, 'pod')} of {reference.kind} {reference.name} are spread by WorkloadSpread {rival} already"

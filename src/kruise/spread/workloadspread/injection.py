@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kruise.api.apps.workloadspread import Subset
-from kruise.api.core import schema
+from kruise.api.core import schema, values
+from kruise.api.core.field_errors import Path, TemplateTypeError
 from kruise.machinery import codec
 from kruise.machinery.codec import Raw
 from kruise.machinery.patches import strategic
@@ -74,6 +75,17 @@ def patched(pod: Json, patch: Raw) -> Json:
         del after["priority"]
         changed = {**changed, "spec": after}
     return changed
+
+
+def unfit(patch: Raw, where: Path) -> str:
+    """Why the patch fits no pod at all, whatever is in that pod; "" where it may."""
+    try:
+        values.normalise(patch_of(patch), schema.POD, path=where)
+    except UnfitPatchError as error:
+        return f"{where}: {error}"
+    except TemplateTypeError as error:
+        return str(error.error)
+    return ""
 
 
 def patch_of(patch: Raw) -> Json:
