@@ -18,7 +18,7 @@ from kruise.kinds import features
 from kruise.local.cluster import ClusterOptions, LocalCluster
 from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.clock import RealClock
-from kruise.manager.installation import rbac
+from kruise.manager.installation.manifests import manifests
 from tests.daemon.cri.test_cri import FakeRuntime, serving
 from tests.support.ports import free_port
 
@@ -38,15 +38,13 @@ def test_flags() -> None:
 
 def test_rights() -> None:
     """DMN-7: these and no others."""
-    roles = [item for item in rbac.manifests("a", "b") if item["metadata"]["name"] == "kruise-daemon-role"]
-    [role] = roles
-    found = {
-        (rule["apiGroups"][0], resource): " ".join(sorted(rule["verbs"]))
-        for rule in role["rules"]
-        for resource in rule["resources"]
-    }
+    roles = {item["metadata"]["name"]: item for item in manifests((), runs=("daemon",))}
+    found: dict[tuple[str, str], set[str]] = {}
+    for rule in roles["kruise-daemon-role"]["rules"]:
+        for resource in rule["resources"]:
+            found.setdefault((rule["apiGroups"][0], resource), set()).update(rule["verbs"])
     ours = "apps.kruise.io"
-    assert found == {
+    assert {right: " ".join(sorted(verbs)) for right, verbs in found.items()} == {
         (ours, "nodeimages"): "get list patch update watch",
         (ours, "nodeimages/status"): "get patch update",
         (ours, "containerrecreaterequests"): "get list watch",
@@ -57,9 +55,10 @@ def test_rights() -> None:
         ("", "pods/status"): "get patch update",
         ("", "events"): "create patch update",
     }
-    [secrets] = [item for item in rbac.manifests("a", "b") if item["metadata"]["name"] == "kruise-daemon-secret-role"]
-    assert secrets["metadata"]["namespace"] == "b"
-    assert secrets["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]}]
+    secrets = roles["kruise-daemon-secret-role"]
+    assert secrets["metadata"]["namespace"] == "kruise-daemon-config"
+    assert {resource for rule in secrets["rules"] for resource in rule["resources"]} == {"secrets"}
+    assert {verb for rule in secrets["rules"] for verb in rule["verbs"]} == {"get", "list", "watch"}
 
 
 async def get(port: int, path: str) -> tuple[int, str]:

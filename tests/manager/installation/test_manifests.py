@@ -178,9 +178,32 @@ def test_rights_follow_gates() -> None:
     plain = groups("")
     assert ("", "secrets") not in plain
     assert ("*", "*") not in plain
-    assert groups("ResourceDistributionGate=true") - plain == {("", "secrets")}
-    assert groups("PreDownloadImageForInPlaceUpdate=true") - plain == {("", "secrets")}  # it turns ImagePullJobGate on
-    assert groups("ResourcesDeletionProtection=true") - plain == {("*", "*")}
+    copies = {("", "secrets"), ("apps.kruise.io", "resourcedistributions")}
+    copies |= {("apps.kruise.io", f"resourcedistributions/{part}") for part in ("status", "finalizers")}
+    assert groups("ResourceDistributionGate=true") - plain == copies
+    # It turns ImagePullJobGate on.
+    pulls = {("", "secrets"), ("apps.kruise.io", "imagepulljobs/status")}
+    assert groups("PreDownloadImageForInPlaceUpdate=true") - plain == pulls
+    # Only objects of a definition need looking for: whatever a namespace holds is known without.
+    assert groups("ResourcesDeletionProtection=true") == plain
+    cascading = "ResourcesDeletionProtection=true,DeletionProtectionForCRDCascadingGate=true"
+    assert groups(cascading) - plain == {("*", "*")}
+    assert groups("StatefulSetAutoResizePVCGate=true") - plain == {("storage.k8s.io", "storageclasses")}
+    assert groups("InPlaceWorkloadVerticalScaling=true") - plain == {("", "pods/resize")}
+    assert groups("PodWebhook=false") == plain - {
+        ("*", "*/scale"),
+        ("apps", "daemonsets"),
+        ("apps", "replicasets"),
+        ("apps.kruise.io", "workloadspreads/status"),
+        ("policy.kruise.io", "podunavailablebudgets/status"),
+    }
+
+
+def test_without_daemons_nobody_has_their_rights() -> None:
+    made = {
+        m["metadata"]["name"] for m in manifests([TOY], values={"featureGates": "KruiseDaemon=false"}, runs=["manager"])
+    }
+    assert not any(name.startswith("kruise-daemon-") and "role" in name for name in names)
 
 
 def test_without_a_manager_of_its_own_there_are_rights_for_every_gate() -> None:

@@ -73,7 +73,10 @@ def parts(
         Part(_namespace(NAMESPACE, label), IsSet("installation.createNamespace")),
         Part(_namespace(daemon_namespace, label)),
         *(Part(_converted_at(definition, service), IsSet("crds.managed")) for definition in found),
-        *(Part(manifest) for manifest in rbac.manifests(NAMESPACE, daemon_namespace, found, secret)),
+        *(
+            Part(manifest, gate("KruiseDaemon") if rbac.is_of_daemons(manifest) else None)
+            for manifest in rbac.manifests(NAMESPACE, daemon_namespace, found, secret)
+        ),
         Part(webhook_service),
         Part(
             {
