@@ -200,9 +200,8 @@ def test_rights_follow_gates() -> None:
 
 
 def test_without_daemons_nobody_has_their_rights() -> None:
-    made = {
-        m["metadata"]["name"] for m in manifests([TOY], values={"featureGates": "KruiseDaemon=false"}, runs=["manager"])
-    }
+    made = manifests([TOY], values={"featureGates": "KruiseDaemon=false"}, runs=["manager"])
+    names = {manifest["metadata"]["name"] for manifest in made}
     assert not any(name.startswith("kruise-daemon-") and "role" in name for name in names)
 
 
