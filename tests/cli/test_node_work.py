@@ -13,8 +13,8 @@ import pytest
 from kruise.api.apps.containerrecreaterequest import REQUESTS
 from kruise.api.apps.images import IMAGE_PULL_JOBS
 from kruise.api.native.pod import PODS
-from kruise.cli.restart import prefix_of
 from kruise.cli.session import explained
+from kruise.cli.work.restart import prefix_of
 from kruise.machinery.client.errors import ForbiddenError, Status
 from tests.support.commandline import Kruise, local_cluster
 

@@ -11,7 +11,7 @@ from kruise.cli.deciding import Asking, explain
 from kruise.cli.flags import Where
 from kruise.cli.following import follow
 from kruise.cli.session import NotFinishedError, Session
-from kruise.cli.why import _about_all
+from kruise.cli.work.why import _about_all
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ForbiddenError
 from kruise.machinery.client.requests import Request

@@ -25,8 +25,8 @@ from kruise.api.native.extensions import (
 )
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
-from kruise.cli.doctor import Report, examined
 from kruise.cli.session import Session
+from kruise.cli.work.doctor import Report, examined
 from kruise.doctor.findings import Finding
 from kruise.doctor.gathering import Looking
 from kruise.doctor.mending import Mended, mend

@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING
-
 import click
 
-from kruise.cli import flags, terminal
-from kruise.cli.flags import Connection, Where
-
-if TYPE_CHECKING:
-    from kruise.cli.session import Session
-    from kruise.machinery.documents import Json
-    from kruise.verbs.targets import Target
+from kruise.cli import flags
 
 
 @click.group(cls=flags.Group)
@@ -26,42 +17,9 @@ def describe() -> None:
 @flags.where(several=False)
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), default=None, help="The same as data.")
 @flags.connection
-def rollout(words: tuple[str, ...], where: Where, output: str | None, connection: Connection) -> None:
+@flags.carried_out_by("kruise.cli.work.describe")
+def rollout() -> None:
     """Show a workload's rollout: strategy, limits, revisions with their pods, and each pod with its state."""
-    from kruise.api.native.pod import PODS
-    from kruise.cli.printing import yaml_text
-    from kruise.cli.session import run, selector_text
-    from kruise.machinery.documents import namespace_of
-    from kruise.verbs.overview import as_data, described, overview
-
-    async def work(session: Session) -> None:
-        target, document = await session.one(words, where, "describe rollout")
-        namespace = namespace_of(document)
-        listed = await session.client.list(PODS, namespace, labels=selector_text(target.kind, document))
-        revisions = await session.revisions(target, document) if target.kind.history is not None else []
-        view = overview(target.kind, document, listed.items, revisions, causes=await _causes(session, target, document))
-        now = session.clock.now()
-        if output == "json":
-            click.echo(json.dumps(as_data(view, now), indent=4))
-        elif output == "yaml":
-            click.echo(yaml_text(json.loads(json.dumps(as_data(view, now)))), nl=False)
-        else:
-            click.echo("\n".join(described(view, now, width=terminal.width())))
-
-    run(connection, work)
-
-
-async def _causes(session: Session, target: Target, document: Json) -> list[tuple[str, str]]:
-    """Why pods wait, as `kruise why` finds it."""
-    from kruise.cli.deciding import Asking, explain
-    from kruise.machinery.client.errors import ClientError
-    from kruise.reasons.words import in_short
-    from kruise.verbs.errors import VerbError
-
-    try:
-        return in_short(await explain(session, target, document, Asking()))
-    except (ClientError, VerbError):
-        return []  # what it takes may not be read; everything else can be shown all the same
 
 
 describe.add_command(rollout, "rollouts")

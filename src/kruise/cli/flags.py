@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import functools
+import importlib
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -233,6 +234,26 @@ def writing(*, dry_run: bool = True, wait: bool = False, record: bool = False) -
         return _gathered(function, "writing", Writing, *options)
 
     return decorate
+
+
+def carried_out_by(module: str) -> Callable[[F], F]:
+    """The function of the same name in a module does the work, and takes what the flags say. It is loaded when the
+    command is carried out: help, completion and a misspelt flag need only the declaration."""
+
+    def decorate(declared: F) -> F:
+        @functools.wraps(declared)
+        def carry_out(*args: Any, **given: Any) -> Any:
+            return work_of(module, declared.__name__)(*args, **given)
+
+        carry_out.work = module  # type: ignore[attr-defined]
+        return carry_out  # type: ignore[return-value]
+
+    return decorate
+
+
+def work_of(module: str, name: str) -> Callable[..., Any]:
+    work: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return work
 
 
 def _gathered(function: F, name: str, kind: Any, *options: Callable[[Any], Any]) -> F:

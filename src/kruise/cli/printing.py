@@ -6,7 +6,6 @@ import json
 import sys
 
 import click
-import yaml
 
 from kruise.cli import terminal
 from kruise.cli.flags import Writing
@@ -38,6 +37,8 @@ def show(kind: Face, document: Json, writing: Writing) -> None:
 
 
 def yaml_text(document: Json) -> str:
+    import yaml  # it takes as long as the rest of a short command
+
     text = yaml.dump(document, sort_keys=True, default_flow_style=False, allow_unicode=True)
     if terminal.shows(text):
         return text

@@ -35,7 +35,10 @@ async def no_thread_is_left() -> None:
 
 @pytest.mark.parametrize(
     "modules",
-    ["kruise.cli.why, kruise.cli.deciding, kruise.cli.journal_access, kruise.reasons.dump", "kruise.cli.scale"],
+    [
+        "kruise.cli.work.why, kruise.cli.deciding, kruise.cli.journal_access, kruise.reasons.dump",
+        "kruise.cli.work.scale",
+    ],
 )
 def test_a_short_command_loads_nothing_heavy(modules: str) -> None:
     code = f"import sys, kruise.cli.main, kruise.cli.session, {modules}; print(*sys.modules)"
