@@ -53,10 +53,23 @@ def embedded_options(options: Options | None = None, *, metrics_address: str = "
     )
 
 
+_made: dict[tuple[int, ...], tuple[Sequence[Feature], Sequence[Mapping[str, Any]]]] = {}
+
+
+def _manifests(features: Sequence[Feature]) -> Sequence[Mapping[str, Any]]:
+    """Made once, for the many clusters of a process that tests. Features have no hash; those that are kept here
+    cannot lose their identity to others."""
+    key = tuple(map(id, features))
+    if key not in _made:
+        _made.clear()
+        _made[key] = (tuple(features), manifests(features))
+    return _made[key][1]
+
+
 async def install(cluster: LocalCluster, features: Sequence[Feature]) -> None:
     """Everything that `kruise install` brings into a cluster."""
     installer = Installer(cluster.client("kruise-install"), clock=cluster.clock, report=lambda line: None)
-    await installer.install(manifests(features))
+    await installer.install(_manifests(features))
 
 
 class _InProcessAdmission:

@@ -83,9 +83,13 @@ def _object_patch(body: bytes) -> Json:
 def without_nulls(value: Any) -> Any:
     """The value without null members at any depth; elements of lists stay."""
     if isinstance(value, dict):
-        return {name: without_nulls(item) for name, item in value.items() if item is not None}
+        return {
+            name: without_nulls(item) if isinstance(item, dict | list) else item
+            for name, item in value.items()
+            if item is not None
+        }
     if isinstance(value, list):
-        return [without_nulls(item) for item in value]
+        return [without_nulls(item) if isinstance(item, dict | list) else item for item in value]
     return value
 
 

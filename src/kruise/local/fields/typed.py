@@ -94,25 +94,26 @@ def check(value: Any, kind: Type, *, allow_repeats: bool) -> None:
         raise TypedError(problems)
 
 
-def _check(value: Any, kind: Type, path: str, allow_repeats: bool, problems: list[str]) -> None:
-    def refuse(text: str) -> None:
-        problems.append(f"{path}: {text}" if path else text)
+def _at(path: str, text: str) -> str:
+    return f"{path}: {text}" if path else text
 
+
+def _check(value: Any, kind: Type, path: str, allow_repeats: bool, problems: list[str]) -> None:
     match kind.shape(value):
         case Shape.SCALAR:
             text = _scalar_problem(kind.scalar, value)
             if text:
-                refuse(text)
+                problems.append(_at(path, text))
         case Shape.LIST:
             assert kind.list is not None
             if value is not None and not isinstance(value, list):
-                refuse(f"expected list, got {_go_value(value)}")
+                problems.append(_at(path, f"expected list, got {_go_value(value)}"))
                 return
             _check_list(value, kind.list, path, allow_repeats, problems)
         case Shape.MAP:
             assert kind.map is not None
             if value is not None and not isinstance(value, dict):
-                refuse(f"expected map, got {_go_value(value)}")
+                problems.append(_at(path, f"expected map, got {_go_value(value)}"))
                 return
             for name, item in members(value).items():
                 inner = kind.map.field(name)
@@ -130,13 +131,11 @@ def _check_list(value: Any, kind: ListType, path: str, allow_repeats: bool, prob
             try:
                 key = element_key(kind, item)
             except TypedError as error:
-                text = f"element {position}: {error}"
-                problems.append(f"{path}: {text}" if path else text)
+                problems.append(_at(path, f"element {position}: {error}"))
                 return
             where = path + sets.element_text(key)
             if key in seen and not allow_repeats:
-                text = f"duplicate entries for key {sets.element_text(key)}"
-                problems.append(f"{path}: {text}" if path else text)
+                problems.append(_at(path, f"duplicate entries for key {sets.element_text(key)}"))
             seen.add(key)
         _check(item, kind.element, where, allow_repeats, problems)
 

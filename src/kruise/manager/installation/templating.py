@@ -106,6 +106,8 @@ def gate(*names: str) -> HasGate:
 
 def resolved(part: Any, values: Values, gates: Mapping[str, bool]) -> Any:
     """With the values in place, and without what is not there."""
+    if isinstance(part, str):
+        return part
     if isinstance(part, Value):
         return _value(values, part.path)
     if isinstance(part, Text):
@@ -118,7 +120,7 @@ def resolved(part: Any, values: Values, gates: Mapping[str, bool]) -> Any:
             for key, item in part.items()
             if (chosen := _chosen(item, values, gates)) is not None
         }
-    if isinstance(part, Sequence) and not isinstance(part, str):
+    if isinstance(part, Sequence):
         return [resolved(item, values, gates) for item in _items(part, values, gates)]
     return part
 
