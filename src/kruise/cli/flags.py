@@ -149,10 +149,34 @@ class Writing:
     record: bool = False
 
 
-def _complete_namespace(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from kruise.cli.completion import namespaces
+def carried_out_by(module: str) -> Callable[[F], F]:
+    """The function of the same name in a module does the work, and takes what the flags say. It is loaded when the
+    command is carried out: help, completion and a misspelt flag need only the declaration."""
 
-    return namespaces(ctx, incomplete)
+    def decorate(declared: F) -> F:
+        @functools.wraps(declared)
+        def carry_out(*args: Any, **given: Any) -> Any:
+            return work_of(module, declared.__name__)(*args, **given)
+
+        carry_out.work = module  # type: ignore[attr-defined]
+        return carry_out  # type: ignore[return-value]
+
+    return decorate
+
+
+def work_of(module: str, name: str) -> Callable[..., Any]:
+    work: Callable[..., Any] = getattr(importlib.import_module(module), name)
+    return work
+
+
+def completed_by(names: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """What a shell offers for an argument or a flag: a function of `kruise.cli.work.names`."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        found: list[Any] = work_of("kruise.cli.work.names", names)(ctx, param, incomplete)
+        return found
+
+    return complete
 
 
 def connection(function: F) -> F:
@@ -166,7 +190,7 @@ def connection(function: F) -> F:
             "--namespace",
             default="",
             help="Namespace; that of the context if not given.",
-            shell_complete=_complete_namespace,
+            shell_complete=completed_by("namespaces"),
         ),
         click.option("--context", default="", help="Context of the kubeconfig."),
         click.option("--kubeconfig", default="", help="Path of a kubeconfig."),
@@ -236,26 +260,6 @@ def writing(*, dry_run: bool = True, wait: bool = False, record: bool = False) -
     return decorate
 
 
-def carried_out_by(module: str) -> Callable[[F], F]:
-    """The function of the same name in a module does the work, and takes what the flags say. It is loaded when the
-    command is carried out: help, completion and a misspelt flag need only the declaration."""
-
-    def decorate(declared: F) -> F:
-        @functools.wraps(declared)
-        def carry_out(*args: Any, **given: Any) -> Any:
-            return work_of(module, declared.__name__)(*args, **given)
-
-        carry_out.work = module  # type: ignore[attr-defined]
-        return carry_out  # type: ignore[return-value]
-
-    return decorate
-
-
-def work_of(module: str, name: str) -> Callable[..., Any]:
-    work: Callable[..., Any] = getattr(importlib.import_module(module), name)
-    return work
-
-
 def _gathered(function: F, name: str, kind: Any, *options: Callable[[Any], Any]) -> F:
     """A function whose flags come in as one value."""
     fields = _names(options)
@@ -283,10 +287,4 @@ def _names(options: Sequence[Callable[[Any], Any]]) -> list[str]:
     return [str(param.name) for param in params]
 
 
-def _complete_target(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    from kruise.cli.completion import targets
-
-    return targets(ctx, param, incomplete)
-
-
-words = click.argument("words", nargs=-1, metavar="KIND/NAME", shell_complete=_complete_target)
+words = click.argument("words", nargs=-1, metavar="KIND/NAME", shell_complete=completed_by("targets"))

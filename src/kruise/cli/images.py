@@ -7,21 +7,15 @@ import click
 from kruise.cli import flags
 
 
-def _complete_image(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from kruise.cli.completion import images
-
-    return images(ctx, incomplete)
-
-
-def _complete_node(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from kruise.cli.completion import nodes
-
-    return nodes(ctx, incomplete)
-
-
 @click.command(cls=flags.Command)
-@click.argument("words", metavar="[IMAGE]...", nargs=-1, shell_complete=_complete_image)
-@click.option("--node", "names", multiple=True, help="Only this node; may be repeated.", shell_complete=_complete_node)
+@click.argument("words", metavar="[IMAGE]...", nargs=-1, shell_complete=flags.completed_by("images"))
+@click.option(
+    "--node",
+    "names",
+    multiple=True,
+    help="Only this node; may be repeated.",
+    shell_complete=flags.completed_by("nodes"),
+)
 @click.option("-l", "--selector", default="", help="Only nodes with these labels.")
 @click.option("--pulls", is_flag=True, help="Only what is being pulled, waits for it, or could not be pulled.")
 @click.option("--check", is_flag=True, help="Exit code 0: all nodes have the images; 3: some still pull; 1: no.")

@@ -7,28 +7,15 @@ import click
 from kruise.cli import flags
 
 
-def _complete_pod(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from kruise.cli.completion import pods
-
-    return pods(ctx, incomplete)
-
-
-def _complete_container(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    from kruise.cli.completion import containers_of_pod
-
-    words = [ctx.params.get("pod") or "", *ctx.args]  # a flag without its value keeps words from their places
-    return containers_of_pod(ctx, pod_name(next((word for word in words if word), "")), incomplete)
-
-
 @click.command(cls=flags.Command)
-@click.argument("pod", shell_complete=_complete_pod)
+@click.argument("pod", shell_complete=flags.completed_by("pods"))
 @click.option(
     "-c",
     "--container",
     "containers",
     multiple=True,
     help="A container to restart; without one, all of them.",
-    shell_complete=_complete_container,
+    shell_complete=flags.completed_by("containers_of_pod"),
 )
 @click.option("--ordered", is_flag=True, help="One after the other: the next when the one before is ready.")
 @click.option("--force", is_flag=True, help="Also those that were replaced since, or are still starting.")
@@ -46,7 +33,3 @@ def _complete_container(ctx: click.Context, param: click.Parameter, incomplete: 
 @flags.carried_out_by("kruise.cli.work.restart")
 def restart() -> None:
     """Restart containers of POD, and follow it until they are ready again. The pod stays, other containers run on."""
-
-
-def pod_name(pod: str) -> str:
-    return pod.removeprefix("pod/").removeprefix("pods/").removeprefix("po/")

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from kruise.cli import flags
 
-
-def _complete_assignment(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    from kruise.cli.completion import targets_and_containers
-
-    return targets_and_containers(ctx, param, incomplete)
+_NAMES = flags.completed_by("targets_and_containers")
 
 
 @click.group("set", cls=flags.Group)
@@ -24,7 +18,12 @@ def set_() -> None:
 
 
 @set_.command(cls=flags.Command)
-@click.argument("words", nargs=-1, metavar="KIND/NAME CONTAINER=IMAGE...", shell_complete=_complete_assignment)
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="KIND/NAME CONTAINER=IMAGE...",
+    shell_complete=_NAMES,
+)
 @flags.where(local=True)
 @flags.writing(wait=True, record=True)
 @flags.connection
@@ -34,7 +33,12 @@ def image() -> None:
 
 
 @set_.command(cls=flags.Command)
-@click.argument("words", nargs=-1, metavar="KIND/NAME NAME=VALUE... NAME-...", shell_complete=_complete_assignment)
+@click.argument(
+    "words",
+    nargs=-1,
+    metavar="KIND/NAME NAME=VALUE... NAME-...",
+    shell_complete=_NAMES,
+)
 @flags.where(local=True)
 @click.option("-c", "--containers", default="*", show_default=True, help="Containers to change; wildcards are allowed.")
 @click.option("-e", "--env", "more", multiple=True, help="Another NAME=VALUE.")
@@ -86,7 +90,7 @@ def selector() -> None:
 
 
 @set_.command(cls=flags.Command)
-@click.argument("words", nargs=-1, metavar="KIND/NAME NUMBER|PERCENT%", shell_complete=_complete_assignment)
+@click.argument("words", nargs=-1, metavar="KIND/NAME NUMBER|PERCENT%", shell_complete=_NAMES)
 @flags.where(local=True)
 @flags.writing(wait=True, record=True)
 @flags.connection

@@ -134,3 +134,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     """Names that are near a wrong one, as the end of a sentence; empty where none is."""
     near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def pod_name(pod: str) -> str:
+    """Of what is typed for a pod."""
+    return pod.removeprefix("pod/").removeprefix("pods/").removeprefix("po/")

@@ -12,13 +12,13 @@ import click
 from kruise.api.apps.containerrecreaterequest import REQUESTS
 from kruise.api.native.pod import PODS
 from kruise.cli.flags import Connection
-from kruise.cli.restart import pod_name
 from kruise.cli.session import NotFinishedError, Session, run
 from kruise.machinery.client.errors import NotFoundError
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.wording import plural, with_article
 from kruise.verbs.errors import UsageError
 from kruise.verbs.lookup import UnknownKindError, find
+from kruise.verbs.targets import pod_name
 
 EVERY_SECONDS = 0.25
 
