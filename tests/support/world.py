@@ -29,12 +29,14 @@ from kruise.api.resource import Resource
 from kruise.embedded import embedded_manager, embedded_options, install
 from kruise.feature import Feature
 from kruise.local.cluster import ClusterOptions, LocalCluster
+from kruise.local.inprocess import InProcessTransport
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.client.transport import Transport
 from kruise.machinery.clock import Clock, VirtualClock, run_virtual
 from kruise.manager import gates
 from kruise.manager.options import Options
+from tests.support import rights
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -144,19 +146,30 @@ class LocalWorld(World):
         self.cluster = cluster
         self.options = options
         self.features = features
+        self.grants = rights.grants_with(tuple(features), rights.MANAGER, options.gates)
+        """What the manager may do."""
         self._random = Random(seed)
         self._manager: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
 
     def start_manager(self, transport: Transport | None = None) -> None:
-        """Start a manager; `transport` stands between it and the API."""
+        """Start a manager, which has the rights of an installation with its gates and no others; `transport` stands
+        between it and the API."""
         assert self._manager is None, "a manager is running already"
+        user = rights.user_of(rights.MANAGER)
+        inner = transport or InProcessTransport(self.cluster.core)
+        self.guard = rights.Guarded(inner, lambda: self.grants, user)
         manager = embedded_manager(
-            self.cluster, self.features, embedded_options(self.options), random=self._random, transport=transport
+            self.cluster, self.features, embedded_options(self.options), random=self._random, transport=self.guard
         )
         self.journal = manager.journal
         self._stop = asyncio.Event()
         self._manager = asyncio.create_task(manager.run(self._stop), name="manager")
+
+    def may(self, resource: Resource[Any], *verbs: str) -> None:
+        """What an admin gives the manager for a kind of somebody else."""
+        rule = {"apiGroups": [resource.group], "resources": [resource.plural], "verbs": verbs}
+        self.grants = rights.with_more(self.grants, rule)
 
     async def stop_manager(self) -> None:
         """End it in order."""

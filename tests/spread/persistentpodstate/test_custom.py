@@ -43,6 +43,7 @@ class Stage:
     async def prepare(self, *kinds: Resource[Any]) -> None:
         for kind in kinds:
             await self.world.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(kind))
+            self.world.may(kind, "get")
         listed = {"workloads": [{"Group": kind.group, "Version": "v1", "Kind": kind.kind} for kind in kinds]}
         config = {"metadata": {"name": CONFIGURATION}, "data": {keys.WHITELIST: json.dumps(listed)}}
         await self.world.client.create(CONFIG_MAPS, config, "kruise-system")
@@ -183,7 +184,7 @@ def test_what_nobody_may_read_is_told_and_nothing_is_forgotten() -> None:
         await world.sleep(150)
         assert (await stage.remembers(2)).keys() == {"web-0", "web-1"}
         [last] = world.journal.entries(NAME, Key(world.namespace, "web"), limit=1)
-        assert "vaults are closed" in json.dumps(last["plan"]["held"])
+        assert "Vault web: the manager may not read it: vaults" in json.dumps(last["plan"]["held"])
 
     run_local(scenario, start=False)
 

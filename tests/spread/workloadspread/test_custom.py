@@ -35,6 +35,7 @@ class Stage:
     async def prepare(self, **entry: Any) -> None:
         for resource in (JOBS, PARTS):
             await self.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(resource))
+            self.world.may(resource, "get")
         await self.world.sleep(2)
         listed = {"workloads": [{"Group": GROUP, "Version": "v1", "Kind": "TFJob", **entry}]}
         config = {"metadata": {"name": "kruise-configuration"}, "data": {KEY: json.dumps(listed)}}

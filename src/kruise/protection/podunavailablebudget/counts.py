@@ -65,6 +65,8 @@ class Counts(OnlyLooks):
         self._selected = selected
         self._clock = clock
         self._kinds = ServedKinds(client, clock, _Sized)
+        self._with_scale: set[tuple[str, str]] = set()
+        """Groups and kinds that have shown one."""
 
     async def look(self, key: Key, /) -> Looked:
         budget = self._stores.store(POD_UNAVAILABLE_BUDGETS).get(*key)
@@ -114,8 +116,10 @@ class Counts(OnlyLooks):
         if resource is None:
             return None
         try:
-            # By a list: that the manager may do for every kind.
+            # By a list: that is what the manager may do for every kind, where it may look at objects of others at all.
             found = (await self._client.list(resource, namespace, fields=f"metadata.name={owner.name}")).items
+        except ForbiddenError as error:
+            return await self._by_scale_alone(owner, resource, namespace, error)
         except NotFoundError as error:
             # The kind, or the version by which it was known. Until that is clear, nobody is gone.
             self._kinds.forget(owner.group, owner.kind)
@@ -132,6 +136,22 @@ class Counts(OnlyLooks):
         is_said = scale.spec.replicas or own is not None
         replicas = scale.spec.replicas if is_said else UNKNOWN
         return Asked(uid=workload.metadata.uid, replicas=replicas, selector=scale.status.selector)
+
+    async def _by_scale_alone(
+        self, owner: Owner, resource: Resource[_Sized], namespace: str, refusal: ForbiddenError
+    ) -> Asked | None:
+        """The scale of every kind may be read. It shows no difference between 0 and a number that was never said."""
+        try:
+            scale = await self._client.get_scale(resource, owner.name, namespace)
+        except NotFoundError as error:
+            if error.status.details.name and (owner.group, owner.kind) in self._with_scale:
+                return None
+            # A kind without a scale has the same answer as a workload that is gone. Nobody may be taken for gone.
+            raise OutsideError(
+                f"{owner} is gone or has no scale, and the manager may not look: {refusal}. Give it `list` on the kind"
+            ) from refusal
+        self._with_scale.add((owner.group, owner.kind))
+        return Asked(uid=scale.metadata.uid, replicas=scale.spec.replicas or UNKNOWN, selector=scale.status.selector)
 
 
 def asking(selected: Selected) -> Callable[[Client, Stores, Clock], Counts]:
