@@ -67,14 +67,13 @@ def decode(data: bytes | str | Raw, kind: type[T]) -> T:
         result: T = _decoder(cast(Any, kind)).decode(data)
         return result
     except msgspec.ValidationError as error:
-        first = error
+        try:
+            return _without_nulls(msgspec.json.decode(data), kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            # Not only of another shape: beyond the place where the first pass gave up it may be no JSON at all.
+            raise DecodeError(str(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DecodeError(str(error) or "JSON is nested too deeply") from error
-    try:
-        return _without_nulls(msgspec.json.decode(data), kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        # Not only of another shape: beyond the place where the first pass gave up it may be no JSON at all.
-        raise DecodeError(str(first)) from first
 
 
 def decoder(kind: type[T]) -> Callable[[bytes | str | Raw], T]:
@@ -90,9 +89,15 @@ def decoder(kind: type[T]) -> Callable[[bytes | str | Raw], T]:
     return run
 
 
+@functools.cache
+def _type_info(kind: Any) -> msgspec.inspect.Type:
+    # Kept: each time it is worked out, it leaves hundreds of objects in cycles behind.
+    return msgspec.inspect.type_info(kind)
+
+
 def _without_nulls(document: Any, kind: type[T]) -> T:
     """Read plain values into `kind` as if no null stood in them, except in raw parts: there a null is content."""
-    pruned = _pruned(document, msgspec.inspect.type_info(kind))
+    pruned = _pruned(document, _type_info(kind))
     result: T = _decoder(cast(Any, kind)).decode(_encoder.encode(pruned))
     return result
 

@@ -399,27 +399,30 @@ class Client:
         except TransportError as torn:
             error = torn
         attempt = 1
-        while True:
-            delay = self._retry.delay(request, error, attempt, self._rng)
-            if delay is None:
-                raise error
-            if request.timeout is not None:
-                # The caller's patience covers all attempts together.
-                left = request.timeout - (self._clock.monotonic() - started) - delay
-                if left <= 0:
+        try:
+            while True:
+                delay = self._retry.delay(request, error, attempt, self._rng)
+                if delay is None:
                     raise error
-                again = dataclasses.replace(request, timeout=left)
-            else:
-                again = request
-            await asyncio.sleep(delay)
-            attempt += 1
-            try:
-                answer = await self.transport.send(again)
-                if answer.status < 300:
-                    return answer
-                error = _error(request, answer)
-            except TransportError as torn:
-                error = torn
+                if request.timeout is not None:
+                    # The caller's patience covers all attempts together.
+                    left = request.timeout - (self._clock.monotonic() - started) - delay
+                    if left <= 0:
+                        raise error
+                    again = dataclasses.replace(request, timeout=left)
+                else:
+                    again = request
+                await asyncio.sleep(delay)
+                attempt += 1
+                try:
+                    answer = await self.transport.send(again)
+                    if answer.status < 300:
+                        return answer
+                    error = _error(request, answer)
+                except TransportError as torn:
+                    error = torn
+        finally:
+            del error  # it knows this frame, which must not know it: nobody else would end that cycle soon
 
     async def close(self) -> None:
         await self.transport.close()

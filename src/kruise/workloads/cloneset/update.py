@@ -4,6 +4,7 @@ allow, unless scaling changes something (CS section 9). How a pod moves is `shar
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 
 from kruise.api.apps.shared import IN_PLACE_ONLY, IN_PLACE_POLICIES
@@ -53,6 +54,10 @@ def update(
     return _Updating(situation, touched, failures).step(may_move=may_move)
 
 
+def _revision_labels(target: ControllerRevision, *, short: bool) -> Mapping[str, str]:
+    return revision_labels(target.metadata.name, short=short)
+
+
 class _Updating:
     """One pass over the pods: who moves, and who waits for what."""
 
@@ -68,7 +73,8 @@ class _Updating:
             situation,
             hooks=situation.cloneset.spec.lifecycle,
             options=InPlaceOptions.of(situation.gates, ignore_claim_templates=self._policy == IN_PLACE_ONLY),
-            revision_labels=self._revision_labels,
+            # Of its own parts alone: what a pass makes must go with the pass, and a cycle would keep it.
+            revision_labels=functools.partial(_revision_labels, short=situation.gate("CloneSetShortHash")),
             grace_seconds=strategy.grace_period_seconds if strategy is not None else 0,
             hash_label=True,
         )
@@ -246,9 +252,6 @@ class _Updating:
         edit = PodEdit(labels={keys.SPECIFIED_DELETE_LABEL: "true"})
         self._mover.moves[fact.name] = RECREATE
         self._mover.updates[fact.name] = edits.writes(fact.pod, edit, reason="recreate for update")
-
-    def _revision_labels(self, target: ControllerRevision) -> Mapping[str, str]:
-        return revision_labels(target.metadata.name, short=self._situation.gate("CloneSetShortHash"))
 
     # Saying why
 
