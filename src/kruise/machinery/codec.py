@@ -97,7 +97,7 @@ def _type_info(kind: Any) -> msgspec.inspect.Type:
 
 def _without_nulls(document: Any, kind: type[T]) -> T:
     """Read plain values into `kind` as if no null stood in them, except in raw parts: there a null is content."""
-    pruned = _pruned(document, _type_info(kind))
+    pruned = _pruned(document, _type_info(cast(Any, kind)))
     result: T = _decoder(cast(Any, kind)).decode(_encoder.encode(pruned))
     return result
 
