@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from kruise.local.apicore.kinds import KindDescription
 from kruise.local.apicore.metadata import parse_timestamp
 from kruise.local.crds import naming
 from kruise.local.crds.definition_rules import problems
+from kruise.machinery.codec import decode, encode
 
 CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 RESOURCE: Final = CUSTOM_RESOURCE_DEFINITIONS.group_resource
@@ -30,12 +32,18 @@ _PROPS: Final = "apiextensions.JSONSchemaProps"
 def read(obj: Json) -> Json:
     """A definition as a server reads and writes it, with defaults; raises `StatusError`."""
     try:
-        read = values.normalise(obj, _STRUCT, form=_FORM)
+        read = _read(encode(obj))
     except TemplateTypeError as error:
         kind = "CustomResourceDefinition"
         text = f'{kind} in version "v1" cannot be handled as a {kind}: {error.error.path}: {error.error.detail}'
         raise errors.bad_request(text) from error
     return {"kind": obj["kind"], "apiVersion": obj["apiVersion"], **read, "metadata": obj["metadata"]}
+
+
+@functools.lru_cache(maxsize=64)
+def _read(obj: bytes) -> Json:
+    # Each local cluster of a process is given the same ones, and their schemas are long.
+    return values.normalise(decode(obj, dict), _STRUCT, form=_FORM)
 
 
 def _fill_in(struct: str, value: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ of the spec before it looks at it, so that is where its complaints point to.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -19,6 +20,7 @@ from kruise.local.crds import naming, schema
 from kruise.local.crds.conversion_rules import conversion_problems, one_of
 from kruise.local.crds.schema_parts import walk
 from kruise.local.crds.structural import schema_problems, unrecognized_formats
+from kruise.machinery.codec import decode, encode
 from kruise.machinery.names import dns_1035_label_problems
 
 APPROVED: Final = "api-approved.kubernetes.io"
@@ -52,16 +54,23 @@ def problems(new: Json, old: Json | None) -> Sequence[FieldError]:
 
 
 def _warn(new: Json, old: Json | None) -> None:
-    known = {name for version in _versions(old) for name in unrecognized_formats(_schema_of(version) or {})}
+    known = {name for version in _versions(old) for name in _noticed(encode(_schema_of(version) or {}))[0]}
     for version in _versions(new):
-        source = _schema_of(version) or {}
-        for name in unrecognized_formats(source):
+        formats, has_rules = _noticed(encode(_schema_of(version) or {}))
+        for name in formats:
             if name not in known:
                 warnings.warn(f'unrecognized format "{name}"')
-        if schema.has_rules(source):
+        if has_rules:
             warnings.warn(
                 f"spec.versions[{version['name']}]: x-kubernetes-validations are kept but not evaluated by this server"
             )
+
+
+@functools.lru_cache(maxsize=64)
+def _noticed(source: bytes) -> tuple[Sequence[str], bool]:
+    """Formats of a schema that nobody knows, and whether it has rules."""
+    read = decode(source, dict)
+    return unrecognized_formats(read), schema.has_rules(read)
 
 
 def _versions(obj: Json | None) -> Sequence[Json]:
