@@ -39,6 +39,7 @@ from kruise.machinery.clock import Clock
 from kruise.machinery.codec import convert
 from kruise.machinery.controller import Controller
 from kruise.machinery.events import EventRecorder
+from kruise.machinery.metrics import Metrics
 from kruise.machinery.spec import ControllerSpec
 from kruise.machinery.watch_states import Backoff
 
@@ -104,6 +105,8 @@ class LocalCluster:
             daemon_gates=options.daemon_gates,
         )
         self.logs = ContainerLogs(self.nodes)
+        # Nobody reads them, so that all controllers can share them: making some for each takes longer than making it.
+        self._metrics = Metrics()
         self.ready = asyncio.Event()
         """Namespaces, classes and nodes are there; pods can be created."""
 
@@ -133,7 +136,7 @@ class LocalCluster:
         manager = "kube-scheduler" if specs is scheduler.specs else "kube-controller-manager"
         client = self.client(manager)
         cache = Cache(client, clock=self.clock, seed=self._draws)
-        applier = Applier(client, cache, clock=self.clock)
+        applier = Applier(client, cache, clock=self.clock, metrics=self._metrics)
         controllers = specs()
         self.attendance.begin(spec.subject for spec in controllers)
         for spec in controllers:
@@ -144,6 +147,7 @@ class LocalCluster:
                 applier=applier,
                 recorder=recorder,
                 clock=self.clock,
+                metrics=self._metrics,
                 seed=self._draws,
                 sync_timeout=None,
             )
