@@ -37,11 +37,30 @@ def test_objects_have_the_names_of_the_original() -> None:
         ("RoleBinding", "kruise-daemon-secret-rolebinding"),
         ("ServiceAccount", "kruise-journal"),
         ("Role", "kruise-journal-reader"),
+        ("ClusterRole", "aggregate-kruise-view"),
+        ("ClusterRole", "aggregate-kruise-edit"),
+        ("ClusterRole", "aggregate-kruise-admin"),
         ("Service", "kruise-webhook-service"),
         ("Secret", "kruise-webhook-certs"),
         ("MutatingWebhookConfiguration", "kruise-mutating-webhook-configuration"),
         ("ValidatingWebhookConfiguration", "kruise-validating-webhook-configuration"),
     ]
+
+
+def test_who_may_edit_a_namespace_may_edit_what_is_of_ours_there() -> None:
+    """What is of no namespace, only those who run the cluster, but for copies of Secrets: MGR section 12."""
+
+    def may(into: str, verb: str) -> set[str]:
+        [role] = [m for m in manifests(features()) if m["metadata"]["name"] == f"aggregate-kruise-{into}"]
+        assert role["metadata"]["labels"] == {f"rbac.authorization.k8s.io/aggregate-to-{into}": "true"}
+        return {name for rule in role["rules"] if verb in rule["verbs"] for name in rule["resources"]}
+
+    everywhere = {"sidecarsets", "nodeimages", "nodepodprobes", "resourcedistributions"}
+    assert everywhere | {"clonesets", "podunavailablebudgets"} <= may("view", "list")
+    assert not everywhere & may("edit", "create")
+    assert {"clonesets", "podunavailablebudgets", "statefulsets/scale"} <= may("edit", "update")
+    assert may("admin", "create") == {"resourcedistributions"}
+    assert not any(name.endswith("/status") for into in ("view", "edit", "admin") for name in may(into, "update"))
 
 
 def test_own_namespaces_are_exempt_from_the_pod_webhooks() -> None:  # MGR-40

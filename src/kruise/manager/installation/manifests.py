@@ -15,7 +15,7 @@ from kruise import release
 from kruise.admission import inventory
 from kruise.feature import Feature
 from kruise.machinery.codec import decode
-from kruise.manager.installation import daemon, manager, monitoring, rbac
+from kruise.manager.installation import daemon, manager, monitoring, people, rbac
 from kruise.manager.installation.pods import NAMESPACE
 from kruise.manager.installation.templating import (
     Condition,
@@ -77,6 +77,7 @@ def parts(
             Part(manifest, gate("KruiseDaemon") if rbac.is_of_daemons(manifest) else None)
             for manifest in rbac.manifests(NAMESPACE, daemon_namespace, found, secret)
         ),
+        *(Part(manifest) for manifest in people.manifests(found)),
         Part(webhook_service),
         Part(
             {
