@@ -123,3 +123,27 @@ def test_refusals_name_field_and_remedy() -> None:
     several = body(template={"cloneSetTemplate": {"spec": {}}})
     said = messages_of(SERVER.send(several, version="v1beta1"))
     assert "found statefulSetTemplate, cloneSetTemplate" in said
+
+
+def warnings_of(**spec: Any) -> tuple[str, ...]:
+    return SERVER.changed(body(**spec)).warnings
+
+
+def clone_sets(labels: Any) -> dict[str, Any]:
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "i:1"}]}}
+    inner = {"selector": {"matchLabels": labels}, "template": pod}
+    return {"statefulSetTemplate": None, "cloneSetTemplate": {"metadata": {"labels": labels}, "spec": inner}}
+
+
+def test_what_gives_no_pods_is_warned_of() -> None:
+    """UD-28: a cloneSetTemplate is judged only when its children are made."""
+    assert warnings_of() == ()
+    assert warnings_of(template=clone_sets({"app": "web", "more": "x"})) == ()
+    [warning] = warnings_of(template=clone_sets({"app": "other"}))
+    assert warning.startswith("spec.template.cloneSetTemplate.spec.template.metadata.labels: spec.selector does not")
+    [warning] = warnings_of(selector={"matchLabels": {"tier": "x"}}, template=clone_sets({"app": "web"}))
+    assert "no subset gets a workload" in warning
+    assert warnings_of(selector={"matchLabels": {"app": "other"}}) == (), "refused, so not warned of"
+    assert warnings_of(topology={"subsets": []}) == (
+        "spec.topology.subsets: there are none, so no pods are made: name one at least",
+    )

@@ -465,6 +465,13 @@ def test_a_selector_that_selects_nothing_useful_is_told(selector: dict[str, Any]
     assert conclude(snapshot, plan, Outcomes()).status is None
 
 
+def test_no_subsets_are_told() -> None:
+    _, plan = look(united([]), [])
+    assert [code for code, _ in causes_of(plan)] == ["no-subsets"]
+    _, plan = look(united([], replicas=0), [])
+    assert causes_of(plan) == []
+
+
 def test_adoption_is_told() -> None:  # UD-47
     subject = united([{"name": "a"}])
     orphan = child(subject, "a", 6, metadata={"ownerReferences": []})

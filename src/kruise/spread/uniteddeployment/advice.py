@@ -10,6 +10,8 @@ from kruise.api.core import schema
 from kruise.api.core.field_errors import go_quote
 from kruise.api.core.unknown_fields import unknown_fields
 from kruise.machinery import codec
+from kruise.machinery.documents import value_at
+from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.spread.uniteddeployment.children import Json, kind_of
 from kruise.spread.uniteddeployment.paths import SUBSETS
 from kruise.spread.uniteddeployment.shape import ShapeError, patch_text, patched
@@ -42,6 +44,9 @@ def warnings_of(
         for name, wire_type in _OPEN[kind.member].items():
             value, place = (inner, where) if not name else (inner.get(name), where.child(name))
             found += unknown_fields(value, wire_type, place)
+        yield from _unlabelled(new.reading, kind.member, inner)
+    if not new.reading.topology.subsets:
+        yield f"{SUBSETS}: there are none, so no pods are made: name one at least"
     for position, subset in enumerate(new.reading.topology.subsets):
         text = patch_text(subset.patch)
         if text:
@@ -49,6 +54,26 @@ def warnings_of(
             yield from _of_patch(path, text, pods if isinstance(pods, dict) else {})
             found += _unknown_in(path, text)
     yield from (f"unknown field {go_quote(place)}" for place in found[:_MOST])
+
+
+def _unlabelled(spec: UnitedDeploymentSpec, member: str, inner: Json) -> Iterator[str]:
+    """Only what is not refused at once (UD-28)."""
+    if member != "cloneSetTemplate":
+        return
+    path = ("template", "metadata", "labels")
+    labels = value_at(inner, path, {})
+    if not isinstance(labels, dict) or spec.selector is None:
+        return
+    try:
+        fits = from_label_selector(spec.selector).matches({str(key): str(value) for key, value in labels.items()})
+    except SelectorError:
+        return  # refused
+    if not fits:
+        where = TEMPLATE.child(member, "spec", *path)
+        yield (
+            f"{where}: spec.selector does not match them: no subset gets a workload, and workloads that are there "
+            "are not looked after"
+        )
 
 
 def _of_patch(path: str, text: str, template: Json) -> Iterator[str]:

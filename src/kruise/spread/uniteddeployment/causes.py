@@ -60,6 +60,13 @@ SUBSET_SELECTOR = Meaning(
     field="spec.selector",
     patience=0,
 )
+NO_SUBSETS = Meaning(
+    code="no-subsets",
+    says="there are no subsets, so there are no pods",
+    act=Act.SOMEBODY,
+    field="spec.topology.subsets",
+    patience=0,
+)
 SUBSET_ADOPTION = Meaning(
     code="subset-adoption",
     says="workloads of subsets are taken over, and nothing else is done before",
@@ -78,4 +85,5 @@ CAUSES = (
     SUBSET_TEMPLATE,
     SUBSET_SELECTOR,
     SUBSET_ADOPTION,
+    NO_SUBSETS,
 )

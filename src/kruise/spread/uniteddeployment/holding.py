@@ -42,12 +42,25 @@ def impossible_sizes(why: str) -> Cause:
 
 
 def held(situation: Situation, shares: Shares, misshapen: Mapping[str, str]) -> tuple[Held, ...]:
-    whole = (*_misshapen(misshapen), *_refused(situation), *_unschedulable(situation), *_unfinished(situation, shares))
+    whole = (
+        *_nowhere(situation),
+        *_misshapen(misshapen),
+        *_refused(situation),
+        *_unschedulable(situation),
+        *_unfinished(situation, shares),
+    )
     found = [Held(target=Target.of(UNITED_DEPLOYMENTS, situation.united), causes=whole)] if whole else []
     for name, child in sorted(situation.children.items()):
         if name in shares:
             found += _pods(situation, child, shares[name].pods)
     return tuple(found)
+
+
+def _nowhere(situation: Situation) -> Iterator[Cause]:
+    wanted = situation.united.spec.replicas
+    if not situation.subsets and wanted:
+        text = f"there are no subsets, and {plural(wanted, 'pod')} wanted: no workload is made"
+        yield causes.NO_SUBSETS.cause(text, remedy="name one at least in spec.topology.subsets")
 
 
 def _misshapen(found: Mapping[str, str]) -> Iterator[Cause]:
