@@ -17,6 +17,7 @@ from kruise.api.meta import Key
 from kruise.cli.journal_access import (
     ENVIRONMENT,
     JournalUnavailable,
+    NoControllerError,
     NotKeptError,
     entries,
     latest_decision,
@@ -26,7 +27,7 @@ from kruise.cli.session import Session
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import TransportError
 from kruise.machinery.client.retry import NEVER
-from kruise.machinery.journal import AUDIENCE, NOT_ALLOWED, NOT_KEPT, NOT_KNOWN, TOKEN_HEADER
+from kruise.machinery.journal import AUDIENCE, NO_CONTROLLER, NOT_ALLOWED, NOT_KEPT, NOT_KNOWN, TOKEN_HEADER
 from kruise.manager.endpoints import Endpoints
 from kruise.verbs.errors import UsageError
 from tests.support.scripted_transport import ScriptedTransport, Step, answer, failure
@@ -152,6 +153,12 @@ async def test_what_is_in_the_way_is_said_with_a_remedy(steps: tuple[Step, ...],
 async def test_a_manager_that_keeps_nothing_about_the_object() -> None:
     asking, _ = session(answer(lease("m_0")), TOKEN, failure(404, NOT_KEPT, "no snapshot of default/web is kept"))
     with pytest.raises(NotKeptError, match=r"no snapshot of default/web is kept.*last 256 passes.*32 objects"):
+        await latest_dump(asking, CONTROLLER, KEY)
+
+
+async def test_a_manager_that_does_not_run_the_controller() -> None:
+    asking, _ = session(answer(lease("m_0")), TOKEN, failure(404, NO_CONTROLLER, "no controller is called 'a'"))
+    with pytest.raises(NoControllerError, match=r"no controller is called 'a'$"):
         await latest_dump(asking, CONTROLLER, KEY)
 
 

@@ -17,7 +17,7 @@ from kruise.machinery.client.errors import TransportError
 from kruise.machinery.client.retry import NEVER
 from kruise.machinery.clock import RealClock
 from kruise.machinery.codec import decode
-from kruise.machinery.journal import NOT_ALLOWED, NOT_KEPT, NOT_KNOWN, TOKEN_HEADER, Journal
+from kruise.machinery.journal import NO_CONTROLLER, NOT_ALLOWED, NOT_KEPT, NOT_KNOWN, TOKEN_HEADER, Journal
 from kruise.manager.callers import Reviewer
 from kruise.manager.endpoints import Endpoints, journal_app
 from kruise.manager.reports import Reports
@@ -187,7 +187,7 @@ async def test_what_an_admin_may_ask(manager: Manager) -> None:
         ("/journal?limit=x", 400, "BadRequest", "limit=x: not a number"),
         (f"/journal?limit={'9' * 5000}", 400, "BadRequest", "limit=999999999...: not a number of at most 9 digits"),
         (f"/journal/{CONTROLLER}/show/none", 404, NOT_KEPT, "no snapshot of show/none is kept"),
-        ("/journal/other/show/a", 404, NOT_KEPT, f"no controller is called 'other'; there are {CONTROLLER}"),
+        ("/journal/other/show/a", 404, NO_CONTROLLER, f"no controller is called 'other'; there are {CONTROLLER}"),
         ("/nothing", 404, "NotFound", "try /journal"),
     ):
         found, text = await manager.get(path, "journal-admin")

@@ -15,6 +15,8 @@ from kruise.api.native.events import EVENTS, LEASES
 from kruise.api.native.extensions import MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
+from kruise.cli import journal_access
+from kruise.cli.deciding import Asking
 from kruise.faces.native import STATEFUL_SET
 from kruise.inplace import keys
 from kruise.kinds import faces, features
@@ -458,6 +460,27 @@ async def no_manager_is_at_work(stage: Stage, monkeypatch: pytest.MonkeyPatch) -
     answer = await ask(stage)
     moving = [name for name, waiting in answer.waiting.items() if waiting.links[0].code == "moving"]
     assert "manager-down" in ends(answer, moving[0])
+    return answer
+
+
+@reaches("controller-off")
+async def its_gate_is_off(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Answer:
+    """The manager answers, and runs no controller of this kind."""
+    await stage.start(replicas=2)
+
+    async def answers(*_: object, **__: object) -> None:
+        raise journal_access.NoControllerError("the manager keeps no snapshot of it: no controller is called so")
+
+    monkeypatch.setattr(journal_access, "latest_decision", answers)
+    still = await ask(stage, asking=Asking())
+    assert codes(still) == {"controller-off"}, "nothing else waits, and still nobody looks at it"
+    await stop_controllers(stage)
+    await stage.set_image("nginx:1.26")
+    answer = await ask(stage, asking=Asking())
+    moving = [name for name, waiting in answer.waiting.items() if waiting.links[0].code == "moving"]
+    assert ends(answer, moving[0]) == {"controller-off"}
+    [link] = [link for link in answer.waiting[OBJECT].links if link.code == "controller-off"]
+    assert link.message.startswith("the manager runs no cloneset-controller")
     return answer
 
 

@@ -25,7 +25,7 @@ from kruise.faces.forecast import Around
 from kruise.inplace.availability import is_available
 from kruise.machinery.causes import Act
 from kruise.machinery.client.errors import ClientError, ForbiddenError, NotFoundError
-from kruise.machinery.codec import convert
+from kruise.machinery.codec import convert, evolve
 from kruise.machinery.documents import Json, name_of, namespace_of, uid_of, value_at
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.reasons.assembling import Facts, assemble, standalone
@@ -238,7 +238,7 @@ def down(pods: Iterable[Pod], kind: Face, document: Json, now: datetime) -> list
 async def _decide(session: Session, kind: Face, document: Json, asking: Asking) -> _Decided:
     if not kind.is_ours:
         return _Decided(source=Source(words=PODS_ALONE))
-    reason = ""
+    reason = lacks = ""
     if asking.journal:
         from kruise.cli import journal_access
 
@@ -249,6 +249,7 @@ async def _decide(session: Session, kind: Face, document: Json, asking: Asking) 
             )
         except journal_access.JournalUnavailable as error:
             reason = str(error)
+            lacks = kind.controller if isinstance(error, journal_access.NoControllerError) else ""
         else:
             pods = dump.pods
             if pods and kind.overlooks_changes:
@@ -264,6 +265,8 @@ async def _decide(session: Session, kind: Face, document: Json, asking: Asking) 
     (decision, pods, unreadable), manager = await asyncio.gather(
         decide_anew(session, kind, document, asking.gates), attending.manager_of(session)
     )
+    if lacks:
+        manager = evolve(manager, is_down=True, lacks=lacks)
     return _Decided(
         source=Source(words=ANEW, reason=reason),
         decision=decision,

@@ -81,6 +81,10 @@ class NotKeptError(JournalUnavailable):
     """The manager answers, but it keeps nothing about the object."""
 
 
+class NoControllerError(NotKeptError):
+    """The manager answers, but it does not run the controller of the object's kind."""
+
+
 class _TokenRefusedError(JournalUnavailable):
     """The manager does not know the token that it was shown."""
 
@@ -335,7 +339,7 @@ async def _by_service(session: Session, path: str, query: Query) -> tuple[bytes,
 
 
 def _say_what_is_missing(error: ApiError, source: str) -> None:
-    from kruise.machinery.journal import NOT_ALLOWED, NOT_KEPT, NOT_KNOWN
+    from kruise.machinery.journal import NO_CONTROLLER, NOT_ALLOWED, NOT_KEPT, NOT_KNOWN
 
     if error.reason == NOT_KNOWN:
         raise _TokenRefusedError(f"{source} does not take a token of the account {ACCOUNT}: {error.message}") from error
@@ -344,6 +348,8 @@ def _say_what_is_missing(error: ApiError, source: str) -> None:
             f"{source} shows it not even to the account {ACCOUNT}: {error.message}. It takes that of its own namespace"
         )
         raise JournalUnavailable(text) from error
+    if error.reason == NO_CONTROLLER:
+        raise NoControllerError(f"{source} keeps no snapshot of it: {error.message}") from error
     if error.reason == NOT_KEPT:
         raise NotKeptError(f"{source} keeps no snapshot of it: {error.message}. {bounds()}") from error
 

@@ -29,6 +29,8 @@ SNAPSHOTS = 32
 """Objects of each controller whose latest snapshot is kept."""
 NOT_KEPT = "SnapshotNotKept"
 """The reason by which a reader knows that the manager answered, and has nothing to dump."""
+NO_CONTROLLER = "NoSuchController"
+"""The reason by which a reader knows that the manager answered, and runs no controller of that name."""
 TOKEN_HEADER = "X-Kruise-Token"
 """Where a reader says who asks: on the way through an API server `Authorization` is lost."""
 AUDIENCE = "kruise-journal"

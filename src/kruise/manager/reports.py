@@ -17,7 +17,7 @@ from kruise.api.meta import Key
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.machinery.codec import decode, encode
-from kruise.machinery.journal import NOT_ALLOWED, NOT_KEPT, Journal
+from kruise.machinery.journal import NO_CONTROLLER, NOT_ALLOWED, NOT_KEPT, Journal
 from kruise.machinery.redaction import mask_dump, mask_entry
 from kruise.manager.callers import Rights
 
@@ -175,7 +175,7 @@ class _Sight:
         if not known:
             names = ", ".join(sorted(self._subjects))
             # Its gate may be off here: whoever asks for it has to know that the manager answered.
-            return failure(404, NOT_KEPT, f"no controller is called {asked.controller!r}; there are {names}")
+            return failure(404, NO_CONTROLLER, f"no controller is called {asked.controller!r}; there are {names}")
         what = " or ".join(dict.fromkeys(known))
         return failure(403, NOT_ALLOWED, f"User {self._rights.name!r} may not get {what}{asked}")
 

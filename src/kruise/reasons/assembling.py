@@ -280,7 +280,12 @@ class _Assembling:
         manager, facts = self._facts.manager, self._facts
         if not facts.kind.is_ours:
             manager = UNKNOWN
-        if manager.is_down:
+        if manager.lacks:
+            message = f"the manager runs no {manager.lacks}, so it looks at no {facts.kind}: a feature gate is off"
+            yield self._own(
+                causes.CONTROLLER_OFF, message, remedy="switch the gate on (--feature-gates of the manager)"
+            )
+        elif manager.is_down:
             yield self._own(causes.MANAGER_DOWN, manager.words, remedy=manager.remedy)
         if facts.decision is not None and facts.decision.fault:
             target = self._place.target

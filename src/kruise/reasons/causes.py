@@ -77,6 +77,9 @@ OF_PODS = (
 )
 
 MANAGER_DOWN = Meaning(code="manager-down", says="no manager is at work", act=Act.SOMEBODY)
+CONTROLLER_OFF = Meaning(
+    code="controller-off", says="the manager does not look at this kind: its gate is off", act=Act.SOMEBODY
+)
 MANAGER_FAILS = Meaning(code="manager-fails", says="the manager's own code fails on this object", act=Act.SOMEBODY)
 NO_CONTROLLER = Meaning(
     code="no-controller", says="the local cluster has no controller for this kind", act=Act.SOMEBODY
@@ -93,6 +96,7 @@ OLD_TEMPLATE = Meaning(code="old-template", says="Kubernetes' own controller has
 
 OF_WORKLOADS = (
     MANAGER_DOWN,
+    CONTROLLER_OFF,
     MANAGER_FAILS,
     NO_CONTROLLER,
     NOT_OBSERVED,

@@ -18,6 +18,8 @@ class Manager(Struct):
     """There is no trace of one. But one that is alone may work without a lease."""
     is_hidden: bool = False
     """Whoever asks cannot see whether one is at work."""
+    lacks: str = ""
+    """A controller that it does not run, as its gate is off."""
     words: str = ""
     """Why it counts as down, what is missing, or why it cannot be seen."""
     check: str = "kubectl get pods -n kruise-system; kubectl get lease kruise-manager -n kruise-system"
