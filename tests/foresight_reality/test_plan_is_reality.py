@@ -13,8 +13,9 @@ from tests.foresight_reality.cases import make_case, suits_real_nodes, suits_rea
 from tests.foresight_reality.comparison import differences, report
 from tests.foresight_reality.local import judge, outcome_of
 from tests.foresight_reality.reality import Outcome, Reality
+from tests.support.examples import EXAMPLES
 
-SEEDS = range(36)
+SEEDS = range(16 * EXAMPLES)
 CHANCE = 1
 """So many of them may differ: where fractions of a second decide, a change elsewhere may let another case differ."""
 ONCE_WRONG = (336, 538, 640)
