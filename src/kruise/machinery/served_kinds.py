@@ -52,12 +52,26 @@ class ServedKinds(Generic[T]):
         except NotFoundError as error:
             if error.status.details.name:
                 return None
-            # The kind, or the version by which it was known. Until that is clear, nobody is gone.
-            self.forget(group, kind)
-            raise OutsideError(f"{kind} of {group} is not served as it was: {error}") from error
+            raise self._unclear(group, kind, error) from error
         except ForbiddenError:
+            return await self.listed(group, kind, name, namespace)
+
+    async def listed(self, group: str, kind: str, name: str, namespace: str) -> T | None:
+        """As `read`, by a list alone: that is what the manager may do for every kind, where it may look at objects of
+        others at all."""
+        resource = await self.find(group, kind)
+        if resource is None:
+            return None
+        try:
             found = (await self._client.list(resource, namespace, fields=f"metadata.name={name}")).items
-            return found[0] if found else None
+        except NotFoundError as error:
+            raise self._unclear(group, kind, error) from error
+        return found[0] if found else None
+
+    def _unclear(self, group: str, kind: str, error: NotFoundError) -> OutsideError:
+        """The kind is gone, or the version by which it was known. Until that is clear, no object is."""
+        self.forget(group, kind)
+        return OutsideError(f"{kind} of {group} is not served as it was: {error}")
 
     def _may_have_come(self) -> bool:
         return self._looked is None or self._clock.monotonic() >= self._looked + _LASTS

@@ -116,17 +116,11 @@ class Counts(OnlyLooks):
         if resource is None:
             return None
         try:
-            # By a list: that is what the manager may do for every kind, where it may look at objects of others at all.
-            found = (await self._client.list(resource, namespace, fields=f"metadata.name={owner.name}")).items
+            workload = await self._kinds.listed(owner.group, owner.kind, owner.name, namespace)
         except ForbiddenError as error:
             return await self._by_scale_alone(owner, resource, namespace, error)
-        except NotFoundError as error:
-            # The kind, or the version by which it was known. Until that is clear, nobody is gone.
-            self._kinds.forget(owner.group, owner.kind)
-            raise OutsideError(f"{owner} is not served as it was: {error}") from error
-        if not found or found[0].metadata.deletion_timestamp is not None:
+        if workload is None or workload.metadata.deletion_timestamp is not None:
             return None
-        [workload] = found
         own = workload.spec.replicas
         try:
             scale = await self._client.get_scale(resource, owner.name, namespace)
