@@ -36,7 +36,7 @@ def images(**fields: Any) -> Json:
         (document(startingDeadlineSeconds=1), ""),
         (
             document(template={"jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Always"}}}}}),
-            "each run will be refused; use Never or OnFailure",  # ACJ-33
+            'restartPolicy: each run will be refused: "Always": use Never or OnFailure',  # ACJ-33
         ),
         (images(parallelism="50%"), "each run will be refused: parallelism does not support percentage"),  # ACJ-34
         (images(parallelism=-1), "each run will be refused: parallelism must be non-negative"),

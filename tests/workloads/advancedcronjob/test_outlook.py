@@ -31,6 +31,13 @@ def test_ten_runs_in_its_zone() -> None:
     assert found.header[0] == "TIME (Asia/Shanghai)"
 
 
+def test_runs_that_will_be_refused() -> None:  # ACJ-33
+    broken = {"jobTemplate": {"spec": {"template": {"spec": {"restartPolicy": "Always"}}}}}
+    found = outlook(ModelledCron(document(template=broken, timeZone="UTC")))
+    [note] = [text for text in found.notes if "refused" in text]
+    assert note.startswith("spec.template.jobTemplate.spec.template.spec.restartPolicy: each run will be refused")
+
+
 @pytest.mark.parametrize(("policy", "word"), [("Allow", "beside"), ("Forbid", "waits for"), ("Replace", "replaces")])
 def test_a_run_that_is_active_meets_the_first_one(policy: str, word: str) -> None:  # ACJ-60 to ACJ-62
     """Nobody knows how long it takes."""

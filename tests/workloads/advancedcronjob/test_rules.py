@@ -412,6 +412,22 @@ def test_a_refused_run_is_told_of() -> None:  # ACJ-76, ACJ-77
 
 
 @pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (document(name="c" * 60), "metadata.name: each run will be refused"),
+        (document(template={"jobTemplate": {"spec": {"template": {"spec": {}}}}}), "restartPolicy: each run will be"),
+        (document(template={"imageListPullJobTemplate": {"spec": {"parallelism": "5%"}}}), "each run will be refused"),
+    ],
+)
+def test_runs_that_will_be_refused_are_told_before_the_first(given: Json, told: str) -> None:  # ACJ-33, ACJ-34, ACJ-76
+    plan = ModelledCron(given).reconcile()
+    assert code(plan) == "run-refused"
+    assert told in plan.held[0].causes[0].message
+    assert "the next run is due at" in plan.held[0].causes[0].message
+    assert plan.wakes, "it is tried all the same"
+
+
+@pytest.mark.parametrize(
     ("template", "remedy"),
     [
         (JOB, "a template of jobs cannot be changed, so create it anew"),

@@ -59,7 +59,7 @@ MISSED_TOO_MANY = Meaning(
 )
 RUN_REFUSED = Meaning(
     code="run-refused",
-    says="a run is due, and the API refuses it",
+    says="the API refuses a run that is due, or will refuse each one",
     act=Act.SOMEBODY,
     field="spec.template",
     patience=0,

@@ -21,12 +21,11 @@ from kruise.machinery.times import format_time
 from kruise.machinery.wording import listed
 from kruise.workloads.advancedcronjob import causes
 from kruise.workloads.advancedcronjob.children import Child, ChildKind, State, kind_of
+from kruise.workloads.advancedcronjob.refusals import LONGEST_NAME, refusals
 from kruise.workloads.advancedcronjob.timing import anchor_of, schedule_of, timing_of, unknown_zone
 from kruise.workloads.shared.events import warning
 
 HISTORY, REPLACED, RUN = "history", "replace", "run"
-LONGEST_NAME = 52
-"""Of an AdvancedCronJob: the names of its runs have eleven characters more, and 63 are allowed (ACJ-76)."""
 
 
 class Snapshot(Struct, kw_only=True):
@@ -89,7 +88,7 @@ def decide(snapshot: Snapshot) -> Plan:
     if snapshot.closed_gate:
         return dataclasses.replace(plan, held=_held(job, _gate_off(kind, snapshot.closed_gate)))
     if timing.missed is None:
-        return _waiting(plan, memo, snapshot, timing, schedule.zone)
+        return _waiting(plan, memo, snapshot, kind, timing, schedule.zone)
     if (obstacle := _obstacle(job, active, timing.missed)) is not None:
         return dataclasses.replace(plan, held=_held(job, obstacle))
     return _running(plan, memo, snapshot, kind, timing.missed)
@@ -177,15 +176,18 @@ def _ignored_zone(snapshot: Snapshot) -> tuple[EventNote, ...]:
 
 
 def _refused(job: AdvancedCronJob, kind: ChildKind, refusal: str, due: datetime) -> Cause:
-    if len(job.metadata.name) > LONGEST_NAME:
-        remedy = f"its name has more than {LONGEST_NAME} characters: create it anew under a shorter one"
-    elif kind.is_fixed:
-        remedy = "correct what the message names: a template of jobs cannot be changed, so create it anew"
-    else:
-        remedy = f"correct what the message names in spec.template.{kind.field}"
     return causes.RUN_REFUSED.cause(
-        f"the run of {format_time(due)} is refused, and tried again with growing pauses: {refusal}", remedy=remedy
+        f"the run of {format_time(due)} is refused, and tried again with growing pauses: {refusal}",
+        remedy=_remedy(job, kind),
     )
+
+
+def _remedy(job: AdvancedCronJob, kind: ChildKind) -> str:
+    if len(job.metadata.name) > LONGEST_NAME:
+        return f"its name has more than {LONGEST_NAME} characters: create it anew under a shorter one"
+    if kind.is_fixed:
+        return "correct what the message names: a template of jobs cannot be changed, so create it anew"
+    return f"correct what the message names in spec.template.{kind.field}"
 
 
 def _gate_off(kind: ChildKind, gate: str) -> Cause:
@@ -222,7 +224,7 @@ def _unreadable(plan: Plan, memo: Memo, job: AdvancedCronJob, error: str) -> Pla
     return dataclasses.replace(plan, held=_held(job, cause), memo=evolve(memo, events=(note,)))
 
 
-def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, timing: Due, zone: str) -> Plan:
+def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, kind: ChildKind, timing: Due, zone: str) -> Plan:
     job, now = snapshot.job, snapshot.now
     begin = format_time(anchor_of(job, memo.last, now))
     if timing.is_too_many:
@@ -247,6 +249,8 @@ def _waiting(plan: Plan, memo: Memo, snapshot: Snapshot, timing: Due, zone: str)
     elif timing.is_ahead:
         told = f"its last run was for {begin}" if memo.last is not None else f"it was created at {begin}"
         cause = causes.CLOCK_BEHIND.cause(f"{told}, which is in the future; runs go on after that")
+    elif doomed := next(refusals(job), None):
+        cause = causes.RUN_REFUSED.cause(f"{doomed}; {_next(timing, zone)}", remedy=_remedy(job, kind))
     else:
         ignored = f" ({unknown_zone(job)} is no time zone that is known here)" if unknown_zone(job) else ""
         cause = causes.SCHEDULED.cause(f"{_next(timing, zone)}{ignored}", details={"next": format_time(timing.next)})

@@ -18,6 +18,7 @@ from kruise.machinery.times import format_time
 from kruise.workloads.advancedcronjob.children import State, child_of, kind_of
 from kruise.workloads.advancedcronjob.course import Course
 from kruise.workloads.advancedcronjob.decide import last_of, run_name
+from kruise.workloads.advancedcronjob.refusals import refusals
 from kruise.workloads.advancedcronjob.timing import anchor_of, names_zone, schedule_of, timing_of, unknown_zone
 
 RUNS = 10
@@ -61,6 +62,7 @@ def _outlook(document: Json, seen: Seen) -> Outlook:
 
 
 def _notes(job: AdvancedCronJob, schedule: cron.Schedule, timing: Due, zone: str) -> Iterator[str]:
+    yield from map(str, refusals(job))
     if job.spec.paused:
         yield "it is paused: none of these runs starts until it goes on"
     if job.spec.starting_deadline_seconds == 0:
