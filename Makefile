@@ -15,6 +15,8 @@ ifneq ($(K),)
 endif
 # `make image ARCH="amd64 arm64"`; without it: this machine's.
 ARCH ?=
+# A worker more than cores: the tests of commands wait for clusters. tests/conftest.py puts them and other long ones first.
+LOCAL := $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 # They wait most of the time, so there are more workers than cores. More than 5 would need more inotify instances than
 # Linux gives a user: 128, of which a control plane has 10. Real nodes, which have 38, raise that limit where they may.
 REAL := $(RUN) -m pytest tests/real$(if $(K),/$(K)) -n 5 \
@@ -49,10 +51,10 @@ down: $(STAMP)  ## End it
 	$(VENV)/bin/kruise down
 
 test: $(STAMP)  ## Every test that needs no root, no Go and no cluster
-	$(RUN) -m pytest -n 2 --dist loadfile $(TESTS)
+	$(LOCAL) $(TESTS)
 
 test-long: $(STAMP)  ## The same with four times as many examples of the properties, new ones each time
-	KRUISE_EXAMPLES=4 $(RUN) -m pytest -n 2 --dist loadfile $(TESTS)
+	KRUISE_EXAMPLES=4 $(LOCAL) $(TESTS)
 
 test-real: $(STAMP) cluster-build  ## A smoke selection of the suites on a real Kubernetes
 	$(REAL) -m "smoke and not nodes"
