@@ -77,6 +77,16 @@ def scaled_fraction(value: IntOrPercent, total: int, *, round_up: bool) -> int:
     return math.ceil(share) if round_up else math.floor(share)
 
 
+def absolute(value: IntOrPercent | None, total: int, *, round_up: bool) -> int:
+    """The same as a count, for values that nobody checked: what is neither a number nor a percentage counts nothing."""
+    if value is None:
+        return 0
+    try:
+        return max(0, scaled_fraction(value, total, round_up=round_up))
+    except IntOrPercentError:
+        return 0
+
+
 def problems(value: Any, *, at_most_100_percent: bool = False) -> list[str]:
     """What is wrong with a value that must be a non-negative number or a percentage, in Kubernetes' words."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):

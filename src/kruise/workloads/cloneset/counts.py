@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from kruise.machinery.intorpercent import IntOrPercent, is_percent
-from kruise.workloads.shared.counts import absolute
+from kruise.machinery.intorpercent import IntOrPercent, absolute, is_percent
 
 
 def partition_of(value: IntOrPercent | None, replicas: int) -> int:

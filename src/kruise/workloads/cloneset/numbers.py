@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from kruise.api.apps.cloneset import CloneSetSpec
 from kruise.api.apps.shared import ON_DELETE
+from kruise.machinery.intorpercent import absolute
 from kruise.workloads.cloneset.counts import partition_of
-from kruise.workloads.shared.counts import absolute
 from kruise.workloads.shared.pod_facts import PodFacts
 
 DEFAULT_MAX_UNAVAILABLE = "20%"

@@ -6,9 +6,9 @@ from kruise.api.apps.shared import GROUP
 from kruise.faces.face import Face, History, Pods, Restart, resource
 from kruise.faces.progress import Progress, finished, number, partition_complete, unavailable, under_way
 from kruise.machinery.documents import Json, name_of, value_at
+from kruise.machinery.intorpercent import absolute
 from kruise.workloads.daemonset import causes
 from kruise.workloads.shared.conditions import FAILURE_BUDGET
-from kruise.workloads.shared.counts import absolute
 
 _ROLLING = ("spec", "updateStrategy", "rollingUpdate")
 

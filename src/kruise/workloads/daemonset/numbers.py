@@ -6,8 +6,7 @@ import dataclasses
 
 from kruise.api.apps.daemonset import DaemonSetSpec
 from kruise.api.apps.shared import ON_DELETE
-from kruise.machinery.intorpercent import is_percent
-from kruise.workloads.shared.counts import absolute
+from kruise.machinery.intorpercent import absolute, is_percent
 
 DEFAULT_BURST = 250
 

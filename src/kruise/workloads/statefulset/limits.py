@@ -6,8 +6,7 @@ import dataclasses
 
 from kruise.api.apps.shared import ON_DELETE
 from kruise.api.apps.statefulset import PARALLEL, RollingUpdateStatefulSetStrategy, StatefulSetSpec
-from kruise.machinery.intorpercent import IntOrPercent
-from kruise.workloads.shared.counts import absolute
+from kruise.machinery.intorpercent import IntOrPercent, absolute
 from kruise.workloads.shared.ordinals import replicas_of
 
 NO_STRATEGY = RollingUpdateStatefulSetStrategy()
