@@ -160,4 +160,7 @@ def test_values_are_taken_as_they_are() -> None:
     [(None, 0, 0), (3, 3, 3), (-1, 0, 0), ("15%", 2, 1), ("0.5%", 1, 0), ("many", 0, 0), ("-5%", 0, 0)],
 )
 def test_what_nobody_checked_counts_nothing_where_it_means_nothing(value: int | str | None, up: int, down: int) -> None:
-    assert (absolute(value, 10, round_up=True), absolute(value, 10, round_up=False)) == (up, down)
+    assert (intorpercent.absolute(value, 10, round_up=True), intorpercent.absolute(value, 10, round_up=False)) == (
+        up,
+        down,
+    )
