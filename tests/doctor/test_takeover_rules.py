@@ -19,7 +19,7 @@ from kruise.manager.installation.takeover import note as notes
 from kruise.manager.installation.takeover.inheritance import Inheritance, inherited
 from kruise.manager.installation.takeover.note import Note, NoteError, State
 from kruise.manager.installation.takeover.standing import Standing, version_names
-from kruise.manager.installation.takeover.steps import Bring, Keep, Mark, Stop, back, forward
+from kruise.manager.installation.takeover.steps import Bring, Keep, Mark, Remove, Stop, back, forward
 from tests.support.installed import DEFINITIONS
 from tests.support.openkruise import Json, definitions, installation
 
@@ -114,6 +114,27 @@ def test_what_would_keep_ours_from_starting_or_reading() -> None:
     foreign = {"metadata": {"name": "rollouts.apps.kruise.io"}, "spec": {"group": "apps.kruise.io"}}
     assert set(found(standing(foreign=[convert(foreign, CustomResourceDefinition)]))) == {"unknown-kind"}
     assert set(found(standing(under_way=3))) == {"pods-under-way"}
+
+
+def test_rights_that_others_have_given_to_the_accounts() -> None:
+    """Bindings of OpenKruise's own go with it; those of people stay, and are named."""
+
+    def binding(name: str, role: str) -> Json:
+        return {"kind": "ClusterRoleBinding", "metadata": {"name": name}, "roleRef": {"name": role}}
+
+    certs = binding("kruise-certs-rolebinding", "kruise-certs-role")
+    seen = standing(bindings=[certs, binding("games", "kruise-games"), binding("kruise-all", "cluster-admin")])
+    told = [one for one in rules(seen, Inheritance({}), KNOWN) if one.code == "bound-besides"]
+    assert [one.about for one in told] == ["clusterrolebinding/games", "clusterrolebinding/kruise-all"]
+    removed = [step.name.name for step in forward(seen, [], since="now") if isinstance(step, Remove)]
+    assert "kruise-certs-rolebinding" in removed
+    assert "games" not in removed
+    [keep] = [step for step in forward(seen, [], since="now") if isinstance(step, Keep)]
+    assert named(certs) in keep.note.documents
+    # One that came after the note was written could not be brought back.
+    later = binding("kruise-later-rolebinding", "kruise-later-role")
+    again = forward(standing(bindings=[later], note=note(State.UNDER_WAY)), [], since="now")
+    assert named(later) not in [step.name for step in again if isinstance(step, Remove)]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""An installation of OpenKruise 1.9, as recordings of it and its bundle show what is there. Nothing of it works: the
-images are names on simulated nodes.
+"""OpenKruise 1.9 as it is installed, as recordings of it and its bundle show what is there, or an older release, which
+has one version of each definition but for StatefulSets. Nothing of it works: images are names on simulated nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from tests.support.installed import DEFINITIONS
 Json = dict[str, Any]
 
 NAMESPACE = "kruise-system"
-IMAGE = "openkruise/kruise-manager:v1.9.0"
+LATEST, OLDEST = "1.9", "1.5"
+"""Releases that can be taken over."""
+IMAGES = {LATEST: "openkruise/kruise-manager:v1.9.0", OLDEST: "openkruise/kruise-manager:v1.5.4"}
 ONE_VERSION = {
     "clonesets",
     "containerrecreaterequests",
@@ -40,7 +42,12 @@ BOTH = ["v1alpha1", "v1beta1"]
 # What is installed
 
 
-def definitions() -> list[Json]:
+def is_only_alpha(plural: str, release: str = LATEST) -> bool:
+    """Whether the release serves a kind in v1alpha1 alone, or has no other version to speak it in."""
+    return plural in ONE_VERSION if release == LATEST else plural != "statefulsets"
+
+
+def definitions(release: str = LATEST) -> list[Json]:
     """Ours, without the versions that the release lacks, and converted as there."""
     found = []
     for definition in DEFINITIONS.values():
@@ -50,9 +57,9 @@ def definitions() -> list[Json]:
             "annotations": {"controller-gen.kubebuilder.io/version": "v0.16.5"},
         }
         spec, plural = made["spec"], made["spec"]["names"]["plural"]
-        if plural in ONE_VERSION:
+        if is_only_alpha(plural, release):
             spec["versions"] = [{**one, "storage": True} for one in spec["versions"] if one["name"] == "v1alpha1"]
-        if plural not in CONVERTED:
+        if plural not in CONVERTED or len(spec["versions"]) == 1:
             spec["conversion"] = {"strategy": "None"}
         found.append(made)
     return found
@@ -149,14 +156,14 @@ def certificates(now: datetime) -> dict[str, bytes]:
     return {**pairs, "key.pem": private(key), "cert.pem": cert, "tls.key": private(key), "tls.crt": cert}
 
 
-def installation(secret: Mapping[str, bytes]) -> list[Json]:
+def installation(secret: Mapping[str, bytes], release: str = LATEST) -> list[Json]:
     """MGR section 11, the kustomize bundle, with two replicas; without webhook configurations."""
     label = {"control-plane": "controller-manager"}
     account = {"kind": "ServiceAccount", "name": "kruise-manager", "namespace": NAMESPACE}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kruise-manager-role"}
     manager = {
         "name": "manager",
-        "image": IMAGE,
+        "image": IMAGES[release],
         "command": ["/manager"],
         "args": [
             "--enable-leader-election",
@@ -169,7 +176,7 @@ def installation(secret: Mapping[str, bytes]) -> list[Json]:
     }
     daemon = {
         "name": "daemon",
-        "image": IMAGE,
+        "image": IMAGES[release],
         "command": ["/kruise-daemon"],
         "args": ["--v=4", "--addr=:10221", "--feature-gates=ImagePullJobGate=true,ResourceDistributionGate=true"],
         "volumeMounts": [{"name": "runtime-socket", "mountPath": "/hostvarrun", "readOnly": True}],
@@ -197,6 +204,14 @@ def installation(secret: Mapping[str, bytes]) -> list[Json]:
         made("ServiceAccount", "kruise-daemon", namespace=NAMESPACE),
         made("ClusterRole", "kruise-manager-role", rbac, rules=everything),
         made("ClusterRoleBinding", "kruise-manager-rolebinding", rbac, roleRef=role, subjects=[account]),
+        made("ClusterRole", "kruise-certs-role", rbac, rules=everything),
+        made(
+            "ClusterRoleBinding",
+            "kruise-certs-rolebinding",
+            rbac,
+            roleRef={**role, "name": "kruise-certs-role"},
+            subjects=[account],
+        ),
         made(
             "ClusterRoleBinding",
             "kruise-daemon-rolebinding",

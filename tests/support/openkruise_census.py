@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kruise.api.meta import PartialObject
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.config import SECRETS
 from kruise.api.native.extensions import (
@@ -16,9 +17,13 @@ from kruise.api.resource import Resource
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.codec import decode
-from tests.support.openkruise import NAMESPACE, ONE_VERSION, Json, definitions
+from tests.support.openkruise import LATEST, NAMESPACE, Json, definitions
 from tests.support.openkruise_objects import DEMO, kind
 from tests.support.patients import DAEMON_SETS, DEPLOYMENTS
+
+BINDINGS = Resource(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False, PartialObject
+)
 
 
 async def documents(client: Client, resource: Resource[Any], namespace: str = "") -> list[Json]:
@@ -33,7 +38,7 @@ def changes(before: Json, after: Json) -> Json:
     return {name: (before.get(name), after.get(name)) for name in names if before.get(name) != after.get(name)}
 
 
-async def census(client: Client) -> Json:
+async def census(client: Client, release: str = LATEST) -> Json:
     """Pods, revisions and custom resources."""
     found: Json = {}
     for pod in await documents(client, PODS, DEMO):
@@ -53,13 +58,12 @@ async def census(client: Client) -> Json:
             about = revision["metadata"]
             if namespace == DEMO or "kruise.io/sidecarset-name" in about["labels"]:
                 found[f"revision {about['name']}"] = (about["uid"], revision["revision"], revision["data"])
-    for definition in definitions():
-        plural = definition["spec"]["names"]["plural"]
-        resource = kind(plural, "v1alpha1" if plural in ONE_VERSION else definition["spec"]["versions"][-1]["name"])
+    for definition in definitions(release):
+        resource = kind(definition["spec"]["names"]["plural"], definition["spec"]["versions"][-1]["name"])
         for item in await documents(client, resource):
             about = item["metadata"]
             marks = {key: value for key, value in about.get("annotations", {}).items() if "hash" in key}
-            found[f"{plural} {about['name']}"] = {
+            found[f"{resource.plural} {about['name']}"] = {
                 "uid": about["uid"],
                 "generation": about["generation"],
                 "hashes": marks,
@@ -78,12 +82,15 @@ async def installed(client: Client) -> Json:
         DEPLOYMENTS,
         DAEMON_SETS,
         SECRETS,
+        BINDINGS,
     ):
         namespace = NAMESPACE if resource.namespaced else ""
         for item in await documents(client, resource, namespace):
             about = item["metadata"]
             kept = {key: about.get(key) for key in ("name", "labels", "annotations")}
-            body = {key: item[key] for key in ("spec", "webhooks", "data") if key in item}
+            if resource is BINDINGS and not about["name"].startswith("kruise-"):
+                continue
+            body = {key: item[key] for key in ("spec", "webhooks", "data", "roleRef", "subjects") if key in item}
             stored = item.get("status", {}).get("storedVersions")
             found[f"{resource.kind} {about['name']}"] = {**kept, **body, "storedVersions": stored}
     return found

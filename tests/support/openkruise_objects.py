@@ -21,7 +21,16 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.requests import PatchType
 from kruise.manager.installation.installer import identity
 from tests.support.installed import DEFINITIONS
-from tests.support.openkruise import NAMESPACE, Json, certificates, configurations, definitions, installation
+from tests.support.openkruise import (
+    LATEST,
+    NAMESPACE,
+    Json,
+    certificates,
+    configurations,
+    definitions,
+    installation,
+    is_only_alpha,
+)
 
 DEMO = "demo"
 
@@ -73,10 +82,15 @@ class OpenKruise:
 
     client: Client
     now: datetime
+    release: str = LATEST
+
+    def kind(self, plural: str, version: str) -> Resource[PartialObject]:
+        """In the version that release 1.9 has, or the one that an older one has."""
+        return kind(plural, "v1alpha1" if is_only_alpha(plural, self.release) else version)
 
     async def install(self) -> None:
         secret = certificates(self.now)
-        for body in (*definitions(), *installation(secret)):
+        for body in (*definitions(self.release), *installation(secret, self.release)):
             resource, namespace, _ = identity(body)
             await self.client.create(resource, body, namespace)
         await self._established()
@@ -101,7 +115,7 @@ class OpenKruise:
     async def made(
         self, plural: str, version: str, body: Json, status: Json | None = None, namespace: str = DEMO
     ) -> PartialObject:
-        resource = kind(plural, version)
+        resource = self.kind(plural, version)
         body = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
         made = await self.client.create(resource, body, namespace if resource.namespaced else "")
         if status is not None:
@@ -110,7 +124,8 @@ class OpenKruise:
         return made
 
     def owner(self, owner: PartialObject, version: str) -> list[Json]:
-        reference = {"apiVersion": f"apps.kruise.io/{version}", "kind": owner.kind, "name": owner.metadata.name}
+        known = self.kind(f"{owner.kind.lower()}s", version)
+        reference = {"apiVersion": known.api_version, "kind": owner.kind, "name": owner.metadata.name}
         return [{**reference, "uid": owner.metadata.uid, "controller": True, "blockOwnerDeletion": True}]
 
     async def revision(
@@ -251,7 +266,9 @@ class OpenKruise:
             "updatedReadyReplicas": 4,
             "updatedReplicas": 5,
         }
-        await self.client.patch(kind("clonesets", "v1alpha1"), name, {"status": status}, DEMO, subresource="status")
+        await self.client.patch(
+            self.kind("clonesets", "v1alpha1"), name, {"status": status}, DEMO, subresource="status"
+        )
 
     async def stateful_set(self) -> None:
         """statefulset-inplace-partition: two of four are updated."""
@@ -312,7 +329,9 @@ class OpenKruise:
             "updatedReadyReplicas": 2,
             "updatedReplicas": 2,
         }
-        await self.client.patch(kind("statefulsets", "v1beta1"), name, {"status": status}, DEMO, subresource="status")
+        await self.client.patch(
+            self.kind("statefulsets", "v1beta1"), name, {"status": status}, DEMO, subresource="status"
+        )
 
     async def daemon_set(self) -> None:
         """daemonset-inplace: the hash alone in labels, no lifecycle."""
@@ -371,7 +390,9 @@ class OpenKruise:
             "updateRevision": last.rpartition("-")[2],
             "updatedNumberScheduled": count,
         }
-        await self.client.patch(kind("daemonsets", "v1beta1"), name, {"status": status}, DEMO, subresource="status")
+        await self.client.patch(
+            self.kind("daemonsets", "v1beta1"), name, {"status": status}, DEMO, subresource="status"
+        )
 
     async def sidecar_set(self) -> None:
         """sidecarset-injection, with the hashes that were recorded."""
@@ -487,7 +508,7 @@ class OpenKruise:
             "updatedPods": 1,
             "updatedReadyPods": 1,
         }
-        await self.client.patch(kind("sidecarsets", "v1beta1"), name, {"status": status}, subresource="status")
+        await self.client.patch(self.kind("sidecarsets", "v1beta1"), name, {"status": status}, subresource="status")
 
     async def united_deployment(self) -> None:
         """uniteddeployment-cloneset, with two subsets; its revision has not the labels of the template."""
@@ -535,7 +556,7 @@ class OpenKruise:
             "updatedReadyReplicas": 3,
             "updatedReplicas": 3,
         }
-        resource = kind("uniteddeployments", "v1alpha1")
+        resource = self.kind("uniteddeployments", "v1alpha1")
         await self.client.patch(resource, name, {"status": status}, DEMO, subresource="status")
 
     async def _subset(self, united: PartialObject, revision: str, subset: Json, suffix: str, count: int) -> None:
@@ -585,7 +606,9 @@ class OpenKruise:
             "labelSelector": ",".join(f"{key}={value}" for key, value in sorted(marks.items())),
             "observedGeneration": 1,
         }
-        await self.client.patch(kind("clonesets", "v1alpha1"), name, {"status": status}, DEMO, subresource="status")
+        await self.client.patch(
+            self.kind("clonesets", "v1alpha1"), name, {"status": status}, DEMO, subresource="status"
+        )
 
     async def others(self) -> None:
         """Objects without revisions, as scenarios show them at their end."""

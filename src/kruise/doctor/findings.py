@@ -168,6 +168,7 @@ EXTERNAL_CERTIFICATES = Trouble("external-certificates", _BROKEN, "the certifica
 MANAGED_ELSEWHERE = Trouble("managed-elsewhere", _RISK, "a tool may bring OpenKruise back, or delete what it brought")
 UNKNOWN_GATES = Trouble("unknown-gates", _RISK, "feature gates of OpenKruise that we do not have")
 ARGUMENTS_STAY_BEHIND = Trouble("arguments-stay-behind", _NOTE, "arguments of OpenKruise that ours do not take over")
+BOUND_BESIDES = Trouble("bound-besides", _NOTE, "our manager or daemon would have rights that others have given")
 PODS_UNDER_WAY = Trouble("pods-under-way", _NOTE, "pods are being updated in place, or wait for a hook")
 
 CATALOGUE: tuple[Trouble, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Trouble))

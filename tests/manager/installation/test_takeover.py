@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from kruise.api.apps.cloneset import CLONE_SETS
-from kruise.api.meta import PartialObject
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.extensions import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -36,8 +35,8 @@ from kruise.manager.installation.manifests import manifests
 from kruise.manager.installation.takeover.carrying import Carrier
 from kruise.manager.installation.takeover.steps import Step
 from kruise.manager.options import Options
-from tests.support.openkruise import NAMESPACE, Json
-from tests.support.openkruise_census import census, changes, documents, installed
+from tests.support.openkruise import LATEST, NAMESPACE, OLDEST, Json
+from tests.support.openkruise_census import BINDINGS, census, changes, documents, installed
 from tests.support.openkruise_filled import fill
 from tests.support.openkruise_objects import DEMO, OpenKruise
 from tests.support.patients import DAEMON_SETS, DEPLOYMENTS
@@ -81,20 +80,20 @@ class Scene:
         return await documents(self.world.client, resource, namespace)
 
     async def census(self) -> Json:
-        return await census(self.world.client)
+        return await census(self.world.client, self.original.release)
 
     async def installed(self) -> Json:
         return await installed(self.world.client)
 
 
 @contextlib.asynccontextmanager
-async def original() -> AsyncIterator[Scene]:
+async def original(release: str) -> AsyncIterator[Scene]:
     clock = VirtualClock(asyncio.get_running_loop())
     cluster = LocalCluster(ClusterOptions(nodes=6, seed=1, node_daemon=False), clock=clock)
     running = asyncio.create_task(cluster.run(), name="cluster")
     await cluster.ready.wait()
     world = LocalWorld(cluster, Options(gates=gates.resolve(gates.parse(GATES))), features(), 1)
-    scene = Scene(world, OpenKruise(world.client, clock.now()))
+    scene = Scene(world, OpenKruise(world.client, clock.now(), release))
     demo = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEMO}}
     await world.client.create(NAMESPACES, demo)
     await scene.original.install()
@@ -106,9 +105,9 @@ async def original() -> AsyncIterator[Scene]:
         await asyncio.wait({running})
 
 
-def with_openkruise(story: Callable[[Scene], Awaitable[None]], *, filled: bool = True) -> None:
+def with_openkruise(story: Callable[[Scene], Awaitable[None]], *, filled: bool = True, release: str = LATEST) -> None:
     async def main() -> None:
-        async with original() as scene:
+        async with original(release) as scene:
             if filled:
                 await fill(scene.original)
             await scene.original.intercept()
@@ -118,7 +117,11 @@ def with_openkruise(story: Callable[[Scene], Awaitable[None]], *, filled: bool =
     run_virtual(main())
 
 
-def test_nothing_of_what_people_have_changes() -> None:
+RELEASES = pytest.mark.parametrize("release", [LATEST, OLDEST])
+
+
+@RELEASES
+def test_nothing_of_what_people_have_changes(release: str) -> None:
     async def story(scene: Scene) -> None:
         before = await scene.census()
         await scene.take_over()
@@ -131,10 +134,11 @@ def test_nothing_of_what_people_have_changes() -> None:
         assert web["status"]["updatedAvailableReplicas"] == 5
         assert web["status"]["updateRevision"] == web["status"]["currentRevision"]
 
-    with_openkruise(story)
+    with_openkruise(story, release=release)
 
 
-def test_the_way_back_leaves_all_as_it_was() -> None:
+@RELEASES
+def test_the_way_back_leaves_all_as_it_was(release: str) -> None:
     async def story(scene: Scene) -> None:
         objects, before = await scene.census(), await scene.installed()
         await scene.take_over()
@@ -151,10 +155,11 @@ def test_the_way_back_leaves_all_as_it_was() -> None:
         with pytest.raises(NotFoundError):
             await scene.world.client.get(CONFIG_MAPS, "kruise-takeover", NAMESPACE)
 
-    with_openkruise(story)
+    with_openkruise(story, release=release)
 
 
-def test_the_way_back_after_objects_were_stored_in_a_newer_version() -> None:
+@RELEASES
+def test_the_way_back_after_objects_were_stored_in_a_newer_version(release: str) -> None:
     """And where ours has made pods, which name their owner in it: OpenKruise serves that version no more."""
 
     async def story(scene: Scene) -> None:
@@ -183,7 +188,7 @@ def test_the_way_back_after_objects_were_stored_in_a_newer_version() -> None:
         }
         assert owners == {"apps.kruise.io/v1alpha1"}
 
-    with_openkruise(story)
+    with_openkruise(story, release=release)
 
 
 def test_ours_start_with_what_openkruise_was_told_and_run_in_its_place() -> None:
@@ -208,8 +213,10 @@ def test_ours_start_with_what_openkruise_was_told_and_run_in_its_place() -> None
             assert {volume["name"] for volume in pod["volumes"]} <= {"certificates", "logs", "runtime-sockets"}
         assert daemons["spec"]["template"]["spec"]["volumes"][0]["hostPath"]["path"] == "/run/k3s"
         # The binding of the daemons led to another role, which cannot be changed.
-        [binding] = [one for one in await scene.documents(BINDINGS) if one["metadata"]["name"] == DAEMON_BINDING]
-        assert binding["roleRef"]["name"] == "kruise-daemon-role"
+        bindings = {one["metadata"]["name"]: one for one in await scene.documents(BINDINGS)}
+        assert bindings[DAEMON_BINDING]["roleRef"]["name"] == "kruise-daemon-role"
+        # One that only OpenKruise needs is gone: it would give ours what their roles do not.
+        assert "kruise-certs-rolebinding" not in bindings
         assert "deployment/kruise-controller-manager in namespace kruise-system is ready" in scene.said
         again = await scene.survey()
         assert [finding.code for finding in again.findings] == ["taken-over"]
@@ -224,8 +231,6 @@ def test_ours_start_with_what_openkruise_was_told_and_run_in_its_place() -> None
     with_openkruise(story, filled=False)
 
 
-_RBAC = "rbac.authorization.k8s.io"
-BINDINGS = Resource(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", False, PartialObject)
 DAEMON_BINDING = "kruise-daemon-rolebinding"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kruise.doctor.findings import (
     ARGUMENTS_STAY_BEHIND,
+    BOUND_BESIDES,
     EXTERNAL_CERTIFICATES,
     MANAGED_ELSEWHERE,
     NO_WAY_TO_START,
@@ -23,10 +24,16 @@ from kruise.doctor.findings import (
 from kruise.machinery.documents import value_at
 from kruise.machinery.wording import listed, plural
 from kruise.manager import gates
-from kruise.manager.installation.documents import Named, gates_text
+from kruise.manager.installation.documents import Named, gates_text, named
 from kruise.manager.installation.takeover.inheritance import Inheritance
 from kruise.manager.installation.takeover.note import NAME, State
-from kruise.manager.installation.takeover.standing import Standing, is_original, stored_versions, version_names
+from kruise.manager.installation.takeover.standing import (
+    Standing,
+    is_original,
+    is_original_binding,
+    stored_versions,
+    version_names,
+)
 from kruise.reasons.manager import manager_by
 
 FIRST, LAST = (1, 5), (1, 9)
@@ -57,6 +64,7 @@ def rules(standing: Standing, inheritance: Inheritance, known: dict[Named, tuple
         yield from _certificates(standing)
         yield from _tools(standing)
         yield from _settings(inheritance)
+        yield from _rights(standing)
         yield from _pods(standing)
 
 
@@ -201,6 +209,17 @@ def _settings(inheritance: Inheritance) -> Iterator[Finding]:
         yield ARGUMENTS_STAY_BEHIND.found(
             "arguments", f"ours start without {listed(inheritance.left)}", "kruise install --takeover --set PATH=VALUE"
         )
+
+
+def _rights(standing: Standing) -> Iterator[Finding]:
+    for binding in standing.bindings:
+        if not is_original_binding(binding):
+            role = value_at(binding, ("roleRef", "name"), "")
+            yield BOUND_BESIDES.found(
+                str(named(binding)),
+                f"it gives role {role} to the accounts of OpenKruise, which are ours afterwards; it stays",
+                "delete it if nothing needs it any more; docs/rights.md has what ours need",
+            )
 
 
 def _pods(standing: Standing) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 from kruise.admission.configurations import GROUPS
@@ -13,11 +13,14 @@ from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import ClientError, NotFoundError
+from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.clock import Clock
+from kruise.machinery.codec import decode
 from kruise.manager.installation.documents import Json, Named, named
-from kruise.manager.installation.installer import document_of
+from kruise.manager.installation.installer import document_of, kind_of
+from kruise.manager.installation.rbac import DAEMON, MANAGER
 from kruise.manager.installation.takeover import note as notes
-from kruise.manager.installation.takeover.standing import Standing, stored_version, version_names
+from kruise.manager.installation.takeover.standing import BINDINGS, Standing, stored_version, version_names
 
 _LEASE = "kruise-manager"
 _STATE = "lifecycle.apps.kruise.io/state"
@@ -42,6 +45,7 @@ async def look(client: Client, manifests: Sequence[Mapping[str, Any]], *, namesp
         note=notes.read(kept) if kept is not None else None,
         lease=lease,
         pods=(await client.list(PODS, namespace, labels=_RUN_BY)).items,
+        bindings=await _bindings(client, namespace, {named(manifest) for manifest in manifests}),
         foreign=await _foreign(client, live),
         has_older_definitions=any(
             set(version_names(manifest)) - set(version_names(live[named(manifest)]))
@@ -51,6 +55,23 @@ async def look(client: Client, manifests: Sequence[Mapping[str, Any]], *, namesp
         objects=await _objects(client, live),
         under_way=len((await client.list(PODS, labels=f"{_STATE},{_STATE}!=Normal")).items),
     )
+
+
+async def _bindings(client: Client, namespace: str, ours: Container[Named]) -> list[Json]:
+    found: list[Json] = []
+    for kind in BINDINGS:
+        resource = kind_of(Named(kind, "", ""))
+        answer = await client.send(Request(Verb.LIST, resource))
+        for item in decode(answer.body, dict[str, Any])["items"]:
+            document = {"apiVersion": resource.api_version, "kind": kind, **item}
+            accounts = {
+                subject.get("name")
+                for subject in document.get("subjects") or ()
+                if subject.get("kind") == "ServiceAccount" and subject.get("namespace") == namespace
+            }
+            if accounts & {MANAGER, DAEMON} and named(document) not in ours:
+                found.append(document)
+    return found
 
 
 async def _foreign(client: Client, live: Mapping[Named, Json]) -> list[CustomResourceDefinition]:

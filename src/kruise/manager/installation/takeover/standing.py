@@ -16,6 +16,9 @@ from kruise.manager.installation.documents import Json, Named, Present, command,
 from kruise.manager.installation.manifests import Style
 from kruise.manager.installation.takeover.note import Note, State
 
+BINDINGS = ("RoleBinding", "ClusterRoleBinding")
+_ORIGINAL_NAMES = "kruise-"
+"""How names of what OpenKruise brings begin."""
 ORIGINAL_COMMANDS = ("/manager", "/kruise-daemon")
 """What the containers of OpenKruise run (MGR section 1). Ours run `kruise`, from whatever image."""
 _VERSION = re.compile(r":v?(\d+)\.(\d+)")
@@ -26,6 +29,12 @@ def is_original(workload: Json | None) -> bool:
     return workload is not None and command(workload)[:1] in {(one,) for one in ORIGINAL_COMMANDS}
 
 
+def is_original_binding(binding: Json) -> bool:
+    """Whether OpenKruise has brought it, of those that are none of ours."""
+    names = (binding["metadata"]["name"], value_at(binding, ("roleRef", "name"), ""))
+    return all(name.startswith(_ORIGINAL_NAMES) for name in names)
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Standing(Present):
     now: datetime
@@ -33,6 +42,8 @@ class Standing(Present):
     lease: Lease | None = None
     pods: Sequence[Pod] = ()
     """Those of manager and daemon."""
+    bindings: Sequence[Json] = ()
+    """Of the accounts of manager and daemon to roles that are none of ours."""
     foreign: Sequence[CustomResourceDefinition] = ()
     """Definitions of the groups that we do not have."""
     has_older_definitions: bool = False

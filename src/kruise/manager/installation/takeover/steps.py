@@ -21,14 +21,15 @@ from kruise.manager.installation import daemon, manager
 from kruise.manager.installation.documents import Json, Named, daemon_in, manager_in, named
 from kruise.manager.installation.takeover.note import NAME, Note, State, as_it_was
 from kruise.manager.installation.takeover.standing import (
+    BINDINGS,
     Standing,
     is_original,
+    is_original_binding,
     stored_version,
     stored_versions,
     version_names,
 )
 
-_BINDINGS = ("RoleBinding", "ClusterRoleBinding")
 _STAY = frozenset({"Namespace", "Secret", "CustomResourceDefinition"})
 """Kinds of which nothing is deleted on the way back: what is in them, or of them, may be somebody's."""
 _NOT_PUT_BACK = frozenset({"Namespace", "Secret", "Deployment", "DaemonSet"})
@@ -165,12 +166,13 @@ def forward(standing: Standing, manifests: Sequence[Mapping[str, Any]], *, since
     """`manifests`: our installation, with manager and daemon where they are to run in the cluster."""
     found: list[Step] = []
     if standing.note is None:
-        documents = {name: as_it_was(document) for name, document in standing.live.items()}
+        besides = {named(one): one for one in standing.bindings if is_original_binding(one)}
+        documents = {name: as_it_was(document) for name, document in {**standing.live, **besides}.items()}
         found.append(Keep(Note(State.UNDER_WAY, since, standing.original, documents)))
     elif standing.note.state is not State.UNDER_WAY:
         found.append(Mark(State.UNDER_WAY))
     found += _without(standing, are_original=True)
-    found += [Remove(name) for name in _bound_otherwise(standing, manifests)]
+    found += [Remove(name) for name in (*_bound_otherwise(standing, manifests), *_bound_besides(standing))]
     kept = [_stored_as_now(manifest, standing) for manifest in manifests]
     found.append(Bring(kept, tuple(_news(standing, kept))))
     if any(manifest["kind"] == "Deployment" for manifest in manifests):
@@ -197,8 +199,17 @@ def _bound_otherwise(standing: Standing, manifests: Sequence[Mapping[str, Any]])
     """Bindings to another role: that cannot be changed."""
     for manifest in manifests:
         live = standing.live.get(named(manifest))
-        if manifest["kind"] in _BINDINGS and live is not None and live.get("roleRef") != manifest["roleRef"]:
+        if manifest["kind"] in BINDINGS and live is not None and live.get("roleRef") != manifest["roleRef"]:
             yield named(manifest)
+
+
+def _bound_besides(standing: Standing) -> Iterator[Named]:
+    """Bindings that OpenKruise has beside those of the same names: with them, ours could do more than their roles say.
+    What the note does not have stays, since it could not come back."""
+    for binding in standing.bindings:
+        name = named(binding)
+        if is_original_binding(binding) and (standing.note is None or name in standing.note.documents):
+            yield name
 
 
 def _stored_as_now(manifest: Mapping[str, Any], standing: Standing) -> Mapping[str, Any]:
