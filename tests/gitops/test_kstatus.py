@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 from kruise import kinds
-from kruise.kinds import face_of
+from kruise.faces import kstatus
+from kruise.faces.face import Face, GroupKind
+from kruise.faces.progress import Phase, is_observed
+from tests.gitops.test_health import OURS, PLACES, document_of
 from tests.support.health import Health, health_of
 from tests.support.installed import DEFINITIONS
 from tests.support.kstatus import Status, status_of
@@ -60,12 +65,45 @@ def test_it_waits_for_the_spec_to_be_seen_where_the_status_tells_of_it() -> None
     assert {"CloneSet", "StatefulSet", "DaemonSet", "SidecarSet", "UnitedDeployment"} <= set(telling)
 
 
-def test_it_does_not_wait_for_pods() -> None:
-    """The health that Argo CD gets does."""
-    face = face_of("apps.kruise.io", "CloneSet")
-    assert face is not None
-    half = document(observed=1)
-    half["spec"] = {"replicas": 2}
-    half["status"] |= {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2, "updatedReplicas": 1}
-    assert status_of(half) == Status.CURRENT
-    assert health_of(face, half) == Health.PROGRESSING
+ROLLING = [kind for kind, face in OURS.items() if face.history is not None]
+
+
+def test_all_kinds_that_roll_out_tell_of_it() -> None:
+    assert {kind for _, kind in ROLLING} == {"CloneSet", "StatefulSet", "DaemonSet", "UnitedDeployment", "SidecarSet"}
+
+
+@pytest.mark.parametrize("kind", ROLLING, ids=lambda kind: kind[1])
+def test_what_is_told_agrees_with_what_argo_cd_shows(kind: GroupKind) -> None:
+    face = OURS[kind]
+    progress = face.progress
+    assert progress is not None
+
+    @settings(max_examples=400, deadline=None)
+    @given(st.fixed_dictionaries(PLACES[kind]))
+    def check(values: Json) -> None:
+        assume(values["status.observedGeneration"] <= values["metadata.generation"])
+        found = document_of(values)
+        told = kstatus.told(progress, found)
+        if told is not None:
+            known = found["status"].get("conditions") or []
+            found["status"]["conditions"] = [*known, {"type": told.kind, "status": "True"}]
+            assert told.message
+        assert status_of(found) == expected(face, found)
+
+    check()
+
+
+def expected(face: Face, found: Json) -> Status:
+    """A pause of what has nothing to do is none that anybody has to wait for."""
+    assert face.progress is not None
+    seen = face.progress(found)
+    match health_of(face, found):
+        case Health.DEGRADED:
+            # An object whose newest spec nobody has seen is in progress, whatever it said before.
+            return Status.FAILED if is_observed(found) else Status.IN_PROGRESS
+        case Health.HEALTHY:
+            return Status.CURRENT
+        case Health.SUSPENDED if seen.phase is Phase.DONE and seen.updated >= seen.wanted:
+            return Status.CURRENT
+        case _:
+            return Status.IN_PROGRESS

@@ -26,9 +26,10 @@ from kruise.api.resource import Resource
 from kruise.kinds import face_of
 from kruise.machinery.client.errors import NotFoundError
 from kruise.machinery.documents import value_at
+from tests.gitops.test_kstatus import expected
 from tests.support.argocd import argo_cd
 from tests.support.health import Health, health_of
-from tests.support.kstatus import Status, status_of
+from tests.support.kstatus import status_of
 from tests.support.world import Json, LocalWorld, run_local
 
 OLD, NEW, BROKEN = "nginx:1.20", "nginx:1.21", "nginx:1.22"
@@ -66,8 +67,8 @@ class Watched:
         found, pods = await self.world.get(self.resource, "web"), await self.world.pods("app=web")
         status, message = argo_cd().health(self.face.group_kind, found)
         assert status == health_of(self.face, found), message
-        if status == Health.HEALTHY and not self.face.runs_to_end:
-            assert status_of(found) == Status.CURRENT
+        if self.face.history is not None and "status" in found:
+            assert status_of(found) == expected(self.face, found), message
         if status == Health.HEALTHY and await self.world.get(self.resource, "web") == found:
             containers = [one for pod in pods for one in pod["spec"]["containers"] if one["name"] == self.container]
             assert {one["image"] for one in containers} <= {self.image(found)}, f"healthy: {message}"

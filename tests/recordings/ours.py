@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kruise.faces.kstatus import RECONCILING, STALLED
 from tests.recordings.parsing import Json
 from tests.recordings.recorded import ID_LABEL, TIMESTAMP, Picture
 
@@ -88,6 +89,7 @@ def workload_picture(workload: Json, names: Names) -> Json:
     conditions = {
         condition["type"]: tuple(condition.get(key, "") for key in ("status", "reason", "message"))
         for condition in status.pop("conditions", ())
+        if condition["type"] not in (RECONCILING, STALLED)  # which the original does not have
     }
     return {
         "generation": workload["metadata"]["generation"],

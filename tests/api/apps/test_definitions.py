@@ -54,6 +54,16 @@ _IDENTITIES: dict[str, Any] = {
     "status.podsVersion": {"type": "integer", "format": "int64"},
 }
 _BOOKED: dict[str, Any] = {**_IDENTITIES, "status.podsVersion": {"type": "integer", "format": "int64"}}
+_CONDITIONS: dict[str, Any] = {
+    "status.conditions": {"type": "array"},
+    "status.conditions[]": {"type": "object"},
+    "status.conditions[].type": {"type": "string", "required": True},
+    "status.conditions[].status": {"type": "string", "required": True},
+    "status.conditions[].reason": {"type": "string"},
+    "status.conditions[].message": {"type": "string"},
+    "status.conditions[].lastTransitionTime": {"type": "string", "format": "date-time"},
+    "status.conditions[].lastUpdateTime": {"type": "string", "format": "date-time"},
+}
 _LEFT_OUT = {
     "status.notSelectedPods": {"type": "integer", "format": "int32"},
     "status.notUpgradablePods": {"type": "integer", "format": "int32"},
@@ -68,9 +78,9 @@ OURS: dict[tuple[str, str], dict[str, Any]] = {
     # ST-144: a well-known manifest has more in a hook.
     ("statefulsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _UPDATE_TIME | _HOOKS,
     # Who applies a SidecarSet owns the fields that its manifest has, not the list with all defaults in it. Without the
-    # numbers of pods that it leaves out, nobody could tell when its rollout is over.
-    ("sidecarsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _NAMED_SIDECARS | _LEFT_OUT,
-    ("sidecarsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _NAMED_SIDECARS | _LEFT_OUT,
+    # numbers of pods that it leaves out, nobody could tell when its rollout is over; with the conditions kstatus can.
+    ("sidecarsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _NAMED_SIDECARS | _LEFT_OUT | _CONDITIONS,
+    ("sidecarsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _NAMED_SIDECARS | _LEFT_OUT | _CONDITIONS,
     ("daemonsets.apps.kruise.io", "v1alpha1"): _FAILURE_BUDGET | _UPDATE_TIME,
     ("daemonsets.apps.kruise.io", "v1beta1"): _FAILURE_BUDGET | _UPDATE_TIME,
     # ACJ-6: labels and annotations of templates count.

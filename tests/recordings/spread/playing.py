@@ -27,6 +27,7 @@ from kruise.api.native.apps import DEPLOYMENTS, JOBS, STATEFUL_SETS
 from kruise.api.native.nodes import NODES
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
+from kruise.faces.kstatus import RECONCILING, STALLED
 from kruise.machinery.client.requests import PatchType
 from kruise.machinery.patches import merge
 from tests.support.world import LocalWorld, run_local
@@ -236,7 +237,11 @@ def _united_status(status: Json) -> Picture:
         "subsetReplicas": status.get("subsetReplicas") or {},
         "partitions": (status.get("updateStatus") or {}).get("currentPartitions") or {},
         "is current": status.get("currentRevision") == (status.get("updateStatus") or {}).get("updatedRevision"),
-        "conditions": {kind: one["status"] for kind, one in _conditions(status).items()},
+        "conditions": {
+            kind: one["status"]
+            for kind, one in _conditions(status).items()
+            if kind not in (RECONCILING, STALLED)  # which the original does not have
+        },
         "subsets": {
             name: (one.get("replicas") or 0, one.get("readyReplicas") or 0)
             for name, one in _by_name(status.get("subsetStatuses")).items()

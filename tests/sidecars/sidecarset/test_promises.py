@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kruise.machinery.codec import evolve
 from kruise.machinery.plan import Outcome
 from kruise.sidecars.sidecarset.amounts import partition_of, pods_of
 from tests.sidecars.sidecarset.modelled import ModelledSidecarSet
@@ -64,6 +65,9 @@ def state(killed: Killed) -> tuple[Any, ...]:
     model = killed.model
     assert isinstance(model, ModelledSidecarSet)
     status = model.subject.status
+    # Whoever is killed takes longer.
+    told = tuple(evolve(one, last_transition_time=None) for one in status.conditions)
+    status = evolve(status, conditions=told)
     conditions = {
         pod.metadata.name: [(one.type, one.status, one.message) for one in pod.status.conditions] for pod in model.pods
     }

@@ -13,6 +13,7 @@ from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
 from kruise.api.resource import Resource
+from kruise.faces.kstatus import RECONCILING, STALLED
 from kruise.machinery import codec
 from kruise.machinery import plan as plans
 from kruise.machinery.digest import plan_to_data
@@ -92,8 +93,9 @@ def told(conclusion: Conclusion) -> list[tuple[str, str, str]]:
 
 
 def conditions(conclusion: Conclusion) -> dict[str, str]:
-    """Types and messages of the conditions that are written."""
-    return {condition["type"]: condition["message"] for condition in written(conclusion).get("conditions", [])}
+    """Types and messages of the conditions that are written, but for those that tell that a rollout is not over."""
+    found = {condition["type"]: condition["message"] for condition in written(conclusion).get("conditions", [])}
+    return {kind: message for kind, message in found.items() if kind not in (RECONCILING, STALLED)}
 
 
 def written(conclusion: Conclusion) -> dict[str, Any]:

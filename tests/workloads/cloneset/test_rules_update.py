@@ -279,7 +279,7 @@ def test_in_place_only_says_what_it_cannot_do_and_goes_no_further() -> None:  # 
     text = "find Pod web-a update strategy is InPlaceOnly but can not update in-place"
     assert conclusion.status is not None
     conditions = conclusion.status.body[0]["value"]["conditions"]
-    [failed, waiting] = sorted(conditions, key=lambda item: str(item["type"]))
+    [failed, _, waiting] = sorted(conditions, key=lambda item: str(item["type"]))
     assert (waiting["type"], waiting["reason"]) == ("Waiting", "InPlaceOnly")
     assert (failed["type"], failed["message"]) == ("FailedUpdate", text)
 

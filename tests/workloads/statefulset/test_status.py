@@ -41,7 +41,9 @@ def test_a_status_that_has_seen_nothing_yet_has_every_required_member() -> None:
     model = ModelledStatefulSet(document(1))
     model.reconcile()
     revision = model.revisions[0].metadata.name
-    assert wire_form(model.statefulset.status) == {
+    written = wire_form(model.statefulset.status)
+    assert [condition["type"] for condition in written.pop("conditions")] == ["Reconciling"]
+    assert written == {
         "observedGeneration": 1,
         "replicas": 0,
         "readyReplicas": 0,
@@ -165,7 +167,8 @@ def test_what_cannot_be_created_is_a_condition_that_goes_again() -> None:  # ST-
     failed = _failed(plan, "quota exceeded")
     conclusion = model.loop.controllers[0].spec.concluded(model.snapshot(), plan, failed)
     assert conclusion.status is not None
-    [condition] = conclusion.status.body[0]["value"]["conditions"]
+    [rolling, condition] = conclusion.status.body[0]["value"]["conditions"]
+    assert (rolling["type"], rolling["reason"]) == ("Reconciling", "RollingOut")
     assert (condition["type"], condition["status"]) == ("FailedCreatePod", "True")
     assert "quota exceeded" in condition["message"]
     assert [text[1] for text in _texts(conclusion.events)] == ["FailedCreate"]
@@ -195,7 +198,8 @@ def test_what_waits_for_too_long_is_told() -> None:
     model = ModelledStatefulSet(document(2))
     model.edit_spec(lambda spec: spec["template"]["spec"]["containers"][0].update(image=BROKEN))
     model.settle(30, seconds=10)
-    [condition] = model.statefulset.status.conditions
+    [rolling, condition] = model.statefulset.status.conditions
+    assert (rolling.type, rolling.reason) == ("Reconciling", "RollingOut")
     assert (condition.type, condition.reason) == ("Waiting", "Order")
     assert "web-0" in condition.message
 

@@ -14,8 +14,9 @@ from kruise.api.apps.shared import (
     IntOrPercent,
     UpdatePriorityStrategy,
     UpdateScatterTerm,
+    WorkloadCondition,
 )
-from kruise.api.meta import LabelSelector, ObjectMeta
+from kruise.api.meta import Condition, LabelSelector, ObjectMeta
 from kruise.api.native.pod import LocalObjectReference
 from kruise.api.resource import Resource
 from kruise.api.schema import About, Int32, Int64
@@ -294,6 +295,12 @@ class SidecarSetStatus(Struct):
         About("Number of pods with an older content that cannot be updated in place: more than images changed."),
     ] = 0
     latest_revision: Annotated[str, About("Name of the ControllerRevision with the present content.")] = ""
+    conditions: Annotated[
+        tuple[Condition, ...],
+        About(
+            "Reconciling or Stalled, while pods do not have the present content.", shape=tuple[WorkloadCondition, ...]
+        ),
+    ] = ()
     collision_count: Annotated[
         Int32 | None, About("How often the name of a new revision was taken by another; it goes into the next name.")
     ] = None

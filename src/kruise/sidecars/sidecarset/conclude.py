@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from kruise.api.apps.sidecarset import SIDECAR_SETS, SidecarSetStatus
-from kruise.machinery import plan as plans
-from kruise.machinery.codec import evolve, to_builtins
+from kruise.machinery.codec import evolve
 from kruise.machinery.plan import (
-    Action,
     ChainOutcomes,
     Conclusion,
     EventNote,
@@ -18,11 +16,13 @@ from kruise.machinery.plan import (
     Plan,
     Result,
     StatusEffect,
-    Target,
 )
 from kruise.sidecars.sidecarset.decide import CONDITIONS, RESET, REVISION
+from kruise.sidecars.sidecarset.face import progress
 from kruise.sidecars.sidecarset.memo import Memo
 from kruise.sidecars.sidecarset.situation import Snapshot
+from kruise.workloads.shared import statuses
+from kruise.workloads.shared.statuses import status_write, telling
 
 _ALWAYS = ("matchedPods", "updatedPods", "readyPods", "collisionCount")
 
@@ -47,25 +47,18 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         collision_count=memo.collision_count,
         failure_budget=memo.failure_budget,
     )
+    status = telling(progress, sidecar_set, status, wire_form, snapshot.now)
     decides = (before.collision_count or 0, before.failure_budget) != (status.collision_count, status.failure_budget)
     return Conclusion(
-        status=_write(snapshot, status),
+        status=status_write(SIDECAR_SETS, sidecar_set, status, wire_form),
         events=tuple(_events(memo, outcomes)),
         effect=StatusEffect.BLOCKS if decides else StatusEffect.INFORMS,
     )
 
 
-def _write(snapshot: Snapshot, status: SidecarSetStatus) -> Action | None:
-    sidecar_set = snapshot.sidecar_set
-    if sidecar_set.status == status:
-        return None
-    target = Target.of(SIDECAR_SETS, sidecar_set)
-    return plans.status_patch(target, wire_form(status), uid=sidecar_set.metadata.uid, reason="the status changed")
-
-
 def wire_form(status: SidecarSetStatus) -> dict[str, Any]:
     """The counters that the schema requires are there even when 0; others are left out."""
-    return {**dict.fromkeys(_ALWAYS, 0), **to_builtins(status)}
+    return statuses.wire_form(status, always=_ALWAYS)
 
 
 def _events(memo: Memo, outcomes: Outcomes) -> Iterator[EventNote]:

@@ -10,6 +10,7 @@ from kruise.api.meta import Condition
 from kruise.machinery.plan import Conclusion, EventNote, Outcome, Outcomes, Plan, Result
 from kruise.machinery.wording import shortened
 from kruise.spread.uniteddeployment import decide as phases
+from kruise.spread.uniteddeployment.face import progress
 from kruise.spread.uniteddeployment.holding import PROVISIONED, SUBSETS_UPDATED
 from kruise.spread.uniteddeployment.memo import Memo
 from kruise.spread.uniteddeployment.situation import UPDATED, Snapshot
@@ -18,7 +19,7 @@ from kruise.workloads.shared import conditions
 from kruise.workloads.shared.conditions import LONGEST_MESSAGE
 from kruise.workloads.shared.events import warning
 from kruise.workloads.shared.rollout_revisions import REVISION
-from kruise.workloads.shared.statuses import status_write
+from kruise.workloads.shared.statuses import status_write, telling
 
 _INEFFECTIVE = "Specified subset replicas is ineffective"
 
@@ -40,6 +41,7 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         observed_generation=united.metadata.generation,
         conditions=conditions.changed(before.conditions, found),
     )
+    status = telling(progress, united, status, wire_form, snapshot.now)
     return Conclusion(
         status=status_write(UNITED_DEPLOYMENTS, united, status, wire_form),
         events=tuple(_events(memo, outcomes)),

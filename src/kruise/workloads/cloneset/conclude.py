@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from kruise.api.apps.cloneset import CLONE_SETS, CloneSetStatus
 from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result, Wake, failure_of
+from kruise.workloads.cloneset.face import progress
 from kruise.workloads.cloneset.memo import Memo
 from kruise.workloads.cloneset.progress import PROGRESSING, deadline_of
 from kruise.workloads.cloneset.scale import SCALE
@@ -15,7 +16,7 @@ from kruise.workloads.cloneset.status import Figures, effect_of, status_of, wire
 from kruise.workloads.shared.events import budget_events
 from kruise.workloads.shared.moving import REFRESH, UPDATE
 from kruise.workloads.shared.rollout_revisions import REVISION
-from kruise.workloads.shared.statuses import status_write
+from kruise.workloads.shared.statuses import status_write, telling
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
@@ -39,6 +40,7 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         standing=memo.conditions(cloneset.status.conditions, snapshot.now),
         failure_budget=memo.remembered_failures(cloneset.status.failure_budget),
     )
+    status = telling(progress, cloneset, status, wire_form, snapshot.now)
     return Conclusion(
         status=status_write(CLONE_SETS, cloneset, status, wire_form),
         events=(*memo.events, *budget_events(memo.failure_budget)),

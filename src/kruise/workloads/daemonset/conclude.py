@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kruise.api.apps.daemonset import DAEMON_SETS
 from kruise.machinery.plan import Conclusion, EventNote, Outcomes, Plan, Result, Wake
 from kruise.workloads.daemonset.causes import SELECTS_ALL
+from kruise.workloads.daemonset.face import progress
 from kruise.workloads.daemonset.memo import Memo
 from kruise.workloads.daemonset.situation import Snapshot
 from kruise.workloads.daemonset.status import effect_of, status_of, wire_form
@@ -15,7 +16,7 @@ from kruise.workloads.shared import conditions
 from kruise.workloads.shared.adoption import ADOPT
 from kruise.workloads.shared.events import budget_events, warning
 from kruise.workloads.shared.rollout_revisions import REVISION
-from kruise.workloads.shared.statuses import status_write
+from kruise.workloads.shared.statuses import status_write, telling
 
 
 def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
@@ -34,6 +35,7 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         conditions=conditions.changed(before.conditions, memo.conditions(before.conditions, snapshot.now)),
         failure_budget=memo.remembered_failures(before.failure_budget),
     )
+    status = telling(progress, daemon_set, status, wire_form, snapshot.now)
     wakes: tuple[Wake, ...] = ()
     if counted.next_available_after is not None:
         reason = f"pod {counted.next_available} becomes available after minReadySeconds"

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Any, TypeVar
 
-from kruise.api.meta import Object
+from kruise.api.meta import Condition, Object
 from kruise.api.resource import Resource
+from kruise.faces import kstatus
+from kruise.faces.progress import Progress
 from kruise.machinery import plan as plans
 from kruise.machinery.codec import Struct, evolve, to_builtins
+from kruise.machinery.documents import Json
 from kruise.machinery.plan import Action, StatusEffect, Target
+from kruise.machinery.wording import shortened
 from kruise.workloads.shared import conditions
 
 S = TypeVar("S", bound=Struct)
@@ -21,6 +26,29 @@ def status_write(resource: Resource[Any], obj: Object, status: S, form: Callable
         return None
     target = Target.of(resource, obj)
     return plans.status_patch(target, form(status), uid=obj.metadata.uid, reason="the status changed")
+
+
+def telling(
+    progress: Callable[[Json], Progress], obj: Object, status: S, form: Callable[[S], Json], now: datetime
+) -> S:
+    """A new status with the conditions by which others see that a rollout is not over. They follow from the spec and
+    from what the status counts, so they come and go with a change that is written in any case."""
+    spec, metadata = obj.spec, obj.metadata  # type: ignore[attr-defined]
+    amounts = {"replicas": getattr(spec, "replicas", None), "minReadySeconds": getattr(spec, "min_ready_seconds", 0)}
+    told = kstatus.told(
+        progress,
+        {
+            "metadata": {"name": metadata.name, "generation": metadata.generation},
+            "spec": {**amounts, "updateStrategy": to_builtins(spec.update_strategy)},
+            "status": form(status),
+        },
+    )
+    known = {item.type: item for item in status.conditions}  # type: ignore[attr-defined]
+    changes: dict[str, Condition | None] = dict.fromkeys((kstatus.RECONCILING, kstatus.STALLED))
+    if told is not None:
+        message = shortened(told.message, conditions.LONGEST_MESSAGE)
+        changes[told.kind] = conditions.lasting(told.kind, message, known.get(told.kind), now, reason=told.reason)
+    return evolve(status, conditions=conditions.changed(known.values(), changes))
 
 
 def wire_form(status: Struct, *, always: Iterable[str]) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from kruise.machinery.plan import Conclusion, Outcomes, Plan, Result, failure_of
 from kruise.workloads.shared.events import budget_events
 from kruise.workloads.shared.moving import REFRESH, UPDATE
 from kruise.workloads.shared.rollout_revisions import REVISION
-from kruise.workloads.shared.statuses import status_write
+from kruise.workloads.shared.statuses import status_write, telling
+from kruise.workloads.statefulset.face import progress
 from kruise.workloads.statefulset.memo import Memo
 from kruise.workloads.statefulset.scale import CLAIMS, CREATE, DELETE, IDENTITY
 from kruise.workloads.statefulset.situation import Snapshot
@@ -36,6 +37,7 @@ def conclude(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         standing=memo.conditions(statefulset.status.conditions, snapshot.now),
         failure_budget=memo.remembered_failures(statefulset.status.failure_budget),
     )
+    status = telling(progress, statefulset, status, wire_form, snapshot.now)
     wake = memo.figures.next_available
     return Conclusion(
         status=status_write(STATEFUL_SETS, statefulset, status, wire_form),
