@@ -157,6 +157,32 @@ def test_a_second_replica_takes_over_when_the_first_ends(virtually: Callable[...
     virtually(scenario)
 
 
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_one_that_is_not_elected_takes_an_old_lease_away(
+    virtually: Callable[..., None], caplog: pytest.LogCaptureFixture, is_kept: bool
+) -> None:
+    """By it, every command would say that no manager is at work. That of a manager which is at work stays."""
+
+    async def scenario(world: World) -> None:
+        first = world.manager(1)
+        await asyncio.sleep(5)
+        if not is_kept:
+            first.task.cancel()  # killed: it gives nothing up
+            await asyncio.wait({first.task})
+            await asyncio.sleep(60)
+        second = world.manager(2, elect=False)
+        await asyncio.sleep(5)
+        leases = (await world.client.list(LEASES, "kruise-system")).items
+        assert [lease.metadata.name for lease in leases] == (["kruise-manager"] if is_kept else [])
+        await second.stop()
+        if is_kept:
+            await first.stop()
+
+    virtually(scenario)
+    warnings = [one for one in caplog.messages if one.startswith("another manager holds the lease")]
+    assert len(warnings) == is_kept
+
+
 class Answering:
     """The admission side of a manager, as it is told to begin and to end."""
 

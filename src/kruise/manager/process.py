@@ -43,6 +43,7 @@ from kruise.machinery.limiter import TokenBucket, WriteLimiter
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.queue import Backoff
 from kruise.machinery.spec import ControllerSpec
+from kruise.manager import old_lease
 from kruise.manager.callers import Reviewer
 from kruise.manager.endpoints import Detail, Endpoints, health_app, journal_app, metrics_app
 from kruise.manager.options import Options, Role
@@ -314,6 +315,8 @@ class Manager:
         self._server_version = await self._ask_version()
         self._controllers = self._make_controllers()
         if self._elector is None:
+            options = self._options
+            await old_lease.forget(self._client, options.lease_namespace, options.lease_name, clock=self._clock)
             self._metrics.is_leader.set(1)
             await self._lead()
         else:
