@@ -14,7 +14,7 @@ from kruise.api.native import daemon_pods
 from kruise.api.native.apps import CONTROLLER_REVISIONS
 from kruise.api.native.daemon_pods import verdict_on
 from kruise.api.native.nodes import NODES, Node
-from kruise.api.native.pod import PODS, PodSpec
+from kruise.api.native.pod import PODS, Pod, PodSpec
 from kruise.inplace import keys
 from kruise.machinery import codec
 from kruise.machinery.client.requests import Verb
@@ -25,6 +25,7 @@ from kruise.model.world import Json
 from kruise.workloads.daemonset.controller import BY_SCHEDULER, controllers
 from kruise.workloads.daemonset.creation import NO_SCHEDULER
 from kruise.workloads.daemonset.events import events
+from kruise.workloads.daemonset.nodes import survey
 from kruise.workloads.daemonset.numbers import limits_of
 from tests.support.clonesets import TEMPLATE
 from tests.support.modelled import BROKEN, Modelled
@@ -91,6 +92,16 @@ def test_a_node_is_judged_once_for_a_template() -> None:
     assert verdict_on(template, node) is verdict_on(template, node)
     model.edit_spec(lambda spec: spec["template"]["spec"].update(nodeSelector={"zone": "b"}))
     assert not verdict_on(model.daemon_set.spec.template, node).should_run
+
+
+def test_nodes_that_get_no_pod_and_have_none_are_left_out() -> None:
+    """A DaemonSet for a few of thousands of nodes costs as much as one for all nodes of a small cluster."""
+    model = ModelledDaemonSet(document())
+    model.edit_spec(lambda spec: spec["template"]["spec"].update(nodeSelector={"zone": "b"}))
+    strayed = codec.convert(lonely_pod("strayed", "c"), Pod)
+    nodes = [node_of(name, labels={"zone": zone}) for name, zone in (("a", "a"), ("b", "b"), ("c", "a"), ("d", "a"))]
+    found = survey(model.daemon_set, nodes, [], [strayed])
+    assert [(node.name, node.verdict.should_run) for node in found] == [("b", True), ("c", False)]
 
 
 def test_nodes_that_join_or_flap_are_judged_alone(monkeypatch: pytest.MonkeyPatch) -> None:
