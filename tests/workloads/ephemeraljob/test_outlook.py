@@ -9,7 +9,7 @@ import pytest
 from kruise.api.native.pod import PODS, Pod
 from kruise.faces.outlook import Outlook, Seen
 from kruise.workloads.ephemeraljob.face import progress
-from kruise.workloads.ephemeraljob.outlook import tell
+from kruise.workloads.ephemeraljob.outlook import OUTLOOK
 from tests.workloads.ephemeraljob.model import BADLY, CONTAINER, NOW, RUNNING, UID, WELL, job, pod, written
 
 
@@ -26,7 +26,7 @@ def document(*, uid: str = "", status: Any = None, **spec: Any) -> dict[str, Any
 
 
 def outlook(body: dict[str, Any], *pods: Pod) -> Outlook:
-    return tell(body, Seen(now=NOW, objects={PODS: pods}))
+    return OUTLOOK.outlook(body, Seen(now=NOW, objects={PODS: pods}))
 
 
 def summary(found: Outlook) -> str:
