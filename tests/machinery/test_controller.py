@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import itertools
 import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -177,6 +178,24 @@ def test_refused_creates_are_shown_and_retried_with_backoff() -> None:
             await asyncio.sleep(20)
             assert len(await scene.pods()) == 50
             assert scene.controller.queue.waiting() == []
+
+    run_virtual(main())
+
+
+def test_a_wake_that_is_due_does_not_keep_what_fails_from_backing_off() -> None:
+    passes = itertools.count()
+
+    def also(_seen: Any, _plan: Plan, _outcomes: Outcomes) -> Conclusion:
+        # Enough is enough: on virtual time what spins would do so for ever.
+        return Conclusion(wakes=(Wake(after=0, reason="its time is over"),) if next(passes) < 500 else ())
+
+    async def main() -> None:
+        rule = Rule(Answer(403, "Forbidden", "exceeded quota"), verbs={Verb.CREATE}, resource="pods")
+        scene = Scene(rule, spec=changed(conclude=also))
+        await scene.add_toy(replicas=1)
+        async with scene.at_work():
+            await asyncio.sleep(10)
+            assert 8 <= len(scene.faults.log) <= 14
 
     run_virtual(main())
 

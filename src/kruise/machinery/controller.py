@@ -419,10 +419,12 @@ class Controller(Generic[S]):
         if progress.conclusion is None:
             return  # cancelled in the middle: this process is about to end
         wakes = _wakes(progress.plan, progress.conclusion)
+        again, why = _why_again(progress)
         for reason, after in wakes.items():
+            if again is not None and after <= 0:
+                continue  # the key is looked at again anyway, after a pause that grows while it fails
             self._metrics.requeues[RequeueCause.WAKE].inc()
             self.queue.add(key, after=after, reason=reason)
-        again, why = _why_again(progress)
         state = self._states.of(key)
         if again is RequeueCause.MOVED:
             self._decide_again(key, state, why)
