@@ -349,6 +349,13 @@ def test_targets_that_choose_nobody_are_warned_of(targets: Any, is_told: bool) -
     assert [text.startswith("spec.targets chooses no namespace") for text in told] == ([True] if is_told else [])
 
 
+def test_finalizers_of_copies_are_warned_of() -> None:  # RD-36, RD-50
+    targets = codec.convert({"targets": {"allNamespaces": True}}, ResourceDistributionSpec)
+    template = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "finalizers": ["example.com/mine"]}}
+    [told] = _warnings(targets, template)
+    assert told.startswith("spec.resource.metadata.finalizers: each copy gets them")
+
+
 def test_it_is_neither_defaulted_nor_overwrites_anything() -> None:  # RD-1, RD-52
     """No entry changes it, and there is no field that would tell to write over what others have."""
     assert all(entry.resource != "resourcedistributions" for entry in MUTATING)

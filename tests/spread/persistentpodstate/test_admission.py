@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
-from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES
+from kruise.api.apps.persistentpodstate import PERSISTENT_POD_STATES, PersistentPodStateSpec
 from kruise.api.native.config import CONFIG_MAPS, CONFIGURATION
+from kruise.machinery import codec
 from kruise.machinery.client.errors import ApiError
 from kruise.spread.persistentpodstate import keys
+from kruise.spread.persistentpodstate.admission import warnings_of
 from tests.support.world import Json, LocalWorld, run_local
 
 NAMES = {"v1alpha1": "nodeTopologyKeys", "v1beta1": "keys"}
@@ -53,6 +55,26 @@ def test_what_is_refused(version: str) -> None:
             await world.patch(PERSISTENT_POD_STATES, "live", {"spec": {"targetRef": {"name": "x"}}})
 
     run_local(scenario)
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        ({}, []),
+        ({"requiredPersistentTopology": {"keys": []}}, ["spec: no labels of nodes are named"]),
+        ({"requiredPersistentTopology": {"keys": ["bad key"]}}, ['spec: no node has a label "bad key"']),
+        ({"persistentPodAnnotations": [{"key": ""}]}, ["spec.persistentPodAnnotations[0].key: it is empty"]),
+        (
+            {"preferredPersistentTopology": [{"weight": 200, "preference": {"keys": ["zone"]}}]},
+            ["spec.preferredPersistentTopology[0].weight: 200 is not from 1 to 100"],
+        ),
+    ],
+)
+def test_what_remembers_nothing_is_warned_of(spec: Json, told: list[str]) -> None:  # PPS-10
+    given = codec.convert(manifest("v1beta1", **spec)["spec"], PersistentPodStateSpec)
+    warnings = list(warnings_of(given))
+    assert len(warnings) == len(told)
+    assert all(warning.startswith(words) for warning, words in zip(warnings, told, strict=True))
 
 
 def test_further_kinds_are_listed() -> None:

@@ -18,6 +18,7 @@ from kruise.api.core.field_errors import FORBIDDEN, INVALID, FieldError, Path, f
 from kruise.api.versions import NEWER
 from kruise.machinery.client.errors import StatusCause
 from kruise.machinery.codec import DecodeError, Struct, decode, encode
+from kruise.machinery.documents import value_at
 from kruise.machinery.selectors import SelectorError, from_label_selector
 from kruise.operations.resourcedistribution import content
 
@@ -137,5 +138,10 @@ def _warnings(spec: ResourceDistributionSpec, template: Mapping[str, Any]) -> It
             f"{_TARGETS} chooses no namespace, so nothing is distributed: use includedNamespaces, namespaceSelector or "
             "allNamespaces"
         )
+    finalizers = value_at(template, ("metadata", "finalizers"), ())
+    if finalizers and isinstance(finalizers, list):
+        where = _RESOURCE.child("metadata", "finalizers")
+        names = ", ".join(map(str, finalizers))
+        yield f"{where}: each copy gets them, and stays, as its namespace does, until {names} is taken off"
     for name in content.unknown_fields(template):
         yield f'unknown field "{_RESOURCE.child(name)}"'

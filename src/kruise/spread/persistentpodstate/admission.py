@@ -16,6 +16,7 @@ from kruise.api.apps.persistentpodstate import (
     PersistentPodStateSpec,
     PodState,
 )
+from kruise.api.core import formats
 from kruise.api.core.field_errors import FieldError, Path, describe, invalid, required
 from kruise.api.native.config import CONFIG_MAPS, CONFIGURATION, WhitelistError
 from kruise.api.versions import NEWER
@@ -66,7 +67,7 @@ class _Admission:
         if found:
             causes = tuple(StatusCause(reason=one.type, message=one.message, field=str(one.path)) for one in found)
             return Deny(message=describe(found), code=400, reason="BadRequest", causes=causes)
-        return Allow(warnings=tuple(_warnings(spec)))
+        return Allow(warnings=tuple(warnings_of(spec)))
 
 
 def handlers(settings: Settings) -> tuple[Handler, ...]:
@@ -111,7 +112,20 @@ def _conflicts(
             return
 
 
-def _warnings(spec: PersistentPodStateSpec) -> Iterator[str]:
+def warnings_of(spec: PersistentPodStateSpec) -> Iterator[str]:
+    """In both versions: paths without the names of keys, which differ."""
+    required = spec.required_persistent_topology
+    terms = [term.preference for term in spec.preferred_persistent_topology]
+    given = [key for term in (*terms, *((required,) if required is not None else ())) for key in term.keys]
+    if not given:
+        yield f"{_SPEC}: no labels of nodes are named, so no place is remembered"
+    for key in dict.fromkeys(given):
+        if problems := formats.qualified_name(key):
+            yield f'{_SPEC}: no node has a label "{key}", so it is never remembered: {problems[0]}'
+    for position, annotation in enumerate(spec.persistent_pod_annotations):
+        if not annotation.key:
+            path = _SPEC.child("persistentPodAnnotations").at(position).child("key")
+            yield f"{path}: it is empty, so nothing is remembered by it"
     for position, term in enumerate(spec.preferred_persistent_topology):
         if term.weight not in _WEIGHTS:
             path = _SPEC.child("preferredPersistentTopology").at(position).child("weight")
