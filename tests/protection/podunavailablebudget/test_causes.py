@@ -35,6 +35,8 @@ def held(asked: Any, members: Members) -> list[Cause]:
         (budget(), Members(pods=THREE, total=3), []),
         (budget(spec=TARGET), Members(is_target_missing=True), [causes.TARGET_MISSING]),
         (budget(), Members(), [causes.NO_PODS]),
+        (budget(spec=TARGET), Members(total=3), [causes.NO_PODS]),
+        (budget(spec=TARGET), Members(), [causes.SCALED_TO_ZERO]),
         (budget(), Members(pods=THREE, total=-1, uncounted=("Game web",)), [causes.UNKNOWN_COUNT]),
         (budget(), Members(pods=THREE, total=0), [causes.UNKNOWN_COUNT]),
         (budget(), Members(pods=THREE, total=2, uncounted=("Game web",)), [causes.UNKNOWN_COUNT]),

@@ -40,6 +40,13 @@ UNKNOWN_COUNT = Meaning(
     field="spec.protectTotalReplicas",
     patience=0,
 )
+SCALED_TO_ZERO = Meaning(
+    code="scaled-to-zero",
+    says="its workload is scaled to 0, so there is nothing to guard",
+    act=Act.INTENDED,
+    field="spec.targetRef",
+    is_wanted=True,
+)
 OTHER_BUDGET = Meaning(
     code="other-budget",
     says="pods that it matches belong to another budget, which alone is asked about them",
@@ -86,6 +93,7 @@ HOLDING = (BUDGET, CLOSED_BUDGET)
 OF_BUDGETS = (
     TARGET_MISSING,
     NO_PODS,
+    SCALED_TO_ZERO,
     OTHER_BUDGET,
     UNKNOWN_COUNT,
     USED_UP,

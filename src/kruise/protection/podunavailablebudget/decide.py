@@ -285,8 +285,14 @@ def _idle(snapshot: Snapshot, status: PodUnavailableBudgetStatus) -> Cause | Non
             remedy="lower minAvailable, or delete the budget",
         )
     if not members.pods:
-        what = "its selector matches no pods" if reference is None else f"{reference.kind} {reference.name} has no pods"
-        return causes.NO_PODS.cause(what, remedy="compare its selector with the labels of the pods")
+        if reference is None:
+            remedy = "compare its selector with the labels of the pods"
+            return causes.NO_PODS.cause("its selector matches no pods", remedy=remedy)
+        if members.total == 0:
+            remedy = "nothing has to be done: it guards the pods that come when the workload grows"
+            return causes.SCALED_TO_ZERO.cause(f"{reference.kind} {reference.name} is scaled to 0", remedy=remedy)
+        remedy = f"see what keeps it from having some: kruise why {reference.kind.lower()}/{reference.name}"
+        return causes.NO_PODS.cause(f"{reference.kind} {reference.name} has no pods", remedy=remedy)
     if members.is_abandoned:
         return causes.TARGET_MISSING.cause(
             "the workloads of its pods are gone, and nothing is refused about what they left",
