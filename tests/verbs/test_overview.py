@@ -10,6 +10,7 @@ import pytest
 from kruise.faces.native import DAEMON_SET, DEPLOYMENT, SERVICE, STATEFUL_SET
 from kruise.verbs import history, overview, podstates
 from kruise.verbs.errors import VerbError
+from kruise.verbs.lookup import find
 from kruise.verbs.podstates import PodState, Side
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
 from tests.verbs.objects import cloneset, container, controller_revision, native, pod, replica_set, template
@@ -64,6 +65,15 @@ def test_pods_of_a_deployment_belong_to_its_replicasets() -> None:
     pods = [pod("a", owner="rs-1"), pod("b", owner="rs-2"), pod("c", owner="rs-9")]
     found = podstates.states(DEPLOYMENT, document, pods, revisions)
     assert [(one.name, one.is_new) for one in found] == [("b", True), ("a", False)]
+
+
+def test_a_job_has_no_pods_that_are_updated() -> None:
+    """Its message has the numbers."""
+    status = {"phase": "running", "desired": 3, "active": 2, "succeeded": 1, "failed": 0}
+    document = {"kind": "BroadcastJob", "metadata": {"name": "web", "namespace": "demo"}, "spec": {}, "status": status}
+    lines = overview.described(overview.overview(find("bcj"), document, [], []), NOW)
+    assert any("1 succeeded, 0 failed, 2 active of 3 nodes" in line for line in lines)
+    assert not any(line.startswith("Pods:") for line in lines)
 
 
 def test_describing_a_cloneset() -> None:

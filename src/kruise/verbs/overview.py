@@ -42,6 +42,8 @@ class Overview:
     images: tuple[str, ...]
     revisions: tuple[RevisionState, ...]
     pods: tuple[PodState, ...]
+    runs_to_end: bool = False
+    """Its numbers are of tasks, nodes or images, and its message tells them."""
     causes: tuple[tuple[str, str], ...] = ()
     """Why pods do not move, by pod: filled in by whoever can ask the manager."""
 
@@ -68,6 +70,7 @@ def overview(
         else (),
         revisions=tuple(_revision_states(kind, document, states, revisions)),
         pods=tuple(states),
+        runs_to_end=kind.runs_to_end,
         causes=tuple(causes),
     )
 
@@ -122,12 +125,11 @@ def described(view: Overview, now: datetime, *, width: int = 0) -> list[str]:
         ("Message", progress.message),
         *view.settings,
         *([("Images", ", ".join(view.images))] if view.images else []),
-        (
-            "Pods",
-            f"{progress.wanted} desired, {progress.total} total, {progress.updated} updated (of {progress.expected}), "
-            f"{progress.ready} ready, {progress.available} available",
-        ),
     ]
+    if not view.runs_to_end:
+        counts = f"{progress.wanted} desired, {progress.total} total, {progress.updated} updated"
+        state = f"{progress.ready} ready, {progress.available} available"
+        head.append(("Pods", f"{counts} (of {progress.expected}), {state}"))
     room = max(len(title) for title, _ in head) + 3
     lines = [f"{title + ':':<{room}}{text}" for title, text in head]
     if view.revisions:
