@@ -68,6 +68,43 @@ def test_a_namespace_tells_what_is_inside_and_what_protects_it(kruise: Kruise) -
     assert any("stays in Terminating" in note and "cloneset/web" in note for note in free["notes"])
 
 
+def test_finalizers_inside_a_namespace_are_told(kruise: Kruise) -> None:
+    config = {"metadata": {"name": "kept", "finalizers": ["example.com/mine"]}}
+
+    async def make(client: Client) -> None:
+        await client.create(NAMESPACES, {"metadata": {"name": "held"}})
+        await client.create(CONFIG_MAPS, config, "held")
+
+    kruise.talk(make)
+    [note] = planned(kruise, "delete", "namespace/held")["notes"]
+    assert note.startswith("it stays in Terminating until the owners of finalizers inside have acted: ")
+    assert note.endswith("configmap/held/kept (example.com/mine)")
+
+
+def test_a_budget_that_is_never_free_is_not_waited_for(kruise: Kruise) -> None:
+    spec = {"targetRef": {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "never"}}
+    budget = {"metadata": {"name": "never"}, "spec": {**spec, "maxUnavailable": 0}}
+
+    async def make(client: Client) -> None:
+        await client.create(POD_UNAVAILABLE_BUDGETS, budget, "default")
+        await client.create(CLONE_SETS, cloneset("never", replicas=1), "default")
+
+    kruise.talk(make)
+
+    async def refused(client: Client) -> str:
+        names = [one.metadata.name for one in (await client.list(PODS, "default")).items]
+        [name] = [one for one in names if one.startswith("never-")] or [""]
+        assert name
+        status = (await client.get(POD_UNAVAILABLE_BUDGETS, "never", "default")).status
+        assert (status.current_available, status.desired_available, status.total_replicas) == (1, 1, 1)
+        return name
+
+    name = kruise.talk(lambda client: eventually(lambda: refused(client)))
+    [refusal] = planned(kruise, "delete", f"pod/{name}")["refusals"]
+    assert "pub.kruise.io/no-protect=true" in refusal["remedy"]
+    assert "wait" not in refusal["remedy"]
+
+
 def test_a_definition_goes_with_its_objects(kruise: Kruise) -> None:
     found = planned(kruise, "delete", "crd/clonesets.apps.kruise.io")
     assert not found["refused"]

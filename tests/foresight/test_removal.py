@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from kruise.admission.decisions import HandlerView, NeedsReads
+from kruise.api.native.daemon_pods import bound_for
 from kruise.api.native.nodes import Node
-from kruise.api.native.pod import PODS, ContainerStatus, Pod
+from kruise.api.native.pod import PODS, ContainerStatus, Pod, PodSpec
 from kruise.api.native.policy import PodDisruptionBudget
 from kruise.api.policy.podunavailablebudget import PodUnavailableBudget
 from kruise.foresight.removal import deleting, telling
@@ -260,6 +261,24 @@ def test_a_pod_whose_daemon_set_is_gone_goes_by_force() -> None:
     assert [[(gone.pod, gone.to) for gone in wave] for wave in found.waves] == [[("agent", "")]]
     native_one = dataclasses.replace(scene, daemon_sets=frozenset({("demo", "web")}))
     assert drain(native_one).flags == ("--ignore-daemonsets",)
+
+
+def test_a_pod_that_is_made_for_its_node_comes_to_no_other() -> None:
+    """As those of a BroadcastJob: nobody is to look for room elsewhere."""
+    tied = pod("tied", "a", kind="BroadcastJob")
+    tied = evolve(tied, spec=convert(bound_for({"nodeName": "a"}, "a"), PodSpec))
+    found = played([tied], nodes=1)
+    assert [[(gone.pod, gone.to) for gone in wave] for wave in found.waves] == [[("tied", "")]]
+    assert found.notes == ("the pod of BroadcastJob/web is made for this node, and comes to no other",)
+
+
+def test_what_waits_for_the_owners_of_finalizers() -> None:
+    def named(name: str, *finalizers: str) -> dict[str, Any]:
+        return {"metadata": {"name": name, "namespace": "demo", "finalizers": list(finalizers)}}
+
+    claim = named("data", "kubernetes.io/pvc-protection", "batch.kubernetes.io/job-tracking", "orphan")
+    objects = {"persistentvolumeclaim": [claim], "configmap": [named("x", "foo/bar", "apps.kruise.io/y"), named("y")]}
+    assert deleting.with_finalizers(objects) == ("configmap/demo/x (foo/bar)",)
 
 
 def test_finished_pods_go_and_need_nothing() -> None:

@@ -22,7 +22,7 @@ from kruise.cli.session import Session
 from kruise.foresight.learning import learn
 from kruise.foresight.removal import deleting
 from kruise.foresight.removal.deleting import Deletion, Group, Refusal
-from kruise.foresight.removal.guards import Guards
+from kruise.foresight.removal.guards import Guard, Guards
 from kruise.kinds import faces
 from kruise.machinery.client.discovery import ServedResource
 from kruise.machinery.client.errors import ApiError, ClientError, ForbiddenError, NotFoundError
@@ -86,9 +86,11 @@ class Deleting:
             stays: list[Group] = []
             if not refusals:
                 await self._hangs(document, objects)
+            self._held_up("it stays in Terminating", objects)
         elif resource.kind == "CustomResourceDefinition":
             objects, pods, stays = await self._of_definition(document), (), []
             goes = deleting.inside(objects, with_namespaces=True)
+            self._held_up("it stays", objects)
         else:
             objects = await self._around(resource, namespace_of(document))
             goes = deleting.dependents(uid_of(document), objects, with_namespaces=not resource.namespaced)
@@ -229,6 +231,10 @@ class Deleting:
         if kept:
             self._notes.append(f"it stays in Terminating while deletion protection is on what is inside: {named(kept)}")
 
+    def _held_up(self, what: str, objects: Mapping[str, Sequence[Json]]) -> None:
+        if held := deleting.with_finalizers(objects):
+            self._notes.append(f"{what} until the owners of finalizers inside have acted: {named(held)}")
+
     async def _of_definition(self, document: Json) -> dict[str, Sequence[Json]]:
         spec = document["spec"]
         stored = next((one["name"] for one in spec.get("versions", ()) if one.get("storage")), "v1")
@@ -247,7 +253,7 @@ class Deleting:
                     Refusal(
                         by=guard.name,
                         message=guard.needs,
-                        remedy=f"wait until more pods are available: kruise why {guard.name}",
+                        remedy=_way_out(guard),
                     )
                 )
             else:
@@ -328,6 +334,12 @@ async def guards_of(session: Session, namespace: str, gates: Mapping[str, bool],
             found[what] = ()
             note(f"you may not list {resource.group_resource}: what they refuse is not told here")
     return Guards(found["ours"], found["natives"], gates=gates, now=session.clock.now())
+
+
+def _way_out(guard: Guard) -> str:
+    if guard.is_never_free:
+        return "change the budget, add replicas, or let this pod go by its annotation pub.kruise.io/no-protect=true"
+    return f"wait until more pods are available: kruise why {guard.name}"
 
 
 def _over(document: Json, budgets: Sequence[Json]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ async def plan(session: Session, words: Sequence[str], text: str, options: Optio
     selector = _selector(text)
     kind = target.kind
     if kind.contribution is not None or (not kind.forecast and kind.selector is None):
-        raise UsageError(f"{target} has no pods of its own that nodes could take along: name a workload")
+        raise UsageError(f"{target}: --lose-nodes is for workloads that keep a number of pods, and this is none")
     namespace = (target.namespace or session.namespace) if kind.resource.namespaced else ""
     target = dataclasses.replace(target, namespace=namespace)
     document = await session.get(target)

@@ -129,6 +129,22 @@ def inside(objects: Mapping[str, Sequence[Json]], *, with_namespaces: bool = Fal
     )
 
 
+def with_finalizers(objects: Mapping[str, Sequence[Json]]) -> tuple[str, ...]:
+    """What goes only when somebody else has acted. Those of Kubernetes and of ours are acted upon by themselves."""
+    found = []
+    for kind, documents in objects.items():
+        for document in documents:
+            names = value_at(document, ("metadata", "finalizers"), ())
+            if foreign := [name for name in names if "/" in name and not _is_ours_or_native(name)]:
+                found.append(f"{kind}/{_full_name(document)} ({', '.join(foreign)})")
+    return tuple(sorted(found))
+
+
+def _is_ours_or_native(finalizer: str) -> bool:
+    domain = finalizer.partition("/")[0]
+    return any(domain == one or domain.endswith(f".{one}") for one in ("kubernetes.io", "k8s.io", "kruise.io"))
+
+
 def _belongs(document: Json, owners: set[str]) -> bool:
     """An object goes when all its owners have gone."""
     references = value_at(document, ("metadata", "ownerReferences"), ())

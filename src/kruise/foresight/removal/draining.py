@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kruise.api.meta import controller_of
 from kruise.api.native.container_reasons import GOING_WELL
+from kruise.api.native.daemon_pods import target_node
 from kruise.api.native.nodes import Node
 from kruise.api.native.pod import ContainerStatus, Pod, is_active, is_ready
 from kruise.foresight.removal.guards import FINISHED, Guard, Guards
@@ -124,7 +125,9 @@ class _Playing:
             self._comes(scene.times.start + scene.times.ready, scene.guards.over(pod))
         self._starting = sorted(pod.metadata.name for pod in starting if scene.guards.over(pod))
         self._unplaced: dict[str, str] = {}
-        """Why successors found no node, by budget."""
+        """Why successors found no node, by pod."""
+        self._tied: set[str] = set()
+        """Owners that make each pod for one node, as jobs on each node do."""
         self._end = 0.0
 
     def _comes(self, moment: float, guards: Iterable[Guard]) -> None:
@@ -148,6 +151,7 @@ class _Playing:
                     guard.allowed += 1
             moment = max(moment, _next_try(ready))
         notes = [f"{name}: no node takes its successor ({why})" for name, why in sorted(self._unplaced.items())]
+        notes += [f"the pod of {owner} is made for this node, and comes to no other" for owner in sorted(self._tied)]
         notes += [
             f"the pod of {owner} is evicted like any other, and the next one comes to the node at once; versions of "
             "kubectl that take it for one of Kubernetes' own do not find that, and want --force"
@@ -199,6 +203,9 @@ class _Playing:
         if _is_strange_daemon(pod):
             return self._scene.node
         if _is_forlorn(pod, self._scene):
+            return ""
+        if target_node(evolve(pod, spec=evolve(pod.spec, node_name=""))) == self._scene.node:
+            self._tied.add(_owner(pod))
             return ""
         uid = f"successor of {pod.metadata.uid}"
         fresh = evolve(pod, metadata=evolve(pod.metadata, uid=uid), spec=evolve(pod.spec, node_name=""))

@@ -32,6 +32,8 @@ class Guard:
     """Below 0: so many pods have to become available before there is one to give."""
     needs: str
     """What it insists on, in words."""
+    is_never_free: bool = False
+    """All the pods that there should be must be available, so waiting gives nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +158,8 @@ def _ours(budget: PodUnavailableBudget) -> Guard:
     status = budget.status
     needs = f"{status.current_available} of {status.total_replicas} pods available, {status.desired_available} must be"
     allowed = status.unavailable_allowed or min(0, status.current_available - status.desired_available)
-    return Guard(_named("podunavailablebudget", budget), budget.metadata.namespace, allowed, needs)
+    is_never_free = status.desired_available >= status.total_replicas > 0
+    return Guard(_named("podunavailablebudget", budget), budget.metadata.namespace, allowed, needs, is_never_free)
 
 
 def _native(budget: PodDisruptionBudget) -> Guard:
