@@ -107,18 +107,18 @@ class Follower:
         left = sum(one.state not in OVER for one in pods)
         running = sum(one.state is State.RUNNING for one in pods)
         if running < min(left, wanted.at_once) if wanted.at_once else left > 0:
-            return self._end_without(job, left)
+            return self._end_without(job, left, running)
         if running < left and wanted.at_once:
             more = plural(left - running, "more pod", "gets its shell", "get their shells")
             click.echo(f"{more} when one has ended (--parallelism {wanted.at_once})")
         return FAILED if self._has_failed else 0
 
-    def _end_without(self, job: EphemeralJob | None, left: int) -> int | None:
+    def _end_without(self, job: EphemeralJob | None, left: int, running: int) -> int | None:
         """Pods are left, and the job is over: nobody serves them any more."""
         if job is not None and job.status.completion_time is None:
             return None
         end = "was deleted" if job is None else f"has ended: {_end_of(job)}"
-        click.echo(f"the job {end}; {plural(left, 'pod', 'has', 'have')} not got there", err=True)
+        click.echo(f"the job {end}{_left(left - running, running)}", err=True)
         return FAILED
 
     def _tell_of(self, pods: Iterable[Seen]) -> None:
@@ -160,3 +160,9 @@ def _end_of(job: EphemeralJob) -> str:
 def _cannot_start(one: Seen) -> bool:
     waiting = one.stuck.state.waiting if one.stuck is not None else None
     return waiting is not None and waiting.reason in _FOR_GOOD
+
+
+def _left(unserved: int, running: int) -> str:
+    """Nobody can stop a container that was added."""
+    told = f"; {plural(unserved, 'pod', 'was', 'were')} not served" if unserved else ""
+    return f"{told}; in {plural(running, 'pod')} the container runs on" if running else told
