@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import platform
@@ -11,15 +12,18 @@ from collections.abc import Callable
 
 from bench import (
     admission,
+    churn,
     daemon,
     events,
     foresight,
+    hundredthousand,
     images,
     jobs,
     local,
     processes,
     protection,
     rollouts,
+    scale,
     sets,
     sidecar_rollouts,
     sidecars,
@@ -47,14 +51,24 @@ BENCHMARKS: dict[str, Callable[[float], Report]] = {
     "images": images.measure,
     "daemon": daemon.measure,
     "protection": protection.measure,
+    "churn": churn.measure,
+    "scale": scale.measure,
+    "hundredthousand": hundredthousand.measure,
 }
+SHARES = {"scale": 0.1, "hundredthousand": 0.0}
+"""How much of those that take long is measured where no name is given; 0: nothing."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)} (default: all)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"{', '.join(BENCHMARKS)} (default: all that `make bench` has)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--scale", type=float, default=1.0, help="of the sizes; below 1 for a quick look only")
+    parser.add_argument(
+        "--hours", type=float, default=0.0, help="how long `churn` goes on; default: less than two minutes"
+    )
     options = parser.parse_args()
     unknown = set(options.names) - set(BENCHMARKS)
     if unknown:
@@ -66,8 +80,12 @@ def main() -> int:
     if not options.json:
         print(machine, flush=True)
     reports = []
-    for name in options.names or BENCHMARKS:
-        reports.append(BENCHMARKS[name](options.scale))
+    chosen = BENCHMARKS | {"churn": functools.partial(churn.measure, hours=options.hours)}
+    shares = dict.fromkeys(options.names, 1.0) or dict.fromkeys(BENCHMARKS, 1.0) | SHARES
+    for name, share in shares.items():
+        if not share:
+            continue
+        reports.append(chosen[name](options.scale * share))
         if not options.json:
             print(f"\n{table(reports[-1])}", flush=True)
     if options.json:

@@ -1,0 +1,214 @@
+"""A fleet of all kinds on a real API server: what the manager takes, how soon it is back, and whom its work delays.
+
+A tenth of it is a team: 100 objects of all kinds, 1,000 pods, 50 simulated nodes. Twenty rollouts go on at a time, one
+after the other in each lane, while reviews of pods come at a steady rate as the API server would send them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import itertools
+import random
+import statistics
+import time
+from typing import Any
+
+from bench import processes
+from bench.admission import Connection, review
+from bench.fleet import GATES, NODES_PER_TEAM, OBJECTS_PER_TEAM, PODS_PER_TEAM, Member, members, team_name
+from bench.living import WORKLOADS, Fleet, Meter, note, within
+from bench.report import Report, Row
+from kruise.api.apps.broadcastjob import BROADCAST_JOBS
+from kruise.api.native.apps import DEPLOYMENTS
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.http import HttpTransport
+from kruise.machinery.client.kubeconfig import load
+from kruise.machinery.codec import decode
+from tests.support.kruisecluster import KruiseCluster
+from tests.support.realcluster import ControlPlane
+
+TEAMS = 10
+ROLLOUTS = 20
+_REVIEWS_A_SECOND = 100
+_CONNECTIONS = 32
+_IDLE_SECONDS = 30.0
+
+
+@dataclasses.dataclass(slots=True)
+class Found:
+    seconds: float = 0.0
+    memory: dict[str, float] = dataclasses.field(default_factory=dict)
+    peak: float = 0.0
+    idle: float = 0.0
+    latencies: list[float] = dataclasses.field(default_factory=list)
+    waited: float = 0.0
+    busy: float = 0.0
+    rollouts: int = 0
+    reviews: int = 0
+    reviews_in_time: int = 0
+    first: dict[str, float] = dataclasses.field(default_factory=dict)
+    done: dict[str, float] = dataclasses.field(default_factory=dict)
+    unsettled: int = 0
+
+
+def measure(scale: float) -> Report:
+    teams = [team_name(number) for number in range(max(1, round(TEAMS * scale)))]
+    seconds = max(20.0, 60.0 * scale)
+    with (
+        ControlPlane() as plane,
+        KruiseCluster(plane, nodes=NODES_PER_TEAM * len(teams), flags=(f"--feature-gates={GATES}",)) as cluster,
+    ):
+        found = processes.run(_all(cluster, teams, seconds))
+    return _report(found, len(teams))
+
+
+async def _all(cluster: KruiseCluster, teams: list[str], seconds: float) -> Found:
+    found = Found()
+    async with Client(HttpTransport(load(cluster.kubeconfig))) as client:
+        fleet = Fleet(cluster, client)
+        found.memory["without workloads"] = fleet.memory()[0]
+        everything = await _make(fleet, teams, found)
+        await asyncio.sleep(15)
+        meter = Meter(cluster.manager_pid)
+        await asyncio.sleep(_IDLE_SECONDS)
+        found.idle = meter.share()
+        found.memory["idle"] = fleet.memory()[0]
+        note(f"idle: {found.idle * 1000:.1f} mCPU, {found.memory['idle']:.0f} MB")
+        await _rolling(fleet, everything, found, seconds)
+        await fleet.until_settled(everything)
+        found.memory["after the rollouts"], found.peak = fleet.memory()
+        await asyncio.to_thread(cluster.stop_manager)
+        await _restart(fleet, everything, found, "after an orderly end")
+        await asyncio.to_thread(cluster.kill_manager)
+        await _restart(fleet, everything, found, "after a crash")
+        found.memory["after a restart"], peak = fleet.memory()
+        found.peak = max(found.peak, peak)
+        found.unsettled = len(await fleet.unsettled(everything))
+    return found
+
+
+async def _make(fleet: Fleet, teams: list[str], found: Found) -> list[Member]:
+    began = time.perf_counter()
+    await fleet.label_nodes(teams)
+    everything: list[Member] = []
+    for team in teams:
+        await fleet.namespace(team)
+        ours = list(members(team))
+        await fleet.make(ours)
+        everything += ours
+    await fleet.until_settled(everything)
+    found.seconds = time.perf_counter() - began
+    found.memory["when all pods are ready"] = fleet.memory()[0]
+    note(f"{len(everything)} objects made and settled: {found.seconds:.0f} s")
+    return everything
+
+
+async def _rolling(fleet: Fleet, everything: list[Member], found: Found, seconds: float) -> None:
+    """Lanes of rollouts, each going on with its next workload, while somebody asks about pods."""
+    rolled = [member for member in everything if member.resource in WORKLOADS]
+    rolled = [member for member in rolled if member.resource not in (BROADCAST_JOBS, DEPLOYMENTS)]
+    random.Random(0).shuffle(rolled)
+    work = iter(rolled)
+    ends = time.monotonic() + seconds
+    before = within(fleet.samples)
+    pid = fleet.cluster.manager_pid
+    meter, waited, began = Meter(pid), processes.waiting_seconds(pid), time.perf_counter()
+
+    async def lane() -> None:
+        for member in work:
+            await fleet.roll(member, "nginx:2")
+            found.rollouts += 1
+            if time.monotonic() > ends:
+                return
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(ROLLOUTS):
+            tasks.create_task(lane())
+        found.latencies = await _asking(await fleet.admission(_CONNECTIONS), seconds)
+    found.busy = meter.share()
+    found.waited = (processes.waiting_seconds(pid) - waited) / (time.perf_counter() - began)
+    after = within(fleet.samples)
+    found.reviews = after["+Inf"] - before["+Inf"] - len(found.latencies)
+    found.reviews_in_time = after["0.01"] - before["0.01"]
+    note(f"{found.rollouts} rollouts, {found.reviews} reviews asked by the API server")
+
+
+async def _asking(idle: list[Connection], seconds: float) -> list[float]:
+    """Seconds of each review. They are sent at random moments that wait for no answer, so a stall is felt by each."""
+    reviews = [review(number) for number in range(1000)]
+    draw = random.Random(0)
+    began = time.perf_counter()
+    latencies: list[float] = []
+    freed = asyncio.Condition()
+
+    async def ask(question: bytes) -> None:
+        sent = time.perf_counter()
+        async with freed:
+            await freed.wait_for(lambda: idle)
+            connection = idle.pop()
+        answer: dict[str, Any] = decode(await connection.ask(question), dict[str, Any])
+        latencies.append(time.perf_counter() - sent)
+        if not answer["response"]["allowed"]:
+            raise RuntimeError(f"a pod was refused: {answer}")
+        async with freed:
+            idle.append(connection)
+            freed.notify()
+
+    offsets = sorted(draw.uniform(0, seconds) for _ in range(int(_REVIEWS_A_SECOND * seconds)))
+    async with asyncio.TaskGroup() as tasks:
+        for question, offset in zip(itertools.cycle(reviews), offsets, strict=False):
+            await asyncio.sleep(began + offset - time.perf_counter())
+            tasks.create_task(ask(question))
+    for connection in idle:
+        connection.close()
+    return latencies
+
+
+async def _restart(fleet: Fleet, everything: list[Member], found: Found, how: str) -> None:
+    """From the start of the process to its first pass, and until nothing waits for one any more."""
+    began = time.perf_counter()
+    await asyncio.to_thread(fleet.cluster.start_manager, wait=False)
+    while True:
+        await asyncio.sleep(0.1)
+        try:
+            samples = await asyncio.to_thread(fleet.samples)
+        except OSError:
+            continue  # it does not listen yet
+        passes = sum(value for (name, _), value in samples.items() if name == "controller_runtime_reconcile_total")
+        if passes:
+            found.first.setdefault(how, time.perf_counter() - began)
+        waiting = sum(value for (name, _), value in samples.items() if name == "workqueue_depth")
+        if passes >= len(everything) and not waiting:
+            break
+    found.done[how] = time.perf_counter() - began
+    note(f"restarted {how}: {found.first[how]:.1f} s to the first pass, {found.done[how]:.1f} s to the last")
+
+
+def _report(found: Found, teams: int) -> Report:
+    hundredths = statistics.quantiles(found.latencies, n=100)
+    rows = [
+        Row(what="made and settled", value=found.seconds, unit="s"),
+        Row(what="memory of the manager at its highest", value=found.peak, unit="MB", below=250),
+        *(Row(what=f"  {when}", value=value, unit="MB") for when, value in found.memory.items()),
+        Row(what="idle", value=found.idle * 1000, unit="mCPU", below=20),
+        Row(what="admission, 99 of 100", value=hundredths[98] * 1e3, unit="ms", below=10),
+        Row(what="  half of all", value=hundredths[49] * 1e3, unit="ms"),
+        Row(what="  the longest", value=max(found.latencies) * 1e3, unit="ms"),
+        Row(what="  others had the manager's core while it could run", value=found.waited * 100, unit="% of the time"),
+        Row(what="  the manager's share of a core", value=found.busy * 100, unit="%"),
+        Row(what="  rollouts ended meanwhile", value=found.rollouts),
+        Row(what="  reviews that the API server asked for meanwhile", value=found.reviews),
+    ]
+    for how, first in found.first.items():
+        limit = 15 if "orderly" in how else None
+        rows += [
+            Row(what=f"restart {how}: first pass", value=first, unit="s", below=limit),
+            Row(what="  all looked at", value=found.done[how], unit="s"),
+        ]
+    rows.append(Row(what="workloads that are not settled in the end", value=found.unsettled, below=1))
+    setting = (
+        f"{teams * OBJECTS_PER_TEAM:,} objects of all kinds, {teams * PODS_PER_TEAM:,} pods, "
+        f"{teams * NODES_PER_TEAM} simulated nodes; {ROLLOUTS} rollouts at a time, {_REVIEWS_A_SECOND} reviews/s beside"
+    )
+    return Report(name="scale", setting=setting, rows=tuple(rows))
