@@ -32,7 +32,7 @@ from kruise.manager import gates
 from kruise.manager.options import Options
 from kruise.operations.resourcedistribution import content
 from kruise.operations.resourcedistribution.admission import _warnings
-from kruise.operations.resourcedistribution.causes import CONFLICT, COPY_REFUSED, NO_NAMESPACE, UNFIT
+from kruise.operations.resourcedistribution.causes import CONFLICT, COPY_REFUSED, NO_NAMESPACE, NO_TARGETS, UNFIT
 from kruise.operations.resourcedistribution.conclude import TYPES, conclude
 from kruise.operations.resourcedistribution.controller import controllers
 from kruise.operations.resourcedistribution.decide import decide
@@ -347,6 +347,14 @@ def test_what_is_kept_shows_no_secret(field: str) -> None:
 def test_targets_that_choose_nobody_are_warned_of(targets: Any, is_told: bool) -> None:  # RD-18
     told = list(_warnings(codec.convert({"targets": targets}, ResourceDistributionSpec), {}))
     assert [text.startswith("spec.targets chooses no namespace") for text in told] == ([True] if is_told else [])
+
+
+@pytest.mark.parametrize("targets", [{}, {"namespaceSelector": {"matchLabels": {"team": "nobody"}}}])
+def test_targets_that_choose_nobody_are_told(targets: Any) -> None:
+    one = distribution(targets)
+    [cause] = causes(decide(seen(one)))
+    assert cause.meaning == NO_TARGETS
+    assert not causes(decide(seen(distribution({"allNamespaces": True}), mine("a"), mine("b"))))
 
 
 def test_finalizers_of_copies_are_warned_of() -> None:  # RD-36, RD-50

@@ -28,5 +28,12 @@ UNFIT = Meaning(
     field="spec.resource",
     patience=0,
 )
+NO_TARGETS = Meaning(
+    code="no-targets",
+    says="its targets choose no namespace that there is, so there are no copies",
+    act=Act.INTENDED,
+    field="spec.targets",
+    is_wanted=True,
+)
 
-CAUSES = (CONFLICT, NO_NAMESPACE, COPY_REFUSED, UNFIT)
+CAUSES = (CONFLICT, NO_NAMESPACE, COPY_REFUSED, UNFIT, NO_TARGETS)

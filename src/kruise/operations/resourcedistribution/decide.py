@@ -20,7 +20,7 @@ from kruise.machinery.codec import Struct
 from kruise.machinery.plan import Action, Held, OnError, Phase, Plan, Target
 from kruise.machinery.wording import listed
 from kruise.operations.resourcedistribution import content
-from kruise.operations.resourcedistribution.causes import CONFLICT, COPY_REFUSED, NO_NAMESPACE, UNFIT
+from kruise.operations.resourcedistribution.causes import CONFLICT, COPY_REFUSED, NO_NAMESPACE, NO_TARGETS, UNFIT
 from kruise.operations.resourcedistribution.snapshot import FROM, HASH, Copy, Snapshot
 from kruise.operations.resourcedistribution.targets import wanted
 
@@ -96,6 +96,10 @@ class _Distributing:
             plans.single(UPDATE, *updates, on_error=OnError.CONTINUE),
             plans.single(DELETE, *self._deletions(), on_error=OnError.CONTINUE),
         )
+        if not self._targets:
+            remedy = "compare spec.targets with the namespaces: kubectl get namespaces --show-labels"
+            none = NO_TARGETS.cause("spec.targets chooses no namespace that there is", remedy=remedy)
+            held.append(self._held(Target.of(RESOURCE_DISTRIBUTIONS, self._distribution), none))
         memo = Memo(desired=len(self._targets), kept=kept, conflicts=tuple(conflicts), missing=tuple(missing))
         return Plan(phases=_with_chains(phases), held=tuple(held), memo=memo)
 
