@@ -86,7 +86,9 @@ class ModelledJob(Modelled[BroadcastJob]):
         self.change(PODS, self.on(node).metadata.name, lambda doc: doc.setdefault("status", {}).update(phase=phase))
 
     def restart(self, node: str, times: int) -> None:
-        statuses = [{"name": "main", "restartCount": times}]
+        """Its task ended with code 3 so many times."""
+        last = {"terminated": {"exitCode": 3}}
+        statuses = [{"name": "main", "restartCount": times, "lastState": last}]
         self.change(
             PODS,
             self.on(node).metadata.name,

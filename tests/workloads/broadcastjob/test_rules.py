@@ -487,9 +487,14 @@ def test_restarts_count_for_each_pod() -> None:  # BJ-32
     model.reconcile()
     assert (model.status.phase, model.counts) == ("running", (2, 2, 0, 0))
     model.restart("node-0", 2)
+    name = model.on("node-0").metadata.name
     model.reconcile()
     assert (model.status.phase, model.counts) == ("failed", (2, 0, 0, 2))
     assert model.served == [], "the one that failed would restart for ever (BJ-36)"
+    [told] = [one.message for one in model.status.conditions if one.type == "Failed"]
+    assert told.endswith(f"; pod {name}: container main ended with exit code 3"), (
+        "nobody can see it in the pod any more"
+    )
 
 
 def test_one_over_the_limit_that_runs_blocks_completion() -> None:  # BJ-32, BJ-46

@@ -155,7 +155,7 @@ def _failures(job: BroadcastJob, pods: Sequence[Pod], said: str) -> tuple[Held, 
 def _how(pod: Pod) -> str:
     """How a pod failed, as far as its node has told."""
     for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
-        done = status.state.terminated
+        done = status.state.terminated or status.last_state.terminated
         if done is not None and done.exit_code:
             said = f": {done.message.strip()}" if done.message.strip() else ""
             return f"container {status.name} ended with exit code {done.exit_code}{said}"
@@ -195,8 +195,13 @@ def _failing(situation: Situation, end: End, notes: list[EventNote]) -> Plan:
     pass deletes what is left.
     """
     job, stopped = situation.job, len(situation.active) + len(situation.leaving)
+    restarting = next((pod for pod in situation.failed if not is_over(pod)), None)
     memo = evolve(
-        _memo(situation, FAILED, notes, end=end), active=0, failed=len(situation.failed) + stopped, stopped=stopped
+        _memo(situation, FAILED, notes, end=end),
+        active=0,
+        failed=len(situation.failed) + stopped,
+        stopped=stopped,
+        lost=f"pod {restarting.metadata.name}: {_how(restarting)}" if restarting is not None else "",
     )
     status, _ = ended(job, memo, counted(job, memo), situation.snapshot.now)
     return Plan(phases=(plans.single(END, write_of(job, status)), *_stop(own_pods(situation.snapshot))), memo=memo)

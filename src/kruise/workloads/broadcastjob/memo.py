@@ -29,5 +29,7 @@ class Memo(Struct, kw_only=True):
     """Of those that are deleted, the names of those that are counted as active."""
     stopped: int = 0
     """Of those that count as failed, how many had not ended when the job failed."""
+    lost: str = ""
+    """What a pod that failed and is deleted, since it would restart for ever, has told of it."""
     is_frozen: bool = False
     """The job is over: its numbers are those of its end, but for pods that still run."""

@@ -76,6 +76,8 @@ def ended(
             # Nobody should look for what went wrong in pods that were well.
             message += f"; {plural(memo.stopped, 'pod')} had not ended, and count{_s(memo.stopped)} as failed"
             told += f" ({memo.stopped} of them had not ended, and {_were(memo.stopped)} deleted)"
+        if memo.lost:
+            message += f"; {memo.lost}"
         note = warning(end.event, told)
     moment = now.replace(microsecond=0)
     condition = Condition(
