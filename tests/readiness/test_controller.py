@@ -148,3 +148,13 @@ def _pod(body: dict[str, Any]) -> Pod:
 def test_the_feature_runs_whatever_the_gates() -> None:  # IPU-81
     assert FEATURE.name == "readiness"
     assert [spec.name for spec in FEATURE.controllers(Options())] == ["pod-readiness-controller"]
+
+
+def test_a_start_looks_only_at_pods_that_lack_the_condition() -> None:
+    """Thousands of pods that have it must not hold up a manager that starts anew."""
+    gate = {"readinessGates": [{"conditionType": keys.KRUISE_POD_READY}]}
+    body = pod_body("web")
+    waiting = codec.convert(body | {"spec": body["spec"] | gate}, Pod)
+    done = codec.convert(body | {"spec": body["spec"] | gate, "status": {"conditions": [CONDITION]}}, Pod)
+    assert SPEC.at_start is not None
+    assert [SPEC.at_start(pod) for pod in (waiting, done, codec.convert(body, Pod))] == [True, False, False]

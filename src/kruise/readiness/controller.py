@@ -49,6 +49,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
             conclude=conclude,
             snapshot_type=Snapshot,
             still_holds=lambda before, now: same_spec(before, now) and is_concerned(now),
+            at_start=is_concerned,
         ),
     )
 

@@ -156,6 +156,14 @@ def seen(*levels: int | None, ready: tuple[int, ...] = (), started: tuple[int, .
     return codec.convert(document, Pod)
 
 
+def test_a_start_looks_only_at_pods_with_barriers_to_open() -> None:
+    """Thousands of others must not hold up a manager that starts anew."""
+    [spec] = FEATURE.controllers(Options())
+    assert spec.at_start is not None
+    pods = seen(1, 0), seen(None, None), seen(1, 0, done=True, ready=(0, 1))
+    assert [spec.at_start(pod) for pod in pods] == [True, False, False]
+
+
 def opened(plan: Plan) -> list[str]:
     found: list[str] = []
     for action in plan.actions():

@@ -68,6 +68,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
             conclude=pods.concluded,
             snapshot_type=Snapshot,
             still_holds=lambda before, now: before.metadata.uid == now.metadata.uid and is_concerned(now),
+            at_start=is_concerned,
             workers=WORKERS,
         ),
     )
