@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,6 +62,10 @@ def rows(lines: list[str]) -> list[list[str]]:
     return [line.split()[:3] for line in lines[1:]]
 
 
+def planned(lines: list[str]) -> list[list[str]]:
+    return [line.split(maxsplit=2) for line in lines if line.startswith(tuple(NODES))]
+
+
 def test_which_node_has_which_image(kruise: Kruise) -> None:
     until(lambda: len(kruise("images", "nginx:1.25").lines) == 4)
     assert kruise("images", "nginx:1.25").lines[0].split() == ["IMAGE", "NODE", "STATE", "SIZE", "SINCE"]
@@ -68,6 +73,7 @@ def test_which_node_has_which_image(kruise: Kruise) -> None:
     kruise.create(IMAGE_PULL_JOBS, pull("bring", "nginx:1.25", *NODES))
     kruise.ok("rollout", "status", "imagepulljob/bring", "--timeout=120s")
     until(lambda: kruise("images", "nginx:1.25", "--check").code == 0)
+    assert planned(kruise.ok("plan", "imagepulljob/bring")) == [[node, "-", "has the image"] for node in NODES]
     assert rows(kruise.ok("images", "docker.io/library/nginx")) == [["nginx:1.25", node, "present"] for node in NODES]
     [line] = [line for line in kruise.ok("images") if line.startswith("nginx:1.25")]
     assert line.split()[3] == "3/3"
@@ -79,6 +85,17 @@ def test_which_node_has_which_image(kruise: Kruise) -> None:
     assert image["image"] == "nginx:1.25"
     assert image["sizeBytes"] > 0
     assert [(one["node"], one["present"], one["pull"]) for one in image["nodes"]] == [("node-2", True, "")]
+
+
+def test_which_nodes_a_job_will_pull_on(kruise: Kruise, tmp_path: Path) -> None:
+    """A job that is in a file only: two nodes, one after the other; admission fills in what it leaves out."""
+    job = pull("later", "nginx:1.26", "node-1", "node-3")
+    job["spec"]["parallelism"] = 1
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    lines = kruise.ok("plan", "-f", str(tmp_path / "job.json"), "--feature-gates=ImagePullJobGate=true")
+    assert {"Image: nginx:1.26", "Nodes: 2 of 3"} <= {" ".join(line.split()) for line in lines}
+    assert planned(lines) == [["node-1", "1", "to come"], ["node-3", "2", "to come"]]
+    assert kruise("images", "nginx:1.26").code != 0, "nothing was made"
 
 
 def test_a_pull_that_failed_is_told_in_the_words_of_the_registry(kruise: Kruise) -> None:

@@ -433,8 +433,8 @@ def test_unknown_objects(kruise: Kruise, tmp_path: Path) -> None:
     )
     assert kruise.refused("plan", "deploy/web") == (
         "deployment.apps/web cannot be planned: Kubernetes itself decides about a Deployment. "
-        "Plans are for AdvancedCronJob, BroadcastJob, CloneSet, DaemonSet, EphemeralJob, PersistentPodState, "
-        "SidecarSet, StatefulSet, UnitedDeployment, WorkloadSpread"
+        "Plans are for AdvancedCronJob, BroadcastJob, CloneSet, DaemonSet, EphemeralJob, ImagePullJob, "
+        "PersistentPodState, SidecarSet, StatefulSet, UnitedDeployment, WorkloadSpread"
     )
     assert "Usage:" not in kruise("plan", "deploy/web").err
     assert "nobody can foresee an ImageListPullJob. Plans" in kruise.refused("plan", "imagelistpulljob/all")

@@ -37,8 +37,8 @@ def plan() -> None:
     The change is what a file (-f) says, or what --image, --replicas and --set say of an object that is there, or both.
     Without any change: how the rollout that is under way goes on. Nothing is changed in the cluster.
 
-    Of a BroadcastJob it shows the nodes in their order, of an AdvancedCronJob the next runs, of an EphemeralJob the
-    pods that it serves.
+    Of a BroadcastJob or an ImagePullJob it shows the nodes in their order, of an AdvancedCronJob the next runs, of an
+    EphemeralJob the pods that it serves.
 
     Every workload of the files is planned, or with KIND/NAME the one of that name; other kinds are not looked at.
 

@@ -16,7 +16,7 @@ from kruise.api.meta import Object
 from kruise.api.resource import Resource
 from kruise.machinery.spec import ControllerSpec, View
 from kruise.machinery.store import Store, parse_version
-from kruise.machinery.watched import Watched
+from kruise.machinery.watched import Watched, watched
 
 T = TypeVar("T", bound=Object)
 
@@ -25,12 +25,14 @@ Objects = Mapping[Resource[Any], Sequence[Any]]
 
 
 class ReadStores:
-    """The stores that the sources of a controller ask for, filled with what was read."""
+    """The stores that the sources of a controller ask for, filled with what was read. Without a controller those of the
+    kinds that were read, without indexes."""
 
-    def __init__(self, spec: ControllerSpec[Any], objects: Objects) -> None:
+    def __init__(self, spec: ControllerSpec[Any] | None, objects: Objects) -> None:
         self._stores: dict[Resource[Any], Store[Any]] = {}
-        for source in spec.all_sources:
-            self._add(source.watched, objects)
+        kinds = [watched(kind) for kind in objects] if spec is None else [one.watched for one in spec.all_sources]
+        for kind in kinds:
+            self._add(kind, objects)
 
     def _add(self, kind: Watched[Any], objects: Objects) -> None:
         resource = kind.resource

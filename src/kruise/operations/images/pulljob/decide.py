@@ -140,7 +140,7 @@ def decide(snapshot: Snapshot) -> Plan:
     memo = _counted(snapshot, nodes, start)
     if memo.completion_time is not None:
         return Plan(held=_held(snapshot, _sight(snapshot, nodes, image)), memo=memo)
-    full = frozenset(one.metadata.name for one in nodes.not_synced if _is_full(one, image))
+    full = frozenset(one.metadata.name for one in nodes.not_synced if is_full(one, image))
     chosen = _chosen(snapshot, nodes, full)
     phases = (
         *_finalizer(job),
@@ -222,7 +222,7 @@ def _message(node_image: NodeImage | None, image: ImageReference | None) -> str:
 # Who gets a task
 
 
-def _is_full(node_image: NodeImage, image: ImageReference) -> bool:
+def is_full(node_image: NodeImage, image: ImageReference) -> bool:
     return image.name not in node_image.spec.images and len(node_image.spec.images) >= MOST_IMAGES
 
 

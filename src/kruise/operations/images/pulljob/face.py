@@ -50,5 +50,6 @@ FACE = Face(
     runs_to_end=True,
     progress=progress,
     settings="kruise.operations.images.pulljob.settings:settings",
+    outlook="kruise.operations.images.pulljob.outlook:OUTLOOK",
     causes=(*pulls.CAUSES, *causes.CAUSES),
 )

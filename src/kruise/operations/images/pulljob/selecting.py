@@ -5,15 +5,15 @@ from __future__ import annotations
 from kruise.api.apps.images import NODE_IMAGES, ImagePullJob, NodeImage
 from kruise.api.native.pod import PODS, is_active
 from kruise.machinery.selectors import SelectorError, from_label_selector
-from kruise.machinery.spec import View
+from kruise.machinery.spec import Stores
 
 
-def selected_nodes(view: View, job: ImagePullJob) -> tuple[tuple[NodeImage, ...], int]:
+def selected_nodes(stores: Stores, job: ImagePullJob) -> tuple[tuple[NodeImage, ...], int]:
     """The NodeImages of the nodes that are to pull, by name, and how many objects were looked at for that. A selector
     that is none, as only an object from before can have it, selects nothing."""
-    store = view.store(NODE_IMAGES)
+    store = stores.store(NODE_IMAGES)
     try:
-        names = _names(view, job)
+        names = _names(stores, job)
         if names is not None:
             unique, looked_at = names
             found = (store.get("", name) for name in sorted(unique))
@@ -32,12 +32,12 @@ def selected_nodes(view: View, job: ImagePullJob) -> tuple[tuple[NodeImage, ...]
     )
 
 
-def _names(view: View, job: ImagePullJob) -> tuple[set[str], int] | None:
+def _names(stores: Stores, job: ImagePullJob) -> tuple[set[str], int] | None:
     """Nodes that are known by name, with how many objects were looked at; None: they go by labels."""
     spec = job.spec
     if spec.pod_selector is not None:
         selector = from_label_selector(spec.pod_selector)
-        pods = view.store(PODS).list(job.metadata.namespace)
+        pods = stores.store(PODS).list(job.metadata.namespace)
         nodes = {
             pod.spec.node_name
             for pod in pods
