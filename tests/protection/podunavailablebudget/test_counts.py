@@ -45,7 +45,8 @@ def definition(*, scales: bool) -> dict[str, Any]:
 
 
 async def _play(world: LocalWorld, *, scales: bool, spec: dict[str, Any], **more: Any) -> None:
-    """Three pods of a Game `web`, and a budget over it."""
+    """Three pods of a Game `web`, which the manager may list, and a budget over it."""
+    world.may(GAMES, "list")
     await world.client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(scales=scales))
 
     async def served() -> None:
