@@ -81,6 +81,17 @@ def test_finalizers_inside_a_namespace_are_told(kruise: Kruise) -> None:
     assert note.endswith("configmap/held/kept (example.com/mine)")
 
 
+def test_pods_of_a_node_that_is_deleted_are_told(kruise: Kruise) -> None:
+    container = {"name": "main", "image": "nginx"}
+    pod = {"metadata": {"name": "alone"}, "spec": {"nodeName": "node-1", "containers": [container]}}
+    kruise.talk(lambda client: client.create(PODS, pod, "default"))
+    told, advice = planned(kruise, "delete", "node/node-1")["notes"]
+    assert "no budget is asked: " in told
+    assert "alone" in told
+    assert advice.startswith("to have them asked: kubectl drain node-1")
+    kruise.talk(lambda client: client.delete(PODS, "alone", "default"))
+
+
 def test_a_budget_that_is_never_free_is_not_waited_for(kruise: Kruise) -> None:
     spec = {"targetRef": {"apiVersion": "apps.kruise.io/v1beta1", "kind": "CloneSet", "name": "never"}}
     budget = {"metadata": {"name": "never"}, "spec": {**spec, "maxUnavailable": 0}}

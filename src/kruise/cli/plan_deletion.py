@@ -30,6 +30,7 @@ from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.codec import convert, decode
 from kruise.machinery.documents import Json, name_of, namespace_of, uid_of, value_at
 from kruise.machinery.wording import listed as named
+from kruise.machinery.wording import plural
 from kruise.protection.deletion.rules import CASCADING_GATE, GATE
 from kruise.protection.podunavailablebudget import keys
 from kruise.protection.podunavailablebudget.workloads import group_of
@@ -97,6 +98,8 @@ class Deleting:
             going = {one for group in goes if group.kind == "pod" for one in group.names}
             pods = [pod for pod in objects["pod"] if name_of(pod) in going]
             stays = self._left(document, goes, pods, objects)
+            if (resource.group, resource.kind) == ("", "Node"):
+                await self._of_node(name)
         if finalizers := value_at(document, ("metadata", "finalizers"), ()):
             self._notes.append(f"finalizers hold it until their owners have acted: {', '.join(finalizers)}")
         return Deletion(
@@ -188,8 +191,8 @@ class Deleting:
     async def _around(self, resource: Resource[Any], namespace: str) -> dict[str, Sequence[Json]]:
         """What may belong to it: of its namespace, or of all."""
         objects: dict[str, Sequence[Json]] = {}
-        for kind, group, version, plural in (*_CHILDREN, *(() if resource.namespaced else (_SECRETS,))):
-            objects[kind] = await self._listed(Resource(group, version, plural, kind), namespace)
+        for kind, group, version, name in (*_CHILDREN, *(() if resource.namespaced else (_SECRETS,))):
+            objects[kind] = await self._listed(Resource(group, version, name, kind), namespace)
         for face in faces():
             if face.is_ours and face.resource.namespaced and face.group_kind != (resource.group, resource.kind):
                 objects[face.singular] = await self._listed(face.resource, namespace)
@@ -230,6 +233,16 @@ class Deleting:
                     kept.append(f"{kind}/{name_of(one)}")
         if kept:
             self._notes.append(f"it stays in Terminating while deletion protection is on what is inside: {named(kept)}")
+
+    async def _of_node(self, node: str) -> None:
+        """Nothing refuses the end of pods whose node is gone."""
+        pods = await self._listed(Resource("", "v1", "pods", "Pod"), "")
+        here = [name_of(pod) for pod in pods if value_at(pod, ("spec", "nodeName"), "") == node]
+        if here:
+            self._notes.append(
+                f"{plural(len(here), 'pod', 'goes', 'go')} after it, and no budget is asked: {named(here)}"
+            )
+            self._notes.append(f"to have them asked: kubectl drain {node}; what comes of it: kruise plan drain {node}")
 
     def _held_up(self, what: str, objects: Mapping[str, Sequence[Json]]) -> None:
         if held := deleting.with_finalizers(objects):
