@@ -55,7 +55,7 @@ def test_nothing_is_found_where_nothing_is_wrong() -> None:
     async def scenario(patient: Patient) -> None:
         report = await patient.examined(preflight=True)
         assert lines(report)[2:] == [
-            "nothing is wrong: 41 objects, 30 webhooks, 3 nodes, 0 workloads looked at, 23 webhooks asked"
+            "nothing is wrong: 44 objects, 30 webhooks, 3 nodes, 0 workloads looked at, 23 webhooks asked"
         ]
         assert report.code == 0
         # Asking changes nothing.

@@ -125,7 +125,7 @@ def _words(rights: Sequence[Right]) -> list[str]:
     for group, resource, verb, _ in rights:
         verbs.setdefault((group, resource), []).append(verb)
     return [
-        f"{', '.join(dict.fromkeys(some))} {resource}{f'.{group}' if group not in ('', '*') else ''}"
+        f"{', '.join(sorted(set(some)))} {resource}{f'.{group}' if group not in ('', '*') else ''}"
         for (group, resource), some in verbs.items()
     ]
 
