@@ -15,7 +15,7 @@ ifneq ($(K),)
 endif
 # `make image ARCH="amd64 arm64"`; without it: this machine's.
 ARCH ?=
-# A worker more than cores: the tests of commands wait for clusters. tests/conftest.py puts them and other long ones first.
+# A worker more than cores: the tests of commands wait for clusters. tests/conftest.py says which files come first.
 LOCAL := $(RUN) -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 # They wait most of the time, so there are more workers than cores. More than 5 would need more inotify instances than
 # Linux gives a user: 128, of which a control plane has 10. Real nodes, which have 38, raise that limit where they may.

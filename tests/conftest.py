@@ -14,7 +14,8 @@ settings.register_profile("kruise", deadline=None, suppress_health_check=[Health
 settings.load_profile("kruise")
 
 TESTS = Path(__file__).parent
-LONGEST = ("cli", "release", "foresight_reality", "protection", "spread", "workloads", "recordings", "sidecars")
+WAITING = "cli"
+LONGEST = ("release", "foresight_reality", "protection", "spread", "workloads", "recordings", "sidecars")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -30,14 +31,27 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Folders with long files first and many short ones last, so that all workers end at about the same time."""
+    """Folders with long files first and many short ones last, so that all workers end at about the same time. Tests of
+    commands wait for clusters, so one file of them goes with two others that keep the cores busy meanwhile."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    waiting = [path for path in files if _folder(path) == WAITING]
+    others = sorted((path for path in files if _folder(path) != WAITING), key=_place)
+    items.clear()
+    while waiting or others:
+        items += [item for path in (*waiting[:1], *others[:2]) for item in files[path]]
+        del waiting[:1], others[:2]
 
-    def place(item: pytest.Item) -> int:
-        folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
-        return LONGEST.index(folder) if folder in LONGEST else len(LONGEST)
 
-    items.sort(key=place)
+def _folder(path: Path) -> str:
+    return path.relative_to(TESTS).parts[0] if path.is_relative_to(TESTS) else ""
+
+
+def _place(path: Path) -> int:
+    return LONGEST.index(_folder(path)) if _folder(path) in LONGEST else len(LONGEST)
 
 
 @pytest.fixture(scope="session", autouse=True)
