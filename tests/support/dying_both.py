@@ -22,6 +22,7 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import AlreadyExistsError, ApiError, NotFoundError
 from kruise.machinery.client.transport import Transport
 from kruise.machinery.clock import run_virtual
+from kruise.machinery.journal import Journal
 from kruise.machinery.watched import Watched
 from tests.support.dying import Mortal
 from tests.support.faults import FaultyTransport, storm
@@ -43,7 +44,7 @@ class NodeDaemon:
         self._tasks: list[asyncio.Task[None]] = []
         self._random = Random(7)
 
-    def start(self, transport: Transport) -> None:
+    def start(self, transport: Transport, journal: Journal | None = None) -> None:
         world = self._world
         client = Client(transport, clock=world.clock, field_manager="kruise-daemon")
         cache = Cache(client, clock=world.clock, seed=self._random.getrandbits(32))
@@ -57,6 +58,7 @@ class NodeDaemon:
             cache=cache,
             clock=world.clock,
             random=self._random,
+            journal=journal,
         )
         self._tasks = [asyncio.create_task(cache.run()), asyncio.create_task(daemon.run())]
 

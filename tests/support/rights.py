@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 
 from kruise.feature import Feature
 from kruise.machinery.client.errors import from_response
-from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.client.transport import Response, Transport
 from kruise.manager.installation import rbac
-from kruise.manager.installation.granting import Right, is_granted
+from kruise.manager.installation.granting import Right, grants, is_granted
+from kruise.manager.installation.grants import CHANGE, READ
 from kruise.manager.installation.manifests import manifests
 
 Manifest = Mapping[str, Any]
@@ -91,10 +92,10 @@ def grants_of(documents: Iterable[Manifest], account: str) -> Grants:
     everywhere = by_scope[ALL]
 
     @functools.cache
-    def grants(scope: str) -> Sequence[Manifest]:
+    def granted(scope: str) -> Sequence[Manifest]:
         return (*everywhere, *(by_scope.get(scope, ()) if scope else ()))
 
-    return grants
+    return granted
 
 
 def grants_with(features: tuple[Feature, ...], account: str, gates: Mapping[str, bool]) -> Grants:
@@ -113,9 +114,31 @@ def _grants_with(features: tuple[Feature, ...], account: str, gates: str) -> Gra
     return _made[key][0]
 
 
-def with_more(grants: Grants, *rules: Manifest) -> Grants:
+def without(rules: Iterable[Manifest], taken: Right) -> list[Manifest]:
+    """The same rules, but for one right. Verbs that give the same power go together."""
+    return [kept for rule in rules for kept in _left_of(rule, taken)]
+
+
+def _left_of(rule: Manifest, taken: Right) -> Iterator[Manifest]:
+    if not any(grants(rule, right) for right in _same_power(taken, rule)):
+        yield rule
+    elif taken.resource in rule["resources"]:  # else it is meant by a star
+        if others := [one for one in rule["resources"] if one != taken.resource]:
+            yield {**rule, "resources": others}
+        verbs = {right.verb for right in _same_power(taken, rule)}
+        if kept := [verb for verb in rule["verbs"] if verb not in verbs]:
+            yield {**rule, "resources": [taken.resource], "verbs": kept}
+
+
+def _same_power(taken: Right, rule: Manifest) -> Iterator[Right]:
+    for verb in next((verbs for verbs in (CHANGE, READ) if taken.verb in verbs), (taken.verb,)):
+        for name in rule.get("resourceNames") or ("",):
+            yield taken._replace(verb=verb, name=name)
+
+
+def with_more(granted: Grants, *rules: Manifest) -> Grants:
     """What somebody adds for kinds of others."""
-    return lambda scope: (*grants(scope), *rules)
+    return lambda scope: (*granted(scope), *rules)
 
 
 def _binds(binding: Manifest, account: str) -> bool:
@@ -136,17 +159,21 @@ def asked_by(request: Request) -> Iterator[Asked]:
     elif request.verb in (Verb.LIST, Verb.WATCH, Verb.DELETE_COLLECTION):
         name = _selected_name(request)
     yield Asked(Right(resource.group, plural, str(request.verb), name), scope)
+    is_applied = request.content_type == PatchType.APPLY and not request.subresource
+    if is_applied:
+        # Whoever may apply what is not there yet may create it.
+        yield Asked(Right(resource.group, plural, "create"), scope)
     if request.verb.writes and request.body and b"ownerReferences" in request.body and request.subresource != "status":
-        yield from _for_owners(request, scope)
+        yield from _for_owners(request, scope, is_new=is_applied or request.verb is Verb.CREATE)
 
 
-def _for_owners(request: Request, scope: str) -> Iterator[Asked]:
+def _for_owners(request: Request, scope: str, *, is_new: bool) -> Iterator[Asked]:
     """Who changes the owners of an object must be allowed to delete it; who keeps an owner from going, to set the
     finalizers of that owner."""
     resource = request.resource
     assert resource is not None
     assert request.body is not None
-    if request.verb is not Verb.CREATE:
+    if not is_new:
         yield Asked(Right(resource.group, resource.plural, "delete", request.name), scope)
     for owner in _owners_in(json.loads(request.body)):
         if owner.get("blockOwnerDeletion"):

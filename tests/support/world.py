@@ -163,6 +163,7 @@ class LocalWorld(World):
             self.cluster, self.features, embedded_options(self.options), random=self._random, transport=self.guard
         )
         self.journal = manager.journal
+        self._cache = manager._cache
         self._stop = asyncio.Event()
         self._manager = asyncio.create_task(manager.run(self._stop), name="manager")
 
@@ -184,6 +185,11 @@ class LocalWorld(World):
             self._manager.cancel()
             await asyncio.wait({self._manager})
             self._manager = None
+
+    @property
+    def waiting_for(self) -> Mapping[str, str]:
+        """Kinds that the manager cannot list, and why: what its readiness tells."""
+        return self._cache.waiting_for
 
     @property
     def manager_is_running(self) -> bool:

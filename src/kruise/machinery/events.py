@@ -25,6 +25,8 @@ from kruise.machinery.wording import shortened
 
 log = logging.getLogger(__name__)
 
+_NAMESPACE_GOES = "NamespaceTerminating"
+
 MAX_REMEMBERED = 4096
 SIMILAR_LIMIT = 10
 SIMILAR_WINDOW = timedelta(minutes=10)
@@ -191,12 +193,13 @@ class EventRecorder:
             write = await self._queue.get()
             try:
                 await self._write(write)
-            except ForbiddenError as error:
-                # A namespace that is being deleted takes no new events: nobody will miss them.
-                log.debug("event refused", extra={"error": str(error), "event": write.name})
             except ClientError as error:
-                self.dropped += 1
-                log.warning("event not written", extra={"error": str(error), "event": write.name})
+                # A namespace that is being deleted takes no new events: nobody will miss them.
+                if _namespace_goes(error):
+                    log.debug("event refused", extra={"error": str(error), "event": write.name})
+                else:
+                    self.dropped += 1
+                    log.warning("event not written", extra={"error": str(error), "event": write.name})
             finally:
                 self._queue.task_done()
 
@@ -217,6 +220,10 @@ class EventRecorder:
     async def _count_up(self, write: EventWrite) -> None:
         changed = {key: write.body[key] for key in ("message", "lastTimestamp", "count")}
         await self._client.patch(EVENTS, write.name, changed, write.namespace)
+
+
+def _namespace_goes(error: ClientError) -> bool:
+    return isinstance(error, ForbiddenError) and any(cause.reason == _NAMESPACE_GOES for cause in error.causes)
 
 
 def _reference(regarding: ObjectReference) -> dict[str, str]:

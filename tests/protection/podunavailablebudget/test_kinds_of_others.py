@@ -1,4 +1,4 @@
-"""Budgets over workloads of kinds that nobody watches (PUB-30, PUB-31): the manager has the rights of an installation."""
+"""Budgets over workloads of kinds that nobody watches (PUB-30, PUB-31), with the rights of an installation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ GAMES = Resource("games.example.io", "v1", "gamesets", "GameSet", True, PartialO
 _SCALE = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
 
 
-async def _guarded(world: LocalWorld, *, scale: bool) -> None:
+async def guarded(world: LocalWorld, *, scale: bool) -> None:
+    """Four pods of one workload, and a budget over them."""
     made = definition(GAMES)
     if scale:
         made["spec"]["versions"][0]["subresources"] = {"scale": _SCALE}
@@ -37,23 +38,23 @@ async def _guarded(world: LocalWorld, *, scale: bool) -> None:
     await world.create({**budget, "metadata": {"name": "pub"}, "spec": spec})
 
 
-async def _total(world: LocalWorld) -> int:
+async def total(world: LocalWorld) -> int:
     status: Json = (await world.get(POD_UNAVAILABLE_BUDGETS, "pub")).get("status", {})
     return int(status.get("totalReplicas", 0))
 
 
 def test_they_are_asked_by_their_scale_which_may_always_be_read() -> None:
     async def scenario(world: LocalWorld) -> None:
-        await _guarded(world, scale=True)
+        await guarded(world, scale=True)
 
         async def counted() -> None:
-            assert await _total(world) == 4
+            assert await total(world) == 4
 
         await world.until(counted)
         await world.client.delete(GAMES, "web", world.namespace, propagation="Orphan")
 
         async def gone() -> None:
-            assert await _total(world) == 0
+            assert await total(world) == 0
 
         await world.until(gone)
         assert all(asked.right.verb != "list" for asked in world.guard.used if asked.right.group == GAMES.group)
@@ -63,7 +64,7 @@ def test_they_are_asked_by_their_scale_which_may_always_be_read() -> None:
 
 def test_without_a_scale_somebody_has_to_let_the_manager_read_them() -> None:
     async def scenario(world: LocalWorld) -> None:
-        await _guarded(world, scale=False)
+        await guarded(world, scale=False)
         await world.sleep(60)
         [last] = world.journal.entries("podunavailablebudget-controller", Key(world.namespace, "pub"), limit=1)
         assert "GameSet web is gone or has no scale, and the manager may not look: gamesets.games" in last["error"]
@@ -71,7 +72,7 @@ def test_without_a_scale_somebody_has_to_let_the_manager_read_them() -> None:
         world.may(GAMES, "list")
 
         async def counted() -> None:
-            assert await _total(world) == 4
+            assert await total(world) == 4
 
         await world.until(counted, within=300)
 

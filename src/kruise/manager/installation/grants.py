@@ -310,8 +310,7 @@ _OWNERS: Final = (
     _native(
         "pods/finalizers",
         verbs=FINALIZERS,
-        why="requests of the sidecar terminator keep a pod until they are gone",
-        gates=("SidecarTerminator",),
+        why="claims of a pod, and requests to restart its containers, keep it until they are gone",
     ),
     _ours(
         "resourcedistributions/finalizers",
