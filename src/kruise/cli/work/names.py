@@ -30,24 +30,15 @@ _MOST = 500
 
 
 def namespaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    async def ask(session: Session) -> list[str]:
-        return await _plain_names(session, "namespaces", "Namespace")
-
-    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)]
+    return _beginning(ctx, incomplete, lambda session: _plain_names(session, "namespaces", "Namespace"))
 
 
 def pods(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    async def ask(session: Session) -> list[str]:
-        return await _plain_names(session, "pods", "Pod", session.namespace)
-
-    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)]
+    return _beginning(ctx, incomplete, lambda session: _plain_names(session, "pods", "Pod", session.namespace))
 
 
 def nodes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    async def ask(session: Session) -> list[str]:
-        return await _plain_names(session, "nodes", "Node")
-
-    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)]
+    return _beginning(ctx, incomplete, lambda session: _plain_names(session, "nodes", "Node"))
 
 
 def images(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -57,7 +48,7 @@ def images(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
         page = await session.client.list_page(NODES, limit=_MOST, timeout=PATIENCE)
         return list({str(one.image) for one in holdings(page.items, ())})
 
-    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)]
+    return _beginning(ctx, incomplete, ask)
 
 
 async def _plain_names(session: Session, plural: str, kind: str, namespace: str = "") -> list[str]:
@@ -74,7 +65,7 @@ def containers_of_pod(ctx: click.Context, param: click.Parameter, incomplete: st
         found = await session.client.get(PODS, pod, session.namespace, timeout=PATIENCE)
         return [container.name for container in found.spec.containers]
 
-    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)] if pod else []
+    return _beginning(ctx, incomplete, ask) if pod else []
 
 
 def targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -128,6 +119,10 @@ def _containers(ctx: click.Context, kind: Face, name: str) -> list[str]:
         return containers.names(kind, await session.get(Target(kind, name)))
 
     return _asked(ctx, ask)
+
+
+def _beginning(ctx: click.Context, incomplete: str, ask: Callable[[Session], Awaitable[list[str]]]) -> list[str]:
+    return [name for name in _asked(ctx, ask) if name.startswith(incomplete)]
 
 
 def _asked(ctx: click.Context, ask: Callable[[Session], Awaitable[list[str]]]) -> list[str]:
