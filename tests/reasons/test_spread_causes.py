@@ -15,8 +15,8 @@ from kruise.api.native.pod import PODS
 from kruise.machinery.client.errors import ForbiddenError, Status
 from kruise.reasons.links import Answer
 from kruise.reasons.words import answer_lines
-from tests.reasons.asking import ask_both, ask_journal, codes
-from tests.scenarios.podstate import PodStateStage
+from tests.reasons.asking import ask, ask_both, ask_journal, codes
+from tests.scenarios.podstate import HOST, PodStateStage
 from tests.scenarios.stage import Stage
 from tests.scenarios.united import UnitedStage
 from tests.spread.workloadspread.stories import ZONE, create, spread, subset, workload, zones
@@ -143,6 +143,50 @@ def test_a_persistentpodstate_tells_that_its_workload_is_not_there(monkeypatch: 
         answer = await ask_both(stage, monkeypatch, "db")
         assert not answer.waiting
         assert "it remembers the nodes of 2 pods of StatefulSet web" in text_of(answer)
+
+    run_local(play)
+
+
+def test_a_pod_whose_remembered_node_is_cordoned_waits_with_a_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(world: LocalWorld) -> None:
+        stage = PodStateStage(world, gates=world.options.gates)
+        await stage.make(replicas=2)
+        places = await stage.are_ready(2)
+        await stage.create("db", requiredPersistentTopology={"keys": [HOST]})
+        await stage.records("db", 2, {HOST})
+        node = places["web-0"]
+        await world.client.patch(NODES, node, {"spec": {"unschedulable": True}})
+        await stage.delete_pod("web-0")
+        await world.sleep(20)
+        answer = await ask_both(stage, monkeypatch, "db")
+        assert codes(answer) == {"remembered-place"}
+        assert answer.act == "somebody"
+        assert f"pod web-0 has to come back to {HOST}={node} (it was on node {node})" in text_of(answer)
+        assert f"kubectl uncordon {node}" in text_of(answer)
+        pod = await ask(stage, "web", kind="statefulset")
+        assert "kruise why persistentpodstate/db" in text_of(pod)
+        await world.client.patch(NODES, node, {"spec": {"unschedulable": None}})
+        assert await stage.are_ready(2) == places
+        await world.sleep(5)
+        assert not (await ask_both(stage, monkeypatch, "db")).waiting
+
+    run_local(play)
+
+
+def test_a_place_that_is_only_preferred_keeps_no_pod_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(world: LocalWorld) -> None:
+        stage = PodStateStage(world, gates=world.options.gates)
+        await stage.make(replicas=1)
+        await stage.are_ready(1)
+        preferred = [{"weight": 10, "preference": {"keys": [HOST]}}]
+        await stage.create("db", preferredPersistentTopology=preferred)
+        await stage.records("db", 1, {HOST})
+        for node in (await world.client.list(NODES)).items:
+            await world.client.patch(NODES, node.metadata.name, {"spec": {"unschedulable": True}})
+        await stage.delete_pod("web-0")
+        await world.sleep(20)
+        assert not (await ask_both(stage, monkeypatch, "db")).waiting
+        assert "unscheduled" in codes(await ask(stage, "web", kind="statefulset"))
 
     run_local(play)
 

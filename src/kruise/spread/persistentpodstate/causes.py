@@ -12,4 +12,13 @@ NOTHING_TO_REMEMBER = Meaning(
     patience=MINUTE,
 )
 
-CAUSES = (NOTHING_TO_REMEMBER,)
+REMEMBERED_PLACE = Meaning(
+    code="remembered-place",
+    says="no node of the place that is remembered of a pod takes it",
+    act=Act.SOMEBODY,
+    field="spec.requiredPersistentTopology",
+    patience=MINUTE,
+    is_for_want_of_a_node=True,
+)
+
+CAUSES = (NOTHING_TO_REMEMBER, REMEMBERED_PLACE)

@@ -21,7 +21,7 @@ from kruise.machinery.watched import Watched
 from kruise.spread.persistentpodstate import keys
 from kruise.spread.persistentpodstate.admission import CONVERSION, handlers, inject
 from kruise.spread.persistentpodstate.custom import asking
-from kruise.spread.persistentpodstate.decide import Snapshot, asks, conclude, decide
+from kruise.spread.persistentpodstate.decide import Snapshot, asks, conclude, decide, words_of_waiting
 from kruise.spread.persistentpodstate.situation import Looked
 from kruise.spread.persistentpodstate.targets import (
     CUSTOM_OWNER,
@@ -53,13 +53,14 @@ def _of_pod(pod: Pod, stores: Stores) -> Iterable[Key]:
 
 
 def _pod_keys(old: Pod | None, new: Pod | None, stores: Stores) -> Iterable[Key]:
-    """PPS-16: a pod that becomes ready, begins to go or is gone."""
+    """PPS-16: a pod that becomes ready, begins to go or is gone; and one that its place does not take, for `why`."""
     if new is None:
         return _of_pod(old, stores) if old is not None else ()
     is_going = new.metadata.deletion_timestamp is not None
     was_going = old is not None and old.metadata.deletion_timestamp is not None
     was_ready = old is not None and is_ready(old)
-    if (is_going and not was_going) or (is_ready(new) and not was_ready):
+    has_moved_on = words_of_waiting(new) != (words_of_waiting(old) if old is not None else "")
+    if (is_going and not was_going) or (is_ready(new) and not was_ready) or has_moved_on:
         return _of_pod(new, stores)
     return ()
 

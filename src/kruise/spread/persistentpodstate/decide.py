@@ -21,7 +21,7 @@ from kruise.api.apps.statefulset import StatefulSet
 from kruise.api.meta import OwnerReference, controller_of
 from kruise.api.native.apps import STATEFUL_SETS, Workload
 from kruise.api.native.nodes import Node
-from kruise.api.native.pod import Pod, is_active, is_ready
+from kruise.api.native.pod import PODS, Pod, condition, finds_no_node, is_active, is_ready
 from kruise.api.resource import Resource, refers_to
 from kruise.machinery import codec
 from kruise.machinery import plan as plans
@@ -108,10 +108,12 @@ def decide(snapshot: Snapshot) -> Plan:
 
 
 def _held(snapshot: Snapshot) -> tuple[Held, ...]:
-    """That the workload is not there. Where nobody has asked, nobody knows."""
+    """That the workload is not there, or that a place takes its pod no more. Where nobody has asked, nobody knows."""
     state = snapshot.state
-    if state is None or snapshot.target is not None or not (snapshot.is_known or snapshot.problem):
+    if state is None:
         return ()
+    if snapshot.target is not None or not (snapshot.is_known or snapshot.problem):
+        return tuple(_kept_out(snapshot, state))
     reference = state.spec.target_ref
     if snapshot.problem:
         cause = causes.NOTHING_TO_REMEMBER.cause(
@@ -124,6 +126,46 @@ def _held(snapshot: Snapshot) -> tuple[Held, ...]:
             remedy="create it, or correct spec.targetRef; or delete this PersistentPodState",
         )
     return (Held(target=Target.of(PERSISTENT_POD_STATES, state), causes=(cause,)),)
+
+
+def _kept_out(snapshot: Snapshot, state: PersistentPodState) -> Iterator[Held]:
+    """Pods that must come back to their place, and find no node there. What is only preferred keeps nobody out."""
+    must = state.spec.required_persistent_topology
+    for pod in snapshot.pods:
+        known = state.status.pod_states.get(pod.metadata.name)
+        words = words_of_waiting(pod)
+        if (
+            must is None
+            or known is None
+            or not words
+            or pod.metadata.annotations.get(keys.INJECTED) != state.metadata.name
+        ):
+            continue
+        labels = {key: known.node_topology_labels[key] for key in must.keys if key in known.node_topology_labels}
+        if not labels:
+            continue
+        place = ", ".join(f"{key}={value}" for key, value in labels.items())
+        cause = causes.REMEMBERED_PLACE.cause(
+            f"pod {pod.metadata.name} has to come back to {place} (it was on node {known.node_name}), and no node"
+            f" takes it: {words}",
+            details={"pod": pod.metadata.name, "node": known.node_name},
+            remedy=(
+                f"let the node take pods again (kubectl uncordon {known.node_name}), or make room there; or let it go "
+                f"elsewhere: name the keys in spec.preferredPersistentTopology instead, and delete pod "
+                f"{pod.metadata.name}"
+            ),
+        )
+        yield Held(target=Target.of(PODS, pod), causes=(cause,))
+
+
+def words_of_waiting(pod: Pod) -> str:
+    """What the scheduler says of a pod that was given its place and finds no node; empty: it does not wait for one."""
+    if keys.INJECTED not in pod.metadata.annotations or pod.spec.node_name or not is_active(pod):
+        return ""
+    scheduled = condition(pod, "PodScheduled")
+    if scheduled is None or not finds_no_node(pod):
+        return ""
+    return scheduled.message or "it does not say why"
 
 
 def _asks_again(snapshot: Snapshot) -> tuple[Wake, ...]:
