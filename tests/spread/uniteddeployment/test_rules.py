@@ -460,9 +460,34 @@ def test_a_selector_that_selects_nothing_useful_is_told(selector: dict[str, Any]
     snapshot = spec.snapshot(view, Key("default", "web"))
     assert snapshot is not None
     plan = decide(snapshot)
-    assert [code for code, _ in causes_of(plan)] == ["subset-selector"]
+    assert causes_of(plan) == [("subset-selector", "set spec.selector to labels that its template has")]
     assert not plan.phases
     assert conclude(snapshot, plan, Outcomes()).status is None
+
+
+def test_workloads_that_another_selector_left_over_are_told() -> None:
+    """UD-47: the selector may be changed; what it does not match any more runs on."""
+    old = child(united([{"name": "a"}]), "a", 6)
+    labels = {"app": "web", "tier": "front"}
+    inner = {
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "i:1"}]}},
+    }
+    subject = united(
+        [{"name": "a"}],
+        selector={"matchLabels": labels},
+        template={"cloneSetTemplate": {"metadata": {"labels": labels}, "spec": inner}},
+    )
+    _, plan = look(subject, [old], pods(old, 6))
+    [told] = [cause for held in plan.held for cause in held.causes if cause.code == "subset-leftover"]
+    assert told.message == (
+        f"CloneSet {old.metadata.name} (6 pods): its labels do not match spec.selector, so it is left over: "
+        "it runs on, and is neither counted nor changed"
+    )
+    assert f"kubectl delete clonesets.apps.kruise.io {old.metadata.name} -n default" in told.remedy
+    assert not [action for action in plan.actions() if action.target.name == old.metadata.name]
+    _, plan = look(united([{"name": "a"}]), [old], pods(old, 6))
+    assert "subset-leftover" not in dict(causes_of(plan))
 
 
 def test_no_subsets_are_told() -> None:

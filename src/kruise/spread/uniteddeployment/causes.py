@@ -74,6 +74,13 @@ SUBSET_ADOPTION = Meaning(
     field="spec.selector",
     patience=MINUTE,
 )
+SUBSET_LEFTOVER = Meaning(
+    code="subset-leftover",
+    says="a workload of it does not match its selector any more: it runs on, and is neither counted nor changed",
+    act=Act.SOMEBODY,
+    field="spec.selector",
+    patience=0,
+)
 
 CAUSES = (
     SUBSET_REFUSED,
@@ -86,4 +93,5 @@ CAUSES = (
     SUBSET_SELECTOR,
     SUBSET_ADOPTION,
     NO_SUBSETS,
+    SUBSET_LEFTOVER,
 )

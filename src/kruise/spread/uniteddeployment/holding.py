@@ -25,7 +25,7 @@ def no_kind() -> Cause:
 
 
 def no_selector(problem: str) -> Cause:
-    remedy = "the selector cannot be changed: delete the UnitedDeployment, and create it with a selector that is valid"
+    remedy = "set spec.selector to labels that its template has"
     return causes.SUBSET_SELECTOR.cause(problem, remedy=remedy)
 
 
@@ -48,6 +48,7 @@ def held(situation: Situation, shares: Shares, misshapen: Mapping[str, str]) -> 
         *_refused(situation),
         *_unschedulable(situation),
         *_unfinished(situation, shares),
+        *_left_over(situation),
     )
     found = [Held(target=Target.of(UNITED_DEPLOYMENTS, situation.united), causes=whole)] if whole else []
     for name, child in sorted(situation.children.items()):
@@ -61,6 +62,21 @@ def _nowhere(situation: Situation) -> Iterator[Cause]:
     if not situation.subsets and wanted:
         text = f"there are no subsets, and {plural(wanted, 'pod')} wanted: no workload is made"
         yield causes.NO_SUBSETS.cause(text, remedy="name one at least in spec.topology.subsets")
+
+
+def _left_over(situation: Situation) -> Iterator[Cause]:
+    """Who changes the selector gets new workloads beside the old ones, which nobody takes away (UD-47)."""
+    for child in situation.left_over:
+        named = f"{child.kind.resource.kind} {child.name}"
+        yield causes.SUBSET_LEFTOVER.cause(
+            f"{named} ({plural(len(child.pods), 'pod')}): its labels do not match spec.selector, so it is left over: "
+            "it runs on, and is neither counted nor changed",
+            details={"child": child.name},
+            remedy=(
+                "set spec.selector back; or, when the new workloads serve, take it away: kubectl "
+                f"delete {child.kind.resource.group_resource} {child.name} -n {situation.owner.namespace}"
+            ),
+        )
 
 
 def _misshapen(found: Mapping[str, str]) -> Iterator[Cause]:

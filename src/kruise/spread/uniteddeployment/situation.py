@@ -67,6 +67,8 @@ class Situation:
     """Further children of a subset that has one (UD-48)."""
     others: tuple[Child, ...]
     """Children of the other kinds (UD-53)."""
+    left_over: tuple[Child, ...]
+    """Children of any kind whose labels the selector does not match (any more): nothing is done about them."""
     adopted: tuple[Child, ...]
     verdicts: dict[str, Verdict]
     """By subset; of every subset that is defined."""
@@ -180,6 +182,14 @@ def situation_of(snapshot: Snapshot) -> Situation | None:
         for obj in _sorted(snapshot.objects(other))
         if _is_owned(obj, owner) and selector.matches(obj.metadata.labels)
     ]
+    left_over = [
+        child(any_kind, obj)
+        for any_kind in KINDS
+        for obj in _sorted(snapshot.objects(any_kind))
+        if _is_owned(obj, owner)
+        and obj.metadata.deletion_timestamp is None
+        and not selector.matches(obj.metadata.labels)
+    ]
     times = adaptive.times_of(united.spec)
     situation = Situation(
         snapshot=snapshot,
@@ -193,6 +203,7 @@ def situation_of(snapshot: Snapshot) -> Situation | None:
         children=children,
         duplicates=tuple(duplicates),
         others=tuple(others),
+        left_over=tuple(left_over),
         adopted=tuple(adopted),
         verdicts={},
         times=times,
