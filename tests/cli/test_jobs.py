@@ -38,6 +38,8 @@ def test_the_plan_of_a_broadcast_job(kruise: Kruise, tmp_path: Path) -> None:
     assert done[-1] == 'broadcast job "few" completed: 3 succeeded, 0 failed, 0 active of 3 nodes'
     assert "note: it is completed: no more pods are made" in kruise.ok("plan", "bcj/few")
     assert kruise("why", "bcj/few").code == 0
+    for words in (["set", "image", "bcj/few", "main=other"], ["rollout", "pause", "bcj/few"]):
+        assert "broadcastjob.apps.kruise.io/few has ended (completed at " in kruise.refused(*words, code=1)
     assert "does not roll out" in kruise.refused("plan", "bcj/few", "--replicas=2", code=2)
 
 

@@ -17,6 +17,7 @@ from kruise.faces.face import Face
 from kruise.faces.progress import Progress
 from kruise.machinery.client.errors import ClientError
 from kruise.machinery.documents import Json
+from kruise.verbs import ended
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.verbs.targets import Target
 
@@ -55,6 +56,7 @@ async def change(
     changed: list[tuple[Target, Json]] = []
     for index, (target, document) in enumerate(found):
         try:
+            ended.must_go_on(target.kind, document)
             after = await (write or session.change)(target, document, functools.partial(edit, target.kind), writing)
         except (VerbError, ClientError) as error:
             failures.append(error)
