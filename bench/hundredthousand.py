@@ -26,6 +26,7 @@ from bench.fleet import GATES, NODES_PER_TEAM, OBJECTS_PER_TEAM, PODS_PER_TEAM
 from bench.living import Meter, memory_of, note
 from bench.report import Report, Row
 from bench.teamrecording import TeamRecording
+from tests.support.instances import in_life_of_this_process
 from tests.support.ports import free_port
 
 TEAMS = 100
@@ -33,7 +34,8 @@ RATES = (100, 250, 500, 1000, 2000, 5000)
 _FEW = 2
 """Teams: what a rollout or a broken node concerns, and not all of the cluster at once."""
 _SECONDS = 12.0
-_DRAINED_WITHIN = 60.0
+_DRAINED_WITHIN = 120.0
+_QUIET = 0.5
 _IN_TIME = 1.0
 _SAMPLE = re.compile(r"^(controller_runtime_reconcile_total|workqueue_depth)\{.*\} ([0-9.e+]+)$", re.MULTILINE)
 
@@ -46,6 +48,7 @@ class Step:
     few: bool
     told: Mapping[str, Any]
     share: float
+    cpu: float
     passes: float
     drained: float
     memory: float
@@ -57,8 +60,8 @@ class Step:
 
     @property
     def cost(self) -> float:
-        """CPU seconds of the manager for each update, what it did afterwards left out."""
-        return self.share / float(self.told["rate"])
+        """CPU seconds of the manager for each update, what was left to do in the end included."""
+        return self.cpu / float(self.told["sent"])
 
     @property
     def keeps_up(self) -> bool:
@@ -88,7 +91,8 @@ class Watched:
         self.log = directory / "manager.log"
         self.began = time.perf_counter()
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ)
+            wrapped = in_life_of_this_process(directory / "manager.pid", command)
+            self.process = subprocess.Popen(wrapped, stdout=log, stderr=log, env=os.environ)
 
     def counts(self) -> tuple[float, float]:
         """Passes so far, and keys that wait for one; none of both while nobody answers."""
@@ -138,20 +142,18 @@ def _run(
     player: subprocess.Popen[bytes], manager: Watched, objects: int
 ) -> tuple[dict[str, float], Mapping[str, Any], list[Step]]:
     found: dict[str, float] = {}
-    first = 0.0
-    while True:
+    while not manager.counts()[0]:
         time.sleep(0.25)
+    first = time.perf_counter() - manager.began
+    found["first pass"], found["memory at the first pass"] = first, memory_of(manager.process.pid)[0]
+    passes, waiting = 0.0, 1.0
+    while passes < objects or waiting:
+        _settle(manager)
+        found["all looked at"] = time.perf_counter() - manager.began - _QUIET
+        found["CPU until then"] = processes.cpu_seconds(manager.process.pid)
         passes, waiting = manager.counts()
-        if passes and not first:
-            first = time.perf_counter() - manager.began
-            found["first pass"], found["memory at the first pass"] = first, memory_of(manager.process.pid)[0]
-        if passes >= objects and not waiting:
-            break
-    found["all looked at"] = time.perf_counter() - manager.began
-    found["CPU until then"] = processes.cpu_seconds(manager.process.pid)
-    found["passes until then"] = passes
     note(f"started: {first:.1f} s to the first pass, {found['all looked at']:.1f} s to the last of {passes:.0f}")
-    _settle(manager)
+    time.sleep(2)  # the reading of so many metrics goes on
     found["memory"] = memory_of(manager.process.pid)[0]
     meter = Meter(manager.process.pid)
     time.sleep(15)
@@ -170,29 +172,35 @@ def _run(
 
 def _step(player: subprocess.Popen[bytes], manager: Watched, rate: int, few: bool) -> Step:
     before, _ = manager.counts()
-    meter = Meter(manager.process.pid)
+    meter, cpu = Meter(manager.process.pid), processes.cpu_seconds(manager.process.pid)
     told = _tell(player, {"rate": rate, "seconds": _SECONDS, "at_a_time": _FEW if few else 0})
     share = meter.share()
-    after, waiting = manager.counts()
     drained = _settle(manager)
-    step = Step(rate, few, told, share, (after - before) / _SECONDS, drained, memory_of(manager.process.pid)[0])
+    cpu = processes.cpu_seconds(manager.process.pid) - cpu
+    after, waiting = manager.counts()
+    passes = (after - before) / (_SECONDS + drained)
+    step = Step(rate, few, told, share, cpu, passes, drained, memory_of(manager.process.pid)[0])
     note(
         f"{rate}/s {'from a few teams' if few else 'from everywhere'}: {told['rate']:.0f}/s sent, manager {share:.2f}, "
-        f"player {told['cpu']:.2f}, blocked {told['blocked']:.1f} s, {step.passes:.0f} passes/s, "
-        f"p90 {_ninety(step.delays) * 1e3:.0f} ms of {len(step.delays)}, {waiting:.0f} waited, "
+        f"player {told['cpu']:.2f}, blocked {told['blocked']:.1f} s, {step.cost * 1e3:.1f} ms each, "
+        f"{passes:.0f} passes/s, p90 {_ninety(step.delays) * 1e3:.0f} ms of {len(step.delays)}, {waiting:.0f} wait, "
         f"drained in {drained:.1f} s, {step.memory:.0f} MB; {told['writes']} {dict(list(told['unknown'].items())[:3])}"
     )
     return step
 
 
 def _settle(manager: Watched) -> float:
-    """Until nothing is to be done any more."""
-    began = time.perf_counter()
+    """Until nothing is to be done any more, which is seen from outside: to read its metrics would be work, too."""
+    began, pid = time.perf_counter(), manager.process.pid
+
+    def wanted() -> float:
+        """CPU that it had, and that it would have had if others had not been before it."""
+        return processes.cpu_seconds(pid) + processes.waiting_seconds(pid)
+
     while True:
-        took = time.perf_counter() - began
-        meter = Meter(manager.process.pid)
-        time.sleep(0.5)
-        if took > _DRAINED_WITHIN or (meter.share() < 0.1 and not manager.counts()[1]):
+        took, before = time.perf_counter() - began, wanted()
+        time.sleep(_QUIET)
+        if took > _DRAINED_WITHIN or wanted() - before < 0.1 * _QUIET:
             return took
 
 

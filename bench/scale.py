@@ -7,11 +7,14 @@ after the other in each lane, while reviews of pods come at a steady rate as the
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import itertools
+import os
 import random
 import statistics
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from bench import processes
@@ -42,11 +45,13 @@ class Found:
     peak: float = 0.0
     idle: float = 0.0
     latencies: list[float] = dataclasses.field(default_factory=list)
+    latencies_first: list[float] = dataclasses.field(default_factory=list)
+    """While manager and asker go before whoever else wants their cores."""
     waited: float = 0.0
     busy: float = 0.0
     rollouts: int = 0
     reviews: int = 0
-    reviews_in_time: int = 0
+    in_time: float = 0.0
     first: dict[str, float] = dataclasses.field(default_factory=dict)
     done: dict[str, float] = dataclasses.field(default_factory=dict)
     unsettled: int = 0
@@ -125,13 +130,32 @@ async def _rolling(fleet: Fleet, everything: list[Member], found: Found, seconds
     async with asyncio.TaskGroup() as tasks:
         for _ in range(ROLLOUTS):
             tasks.create_task(lane())
-        found.latencies = await _asking(await fleet.admission(_CONNECTIONS), seconds)
-    found.busy = meter.share()
-    found.waited = (processes.waiting_seconds(pid) - waited) / (time.perf_counter() - began)
+        found.latencies = await _asking(await fleet.admission(_CONNECTIONS), seconds / 2)
+        found.busy = meter.share()
+        found.waited = (processes.waiting_seconds(pid) - waited) / (time.perf_counter() - began)
+        with _first(pid):
+            found.latencies_first = await _asking(await fleet.admission(_CONNECTIONS), seconds / 2)
     after = within(fleet.samples)
-    found.reviews = after["+Inf"] - before["+Inf"] - len(found.latencies)
-    found.reviews_in_time = after["0.01"] - before["0.01"]
+    found.reviews = after["+Inf"] - before["+Inf"] - len(found.latencies) - len(found.latencies_first)
+    found.in_time = (after["0.01"] - before["0.01"]) / (after["+Inf"] - before["+Inf"])
     note(f"{found.rollouts} rollouts, {found.reviews} reviews asked by the API server")
+
+
+@contextlib.contextmanager
+def _first(pid: int) -> Iterator[None]:
+    """The manager and this process go before all others, as if they had cores of their own. Only root may do that."""
+    chosen = (os.getpid(), pid)
+    try:
+        for one in chosen:
+            os.setpriority(os.PRIO_PROCESS, one, -15)
+    except PermissionError:
+        note("not root: manager and asker do not go first")
+    try:
+        yield
+    finally:
+        for one in chosen:
+            with contextlib.suppress(PermissionError):
+                os.setpriority(os.PRIO_PROCESS, one, 0)
 
 
 async def _asking(idle: list[Connection], seconds: float) -> list[float]:
@@ -187,6 +211,7 @@ async def _restart(fleet: Fleet, everything: list[Member], found: Found, how: st
 
 def _report(found: Found, teams: int) -> Report:
     hundredths = statistics.quantiles(found.latencies, n=100)
+    first = statistics.quantiles(found.latencies_first, n=100)
     rows = [
         Row(what="made and settled", value=found.seconds, unit="s"),
         Row(what="memory of the manager at its highest", value=found.peak, unit="MB", below=250),
@@ -196,14 +221,17 @@ def _report(found: Found, teams: int) -> Report:
         Row(what="  half of all", value=hundredths[49] * 1e3, unit="ms"),
         Row(what="  the longest", value=max(found.latencies) * 1e3, unit="ms"),
         Row(what="  others had the manager's core while it could run", value=found.waited * 100, unit="% of the time"),
+        Row(what="  where manager and asker go first, 99 of 100", value=first[98] * 1e3, unit="ms"),
+        Row(what="    half of all", value=first[49] * 1e3, unit="ms"),
+        Row(what="  answered within 10 ms by the manager's own clock", value=found.in_time * 100, unit="%"),
         Row(what="  the manager's share of a core", value=found.busy * 100, unit="%"),
         Row(what="  rollouts ended meanwhile", value=found.rollouts),
         Row(what="  reviews that the API server asked for meanwhile", value=found.reviews),
     ]
-    for how, first in found.first.items():
+    for how, began in found.first.items():
         limit = 15 if "orderly" in how else None
         rows += [
-            Row(what=f"restart {how}: first pass", value=first, unit="s", below=limit),
+            Row(what=f"restart {how}: first pass", value=began, unit="s", below=limit),
             Row(what="  all looked at", value=found.done[how], unit="s"),
         ]
     rows.append(Row(what="workloads that are not settled in the end", value=found.unsettled, below=1))
