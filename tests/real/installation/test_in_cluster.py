@@ -3,6 +3,7 @@ installed by the command and by Helm, at work, and removed again."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -153,3 +154,35 @@ def check_that_pods_are_apart(installed: InCluster) -> None:
         "GET", f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets/kruise-controller-manager"
     ).ok()
     assert budget["spec"]["minAvailable"] == 1
+
+
+def test_the_chart_is_upgraded_and_removed_by_helm(installable: InCluster) -> None:
+    image = installable.push("first")
+    installable.install_chart(image)
+    service = f"/api/v1/namespaces/{NAMESPACE}/services/kruise-webhook-service"
+    secret = f"/api/v1/namespaces/{NAMESPACE}/secrets/kruise-webhook-certs"
+    before = [installable.nodes.request("GET", path).ok() for path in (service, secret)]
+    installable.install_chart(installable.push("second"), "featureGates=ResourcesDeletionProtection=true", upgrade=True)
+    after = [installable.nodes.request("GET", path).ok() for path in (service, secret)]
+    assert after[0]["spec"]["clusterIP"] == before[0]["spec"]["clusterIP"]
+    assert after[1]["data"] == before[1]["data"] != {}
+    [release] = json.loads(installable.helm("list", "--all", "--output=json"))
+    assert (release["name"], release["revision"], release["status"]) == ("kruise", "2", "deployed")
+
+    # MGR-62: with the definitions all objects would go, and their pods.
+    nodes = installable.nodes
+    nodes.create_namespace("demo")
+    nodes.request("POST", f"{WORKLOADS}/clonesets", clone_set("web", replicas=1)).ok()
+    with pytest.raises(ClusterError, match=r"(?i)job.* failed"):
+        installable.helm("uninstall", "kruise")
+    said = nodes.kubectl("logs", f"--namespace={NAMESPACE}", "job/kruise-finalizer")
+    assert "there still are custom resources in the cluster: 1 clonesets.apps.kruise.io" in said
+    assert nodes.request("GET", f"{WORKLOADS}/clonesets/web").ok()["metadata"].get("deletionTimestamp") is None
+    nodes.request("DELETE", f"{WORKLOADS}/clonesets/web").ok()
+    installable.wait(lambda: nodes.request("GET", f"{WORKLOADS}/clonesets/web").status == 404, "the CloneSet is gone")
+    installable.helm("uninstall", "kruise")
+    nodes.delete_namespace("demo")
+    gone = f"/api/v1/namespaces/{NAMESPACE}"
+    installable.wait(lambda: installable.nodes.request("GET", gone).status == 404, "the namespace is gone")
+    left = installable.nodes.request("GET", "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations").ok()
+    assert left["items"] == []
