@@ -201,13 +201,15 @@ class Instance:
         return os.fsencode(self.directory) + b"/" in command_line
 
 
-def in_life_of_this_process(pid_file: Path, command: Sequence[str]) -> list[str]:
-    """The same command as a child that dies with the thread that starts it, and so with this process."""
-    return _child_exec(pid_file, os.getpid(), command)
+def in_life_of_this_process(pid_file: Path, command: Sequence[str], *, privileges: bool = True) -> list[str]:
+    """The same command as a child that dies with the thread that starts it, and so with this process. Without
+    `privileges` it has no capability, also as root, and can gain none."""
+    return _child_exec(pid_file, os.getpid(), command, privileges=privileges)
 
 
-def _child_exec(pid_file: Path, owner: int, command: Sequence[str]) -> list[str]:
-    return [sys.executable, "-I", "-S", str(_CHILD_EXEC), str(pid_file), str(owner), *command]
+def _child_exec(pid_file: Path, owner: int, command: Sequence[str], *, privileges: bool = True) -> list[str]:
+    kept = "same" if privileges else "none"
+    return [sys.executable, "-I", "-S", str(_CHILD_EXEC), str(pid_file), str(owner), kept, *command]
 
 
 def list_instances() -> list[Instance]:

@@ -4,8 +4,9 @@
     with KruiseCluster(real_nodes) as cluster:       # a cluster that is there already, with real nodes
         async with cluster.world("demo") as world:   # for scenarios
 
-The manager is another user than the test, so the audit log tells their writes apart. It can be killed, restarted with
-other flags, and frozen.
+The manager runs as the account of an installation, with the rights that its gates need and no others, and without any
+capability. So the audit log tells its writes and the test's apart. It can be killed, restarted with other flags, and
+frozen.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from kruise.machinery.client.client import Client
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.clock import RealClock
+from kruise.manager.installation.granting import Right
 from kruise.manager.installation.installer import Installer
 from kruise.manager.installation.manifests import manifests
+from tests.support import rights
 from tests.support.applied_twice import cases, resource_of
 from tests.support.installed import DEFINITIONS
 from tests.support.instances import in_life_of_this_process
@@ -40,7 +43,9 @@ from tests.support.ports import free_port
 from tests.support.realcluster import ControlPlane
 from tests.support.world import Json, World
 
-MANAGER = "kruise-manager"
+MANAGER = rights.user_of(rights.MANAGER)
+"""The user as which managers run."""
+_GATES = "--feature-gates="
 ALONE = ("--enable-leader-election=false",)
 """Flags of a manager beside which there is no other: a busy machine does not cost it the lead."""
 SHORT_LEASE = (
@@ -83,6 +88,8 @@ class KruiseCluster:
         self._nodes: subprocess.Popen[bytes] | None = None
         self._manager: subprocess.Popen[bytes] | None = None
         self._directory = Path()
+        self.taken: Right | None = None
+        """A right that managers do not have, though they need it."""
         # The kernel ties a child to the thread that made it: this one lives as long as they.
         self._spawner = ThreadPoolExecutor(1, thread_name_prefix="kruise-cluster")
 
@@ -177,7 +184,7 @@ class KruiseCluster:
         """Start a manager; returns when its webhooks answer."""
         assert self._manager is None, "a manager is running already"
         self._metrics_port, self._journal_port = free_port(), free_port()
-        user = self.plane.kubeconfig_for(MANAGER)
+        user = self.manager_kubeconfig(*flags)
         environment = {
             "WEBHOOK_HOST": "127.0.0.1",
             "WEBHOOK_PORT": str(free_port()),
@@ -200,9 +207,22 @@ class KruiseCluster:
         if wait:
             self._until_it_answers()
 
+    def manager_kubeconfig(self, *flags: str) -> Path:
+        """That of the manager's account, which is given the rights for the gates among these flags."""
+        given = [flag for flag in (*self._flags, *flags) if flag.startswith(_GATES)]
+        self.give_rights(given[-1].removeprefix(_GATES) if given else "")
+        return self.plane.kubeconfig_for(MANAGER, rights.groups_of())
+
+    def give_rights(self, gates: str = "") -> None:
+        """Those of an installation with these gates, without what is `taken`."""
+        for role in rights.roles_with(features(), gates):
+            if role["kind"] in rights.ROLES:
+                rules = rights.without(role["rules"], self.taken) if self.taken is not None else role["rules"]
+                self.plane.request("PATCH", rights.path_of(role), {"rules": rules}).ok()
+
     def _spawn(self, name: str, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
         """It dies with this process, whatever kills that."""
-        wrapped = in_life_of_this_process(self.directory / f"{name}.pid", command)
+        wrapped = in_life_of_this_process(self.directory / f"{name}.pid", command, privileges=False)
         with (self.directory / f"{name}.log").open("ab") as log:
             start = functools.partial(
                 subprocess.Popen, wrapped, stdout=log, stderr=log, env={**os.environ, **environment}

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from types import TracebackType
 
-from tests.support.kruisecluster import MANAGER, SHORT_LEASE, KruiseCluster
+from tests.support.kruisecluster import SHORT_LEASE, KruiseCluster
 from tests.support.ports import free_port
 
 
@@ -38,7 +38,7 @@ class ManyManagers(KruiseCluster):
             "WEBHOOK_CERT_DIR": str(self.directory / "certs"),
         }
         command = [sys.executable, "-m", "tests.support.sharedport", "manager"]
-        command += [f"--kubeconfig={self.plane.kubeconfig_for(MANAGER)}", "--health-probe-addr=0"]
+        command += [f"--kubeconfig={self.manager_kubeconfig(*flags)}", "--health-probe-addr=0"]
         command += [f"--metrics-addr=127.0.0.1:{free_port()}", f"--journal-addr=127.0.0.1:{free_port()}"]
         command += [f"--protection-log-path={self.directory}", *self._flags, *flags]
         self._replicas[place] = self._spawn(f"manager-{place}", command, environment)

@@ -13,14 +13,13 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
+from tests.support import rights
 from tests.support.instances import in_life_of_this_process
 from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.ports import free_port
 from tests.support.realnodes import RealNodes
 from tests.support.world import World
 
-ACCOUNT = "system:serviceaccount:kruise-system:kruise-daemon"
-GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kruise-system", "system:authenticated")
 Story = Callable[[World], Awaitable[None]]
 
 
@@ -35,7 +34,7 @@ class Daemons:
 
     def start(self, node: str, *flags: str) -> None:
         """Not from a thread that ends before it is done with: the daemon ends with the thread that started it."""
-        user = self.nodes.kubeconfig_for(ACCOUNT, GROUPS)
+        user = self.nodes.kubeconfig_for(rights.user_of(rights.DAEMON), rights.groups_of())
         sockets = self.nodes.directory / "nodes" / node / "run"
         port = self._ports[node] = free_port()
         command = [
@@ -48,7 +47,9 @@ class Daemons:
             f"--addr=127.0.0.1:{port}",
             *flags,
         ]
-        wrapped = in_life_of_this_process(self.cluster.directory / f"{node}-kruise-daemon.pid", command)
+        wrapped = in_life_of_this_process(
+            self.cluster.directory / f"{node}-kruise-daemon.pid", command, privileges=False
+        )
         with self.log(node).open("ab") as log:
             environment = {**os.environ, "NODE_NAME": node}
             self._running[node] = subprocess.Popen(wrapped, stdout=log, stderr=log, env=environment)
