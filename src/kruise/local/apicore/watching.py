@@ -26,6 +26,7 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 # After so many lines in one go a watch lets other tasks run: a long backlog must not hold up the loop.
 _LINES_IN_A_ROW: Final = 64
+_HAIR: Final = 1e-6
 
 
 def _line(event_type: str, obj: Json) -> bytes:
@@ -201,11 +202,12 @@ class Watch:
             self._waiter = None
             if timer is not None:
                 timer.cancel()
-        now = loop.time()
+        # A timer may fire a hair early. On virtual time nothing else moves the time on, and this would wait for ever.
+        now = loop.time() + _HAIR
         if self._next_bookmark is not None and self._interval is not None and now >= self._next_bookmark:
             self._read_on()
             self._ready.append(self._bookmark(max(self._cursor, self._storage.version)))
-            self._next_bookmark = now + self._interval
+            self._next_bookmark = loop.time() + self._interval
         if self._deadline is not None and now >= self._deadline:
             self._ended = True
 
