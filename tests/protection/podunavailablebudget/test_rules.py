@@ -36,7 +36,7 @@ from kruise.protection.podunavailablebudget.decide import Memo, Snapshot, decide
 from kruise.protection.podunavailablebudget.floor import floor_of
 from kruise.protection.podunavailablebudget.indexes import WATCHED_BUDGETS
 from kruise.protection.podunavailablebudget.members import Members
-from kruise.protection.podunavailablebudget.operations import guarded_operations, operation_of_update
+from kruise.protection.podunavailablebudget.operations import guarded_operations, operation_of_update, total_replicas
 from kruise.protection.podunavailablebudget.validation import judge, overlap
 from tests.protection.podunavailablebudget.objects import GATES, NOW, Json, budget, pod, pod_document, request, view
 
@@ -90,6 +90,23 @@ def test_what_only_the_newer_version_says_is_judged_too(spec: Json, field: str) 
     said = judge(request("CREATE", merge.apply(manifest("pub", "v1beta1"), {"spec": spec})), view())
     assert isinstance(said, Deny)
     assert [cause.field for cause in said.causes] == [field]
+
+
+@pytest.mark.parametrize("text", ["0", "-3"])
+def test_an_annotation_that_asks_for_no_pods_is_warned_of_and_does_not_count(text: str) -> None:
+    """PUB-17: v1alpha1 has always taken it."""
+    notes = {"metadata": {"annotations": {"pub.kruise.io/protect-total-replicas": text}}}
+    body = merge.apply(manifest("pub"), notes)
+    said = judge(request("CREATE", body), view())
+    assert isinstance(said, Allow)
+    [warning] = [one for one in said.warnings if "protect-total-replicas" in one]
+    assert f"{text} does not count, since there must be at least 1" in warning
+    assert total_replicas(codec.convert(body, POD_UNAVAILABLE_BUDGETS.type)) is None
+    fine = merge.apply(body, {"metadata": {"annotations": {"pub.kruise.io/protect-total-replicas": "3"}}})
+    said = judge(request("CREATE", fine), view())
+    assert isinstance(said, Allow)
+    assert not said.warnings
+    assert total_replicas(codec.convert(fine, POD_UNAVAILABLE_BUDGETS.type)) == 3
 
 
 def test_the_annotation_agrees_with_the_field() -> None:

@@ -51,8 +51,8 @@ def total_replicas(budget: PodUnavailableBudget) -> int | None:
     """PUB-33, PUB-5: how many pods there should be, where the budget itself says it."""
     if budget.spec.protect_total_replicas is not None:
         return budget.spec.protect_total_replicas
-    text = budget.metadata.annotations.get(PROTECT_TOTAL_REPLICAS)
-    return replicas_in(text) if text is not None else None
+    told = replicas_in(budget.metadata.annotations.get(PROTECT_TOTAL_REPLICAS, ""))
+    return told if told is not None and told >= 1 else None  # as conversion takes it
 
 
 def operation_of_update(old: Json, new: Json) -> str | None:

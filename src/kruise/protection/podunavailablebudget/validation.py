@@ -67,7 +67,9 @@ def judge(request: AdmissionRequest, view: HandlerView) -> Verdict:
             found += _conflicts(spec, body, name, request.namespace or "", others)
     except TemplateTypeError as error:
         return _refused((error.error,))
-    return _refused(found) if found else Allow(warnings=tuple(_warnings(request, spec, view.gates)))
+    if found:
+        return _refused(found)
+    return Allow(warnings=(*_of_annotations(body), *_warnings(request, spec, view.gates)))
 
 
 def _is_unchanged(body: Json, old: Json) -> bool:
@@ -236,6 +238,17 @@ def _agree(one: LabelSelectorRequirement, other: LabelSelectorRequirement) -> bo
 
 
 # Not wrong, but worth a word
+
+
+def _of_annotations(body: Json) -> Iterator[str]:
+    """The field refuses what the annotation of v1alpha1 has always been allowed to say."""
+    known = (body.get("metadata") or {}).get("annotations") or {}
+    total = replicas_in(str(known.get(PROTECT_TOTAL_REPLICAS, "")))
+    if total is not None and total < 1:
+        yield (
+            f"annotation {PROTECT_TOTAL_REPLICAS}: {total} does not count, since there must be at least 1: the "
+            "workloads of the pods are asked"
+        )
 
 
 def _warnings(request: AdmissionRequest, spec: PodUnavailableBudgetSpec, gates: Mapping[str, bool]) -> Iterator[str]:
