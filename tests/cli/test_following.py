@@ -27,11 +27,13 @@ from kruise.machinery.client.requests import Request
 from kruise.machinery.client.transport import Response, Transport
 from kruise.machinery.documents import Json
 from kruise.machinery.times import format_micro_time
+from kruise.spread.workloadspread.face import FACE as WORKLOAD_SPREAD
 from kruise.verbs import images, partitioning
 from kruise.verbs.errors import VerbError
 from kruise.verbs.targets import Target
 from kruise.workloads.broadcastjob.face import FACE as BROADCAST_JOB
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
+from tests.spread.workloadspread.stories import spread, subset, workload, zones
 from tests.support.world import LocalWorld, run_local
 
 WEB = Target(CLONE_SET, "web")
@@ -257,6 +259,30 @@ def test_a_status_that_pods_contradict_is_no_end(watch: bool) -> None:
         assert len(reporter.troubles) == 1, "it is said once"
 
     on_web(scenario)
+
+
+def test_a_workload_spread_without_its_target_is_not_done() -> None:
+    """Its status has no place for that; with the target it is done."""
+
+    async def play(world: LocalWorld) -> None:
+        await zones(world, "a", "b")
+        made, target = spread(subset("a", "a", 2), subset("b", "b")), workload(3)
+        await world.create(made)
+        await world.sleep(5)
+        session, ws = session_of(world), Target(WORKLOAD_SPREAD, "ws")
+        with pytest.raises(NotFinishedError, match=r"workloadspread.*/ws is not finished: .*there is no CloneSet"):
+            await follow(session, ws, await session.get(ws), Recorded(), watch=False)
+        shown = Recorded()
+        with pytest.raises(NotFinishedError, match=r"timed out after 20 s: Waiting: there is no CloneSet web"):
+            await follow(session, ws, await session.get(ws), shown, timeout=20)
+        following = asyncio.create_task(follow(session, ws, await session.get(ws), shown, timeout=120))
+        await world.sleep(10)
+        assert not following.done()
+        await world.create(target)
+        await following
+        assert shown.seen[-1].progress.phase is Phase.DONE
+
+    run_local(play)
 
 
 def test_an_end_that_leaves_no_pods_available_is_not_doubted() -> None:

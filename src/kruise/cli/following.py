@@ -217,7 +217,7 @@ async def follow(
     last = ""
     deadline = session.clock.monotonic() + timeout if timeout else None
     standstill = Standstill(session, target, deadline)
-    doubt = Doubt(session, target.kind, deadline)
+    doubt = Doubt(session, target, deadline)
     try:
         async with following(session, target, document, with_pods=reporter.needs_pods) as follower:
             began = session.clock.monotonic()
@@ -262,15 +262,19 @@ async def follow(
 
 
 class Doubt:
-    """Whether a status that says "complete" is true: not where no manager is at work and the pods contradict it."""
+    """Whether a status that says "complete" is true: not where no manager is at work and the pods contradict it, nor
+    where the plan knows what the status has no place for."""
 
-    def __init__(self, session: Session, kind: Face, deadline: float | None) -> None:
+    def __init__(self, session: Session, target: Target, deadline: float | None) -> None:
         self._session = session
-        self._kind = kind
+        self._target = target
+        self._kind = target.kind
         self._deadline = deadline
         self._next_look = 0.0
         self._available: int | None = None
         """Pods that are, where nobody keeps the status up to date; None: somebody does, as far as is known."""
+        self._unmet = ""
+        """What the plan says in its place."""
         self._note = ""
         self._is_told = False
 
@@ -286,6 +290,10 @@ class Doubt:
         if now >= self._next_look:
             self._next_look = now + STANDSTILL_SECONDS
             await self._look(seen, follower)
+            await self._ask_the_plan(seen)
+        if self._unmet:
+            progress = dataclasses.replace(seen.progress, phase=Phase.PROGRESSING, message=self._unmet)
+            return dataclasses.replace(seen, progress=progress)
         told = min(seen.progress.available, seen.progress.wanted)
         if self._available is None or self._available >= told:
             return seen
@@ -308,6 +316,18 @@ class Doubt:
                 self._note = f"{manager.words}; the status is what it left behind"
                 if self._kind.promises_available_pods:
                     self._available = await follower.available_pods(seen.document)
+
+    async def _ask_the_plan(self, seen: Seen) -> None:
+        if not self._kind.unmet:
+            return
+        from kruise.cli.deciding import Asking, explain
+
+        with contextlib.suppress(VerbError, ClientError, TimeoutError):
+            async with asyncio.timeout(_patience(self._session, self._deadline, _ANSWER_SECONDS)):
+                answer = await explain(self._session, self._target, seen.document, Asking())
+                links = [link for held in answer.waiting.values() for link in held.links]
+                found = next((link.message for link in links if link.meaning in self._kind.unmet), "")
+                self._unmet = f"Waiting: {found}..." if found else ""
 
 
 class Standstill:

@@ -137,6 +137,8 @@ class Face:
     # Its rollout
     progress: Callable[[Json], Progress] | None = None
     """How far it has got. None: it does not roll out."""
+    unmet: tuple[Meaning, ...] = ()
+    """Causes with which it is not done, whatever its status says: that has no place for them."""
     tells_generation: bool = True
     """Its status says for which spec it is. Not so for Kubernetes' CronJobs, nor where the manager writes the spec, and
     nobody else."""

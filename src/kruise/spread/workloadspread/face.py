@@ -56,6 +56,7 @@ FACE = Face(
     overlooks_changes=True,
     placement="kruise.spread.workloadspread.matched:placement",
     progress=progress,
+    unmet=(causes.NO_TARGET, causes.UNFIT_PATCH),
     forecast="kruise.spread.workloadspread.forecast:FORECAST",
     settings="kruise.spread.workloadspread.face:settings",
     causes=causes.CAUSES,
