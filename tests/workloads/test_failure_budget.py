@@ -14,6 +14,7 @@ from kruise.api.apps.cloneset import CLONE_SETS, CloneSetStatus
 from kruise.api.apps.shared import FailureBudgetStatus
 from kruise.api.meta import Condition
 from kruise.api.native.pod import PODS, Pod, is_active
+from kruise.faces.kstatus import RECONCILING, STALLED
 from kruise.faces.progress import Phase
 from kruise.inplace import keys
 from kruise.inplace.state import UpdateState, state_json
