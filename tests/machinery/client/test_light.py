@@ -6,15 +6,18 @@ import asyncio
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 
 import pytest
 from aiohttp import web
 
 from kruise.api.native.pod import PODS
+from kruise.machinery.client import light as light_module
 from kruise.machinery.client.config import ClusterConfig, Impersonation
 from kruise.machinery.client.errors import RequestTimeoutError, TransportError
 from kruise.machinery.client.light import LightTransport
 from kruise.machinery.client.requests import Request, Verb
+from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import ManualClock
 from tests.support.stub_api import answers, stub_api
 
@@ -114,6 +117,28 @@ async def test_nobody_waits_for_an_answer_that_is_not_wanted_any_more(way: str) 
         async with asyncio.timeout(5):
             await gone.wait()
         await no_thread_is_left()
+        await light.close()
+
+
+async def test_a_request_that_is_cancelled_with_its_answer_there_leaves_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread has ended: it closes nothing any more. A socket left to the collector is a warning."""
+    in_thread = light_module._in_thread
+
+    async def cancelled(work: Callable[[], Response]) -> Response:
+        await in_thread(work)
+        raise asyncio.CancelledError
+
+    monkeypatch.setattr(light_module, "_in_thread", cancelled)
+    closed: list[object] = []
+    close = light_module._Connection.close
+    monkeypatch.setattr(light_module._Connection, "close", lambda self: (closed.append(self), close(self))[1])
+    async with stub_api(answers({})) as api:
+        light = LightTransport(ClusterConfig(server=api.url))
+        with pytest.raises(asyncio.CancelledError):
+            await light.send(GET)
+        assert len(closed) == 1
         await light.close()
 
 

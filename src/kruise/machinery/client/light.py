@@ -83,6 +83,7 @@ class LightTransport(Exchanges):
         target = self._server.path + self._target(request)
         work = functools.partial(connection.exchange, request.method, target, headers, request.body)
         self._busy.add(connection)
+        connection.is_at_work = True
         try:
             async with asyncio.timeout(timeout):
                 answer = await _in_thread(work)
@@ -129,6 +130,8 @@ class _Connection(http.client.HTTPConnection):
         self.is_ready = False
         """Whether a request may have reached the server."""
         self.used = 0.0
+        self.is_at_work = False
+        """Whether a thread has it."""
         self._server_name = server_name
         self._is_abandoned = False
 
@@ -158,6 +161,10 @@ class _Connection(http.client.HTTPConnection):
         except BaseException:
             self.close()
             raise
+        finally:
+            self.is_at_work = False
+            if self._is_abandoned:  # while the answer was complete already: nobody else will close it
+                self.close()
 
     def is_quiet(self) -> bool:
         """Whether the server has not ended it meanwhile: that would be something to read."""
@@ -167,7 +174,9 @@ class _Connection(http.client.HTTPConnection):
         """From another thread: the one that works on it wakes up with an error, and closes it."""
         self._is_abandoned = True
         sock = self.sock
-        if sock is not None:
+        if not self.is_at_work:
+            self.close()
+        elif sock is not None:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
