@@ -58,9 +58,9 @@ somebody says so: for workloads that are listed in `kruise-configuration` ([Work
 [PersistentPodState](persistentpodstate.md)) `get`, for budgets over workloads without a `scale` subresource `list`.
 Until then `kruise why` says that the manager may not read them, and nobody is taken for gone.
 
-```console
-$ kubectl create clusterrole kruise-games --verb=get,list --resource=gamesets.games.example.io
-$ kubectl create clusterrolebinding kruise-games --clusterrole=kruise-games \\
+```sh
+kubectl create clusterrole kruise-games --verb=get,list --resource=gamesets.games.example.io
+kubectl create clusterrolebinding kruise-games --clusterrole=kruise-games \\
     --serviceaccount=kruise-system:kruise-manager
 ```
 
