@@ -115,7 +115,8 @@ class KruiseCluster:
     @property
     def manager_is_running(self) -> bool:
         """A manager that loses its lease ends; whoever runs it starts it again."""
-        return self._manager is not None and self._manager.poll() is None
+        manager = self._manager  # somebody may kill it from another thread
+        return manager is not None and manager.poll() is None
 
     @property
     def metrics_url(self) -> str:
