@@ -168,12 +168,31 @@ def test_the_last_image_may_be_the_first_one_under_another_name() -> None:
 )
 def test_what_the_node_tells_of_the_container_counts_for_more_than_times(made_from: str, arrives: bool) -> None:
     body = replaced(restarted(overtaken_by("app:2-same"), main="app:2"), seconds=2)
+    assert complete(made(body, plain_hash("main", made_from) if made_from else 12345)) is arrives
+
+
+def made(body: dict[str, Any], number: int) -> dict[str, Any]:
+    """The daemon tells what the container was made from."""
     (status,) = body["status"]["containerStatuses"]
     status["containerID"] = "containerd://1"
-    hashes = ContainerHashes(plain_hash=plain_hash("main", made_from) if made_from else 12345)
+    hashes = ContainerHashes(plain_hash=number)
     meta = ContainersMeta(containers=(ContainerMeta(name="main", container_id="containerd://1", hashes=hashes),))
-    body["metadata"]["annotations"][keys.CONTAINERS_META_ANNOTATION] = containers_meta_json(meta)
-    assert complete(body) is arrives
+    body["metadata"].setdefault("annotations", {})[keys.CONTAINERS_META_ANNOTATION] = containers_meta_json(meta)
+    return body
+
+
+def test_what_the_daemon_tells_does_not_count_while_the_kubelet_is_behind() -> None:
+    """It tells of the container that is about to be stopped, which happens to be what the last update wants."""
+    first, second = at(1), at(2, container(image="nginx:1.26"))
+    started = made(running(first, [container()]), plain_hash("main", "nginx:1.25"))
+    back = moved(moved(started, first, second), second, first)
+    assert not complete(back)
+    again = moved(back, first, second)
+    assert not complete(restarted(again, main="nginx:1.25"))
+    ran = state_of(again).last_container_statuses
+    assert ran is not None
+    assert ran["main"].overtaken == ("nginx:1.25",)
+    assert complete(restarted(back))
 
 
 def test_of_several_overtaken_images_none_counts() -> None:

@@ -138,10 +138,12 @@ class _Seen:
         """By the hash of kubelets since 1.31.
 
         Older ones hash the whole container, of which the store keeps only a part. Their number never matches, and the
-        image ids decide.
+        image ids decide. They do so, too, while the kubelet is behind: it may be about to stop what runs now.
         """
-        return self.meta is not None and all(
-            self._was_made_from(container.name, (container.image,)) for container in self.pod.spec.containers
+        return (
+            self.meta is not None
+            and not _is_behind(self.pod)
+            and all(self._was_made_from(container.name, (container.image,)) for container in self.pod.spec.containers)
         )
 
     def image(self, name: str, last: LastStatus, state: UpdateState) -> str:

@@ -39,6 +39,24 @@ def test_the_container_restarts_in_place() -> None:
     virtually(scenario)
 
 
+def test_a_change_during_a_restart_is_not_observed_before_the_restart_is_shown() -> None:
+    """A kubelet looks at its containers again before it tells of a later spec."""
+
+    async def scenario(world: World) -> None:
+        await world.create(annotations={"sim.kruise.io/image-size": "100M"})
+        before = await world.until_ready()
+        await world.set_image("nginx:1.26")
+        await world.until(lambda found: found["status"]["observedGeneration"] == 2)
+        await world.set_image("nginx:1.25")
+        after = await world.until(lambda found: found["status"]["observedGeneration"] == 3)
+        assert status(after)["containerID"] != status(before)["containerID"]
+        assert status(after)["image"] == "docker.io/library/nginx:1.26"
+        last = await world.until(lambda found: status(found)["restartCount"] == 2)
+        assert status(last)["image"] == "docker.io/library/nginx:1.25"
+
+    virtually(scenario)
+
+
 def test_two_names_of_one_image_still_restart() -> None:
     """The kubelet compares the definition, not what is behind it; the image id stays."""
 

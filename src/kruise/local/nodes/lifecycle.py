@@ -108,6 +108,8 @@ class PodMachine:
         self._shown: dict[str, list[Json]] = {}
         self._shown_sandbox = False
         self._shown_address = ""
+        self._shown_generation = 0
+        """What the last sync began with: the spec of later ones may be there, but nobody has looked at it."""
         self._reported: Json = {}
         if takeover.has_run(pod):
             self._take_over(now)
@@ -191,6 +193,7 @@ class PodMachine:
             return
         silent = self._terminating
         self._terminating, self._grace = True, grace
+        self._shown_generation = self.pod.metadata.generation
         self._begin(self._stop_all(grace, silent=silent))
 
     # Running on
@@ -209,6 +212,7 @@ class PodMachine:
                     continue
                 self._dirty = False
                 self._show()
+                self._shown_generation = self.pod.metadata.generation
                 if self._over():
                     self._terminating = True
                     self._begin(self._stop_all(float(self._usual_grace()), silent=False))
@@ -726,8 +730,8 @@ class PodMachine:
         if self.pod.status.phase in TERMINAL:
             stage = self.pod.status.phase  # no pod leaves a terminal phase
         status: Json = {"phase": stage, **parts}
-        if self.pod.metadata.generation:
-            status["observedGeneration"] = self.pod.metadata.generation
+        if self._shown_generation:
+            status["observedGeneration"] = self._shown_generation
         status["startTime"] = reporting.moment(self.start_time)
         status["hostIP"] = self.node.spec.address
         status["hostIPs"] = [{"ip": self.node.spec.address}]
@@ -769,10 +773,9 @@ class PodMachine:
             self.finished = self._terminating = True
             self.sandbox = False
         self._show()
+        self._shown_generation = pod.metadata.generation if self.finished else pod.status.observed_generation
         # The status is there already: only what changes from now on has to be written.
         self._reported = self._status()
-        if pod.metadata.generation and not self.finished:
-            self._reported["observedGeneration"] = pod.status.observed_generation
 
 
 def record_attempts(record: Record) -> int:
