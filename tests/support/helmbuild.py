@@ -18,14 +18,27 @@ from tests.support.kubebuild import BuildError, MissingPrerequisiteError
 
 MODULE = Path(__file__).resolve().parents[2] / "hack" / "helm"
 COMMAND = "python -m tests.support.helmbuild"
-_FLAGS = ("-trimpath", "-ldflags", "-s -w")
+_GO = "helm.sh/helm/v3"
 
 
 def version() -> str:
-    found = re.search(r"^require helm\.sh/helm/v3 (v\S+)$", (MODULE / "go.mod").read_text(), re.MULTILINE)
+    return _required(rf"require {re.escape(_GO)} (v\S+)", f"require {_GO} VERSION")
+
+
+def _required(pattern: str, example: str) -> str:
+    found = re.search(rf"^{pattern}$", (MODULE / "go.mod").read_text(), re.MULTILINE)
     if found is None:
-        raise BuildError(f"{MODULE / 'go.mod'} has no line `require helm.sh/helm/v3 VERSION`")
+        raise BuildError(f"{MODULE / 'go.mod'} has no line `{example}`")
     return found[1]
+
+
+def _build_flags() -> tuple[str, ...]:
+    # Without these Helm takes itself for one of Kubernetes 1.20, for which `helm template` refuses the chart.
+    minor = _required(r"\tk8s\.io/client-go v0\.(\d+)\.\d+ // indirect", "k8s.io/client-go v0.MINOR.PATCH // indirect")
+    values = {f"{_GO}/internal/version.version": version()}
+    for package in ("pkg/chartutil", "pkg/lint/rules"):
+        values |= {f"{_GO}/{package}.k8sVersionMajor": "1", f"{_GO}/{package}.k8sVersionMinor": minor}
+    return ("-trimpath", "-ldflags", " ".join(["-s -w", *(f"-X {name}={value}" for name, value in values.items())]))
 
 
 def find() -> Path:
@@ -49,7 +62,7 @@ def ensure() -> Path:
 
 
 def _directory() -> Path:
-    digest = hashlib.sha256(" ".join(_FLAGS).encode())
+    digest = hashlib.sha256(" ".join(_build_flags()).encode())
     for name in ("go.mod", "go.sum"):
         digest.update((MODULE / name).read_bytes())
     return kubebuild.cache_directory().parents[1] / "helm" / f"{version()}-{digest.hexdigest()[:16]}"
@@ -57,7 +70,7 @@ def _directory() -> Path:
 
 def _build(target: Path) -> None:
     partial = target.with_suffix(".partial")
-    command = [str(kubebuild.find_go()), "build", *_FLAGS, "-o", str(partial), "helm.sh/helm/v3/cmd/helm"]
+    command = [str(kubebuild.find_go()), "build", *_build_flags(), "-o", str(partial), f"{_GO}/cmd/helm"]
     print(f"building Helm {version()}", file=sys.stderr, flush=True)
     began = time.monotonic()
     done = subprocess.run(
