@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
+
+import pytest
 
 from kruise.admission import inventory
 from kruise.admission.inventory import MUTATING, VALIDATING, RegistrationOptions, chart_options
@@ -162,6 +165,19 @@ def test_as_the_chart_has_it() -> None:  # MGR-40, PW section 6, DP-4
     assert validating["vnamespace.kb.io"]["failurePolicy"] == "Ignore"
     assert validating["vpod.kb.io"]["failurePolicy"] == "Fail"
     assert {entry["timeoutSeconds"] for entry in (mutating | validating).values()} == {30}
+
+
+@pytest.mark.parametrize("options", [RegistrationOptions(), chart_options()], ids=["plain", "chart"])
+def test_new_pods_alone_may_be_let_in_while_nobody_answers(options: RegistrationOptions) -> None:  # MGR-87
+    """Not deletions and evictions of what a budget protects."""
+    chosen = dataclasses.replace(options, pod_failure_policy="Ignore")
+    changed = {
+        name: (entry["failurePolicy"], other["failurePolicy"])
+        for before, after in zip(inventory.configurations(options), inventory.configurations(chosen), strict=True)
+        for (name, entry), other in zip(entries(before).items(), entries(after).values(), strict=True)
+        if entry != other
+    }
+    assert changed == {"mpod.kb.io": ("Fail", "Ignore")}
 
 
 def test_gated_entries() -> None:  # PW-48, MGR-42

@@ -137,6 +137,26 @@ def test_memory_is_bounded() -> None:
     assert len(correlator._written) == len(correlator._buckets) == events.MAX_REMEMBERED
 
 
+def test_nothing_is_remembered_of_objects_that_have_been_silent_for_long() -> None:
+    correlator = EventCorrelator("c")
+    first = correlator.correlate(POD, "Normal", "R", "m", NOW)
+    for minute in range(60):
+        reference = ObjectReference(kind="Pod", name=f"p{minute}", uid=str(minute))
+        correlator.correlate(reference, "Normal", "R", "m", NOW + timedelta(minutes=minute))
+    assert len(correlator._written) == len(correlator._buckets) == len(correlator._similar) == 21
+    again = correlator.correlate(POD, "Normal", "R", "m", NOW + timedelta(minutes=60))
+    assert first is not None
+    assert again is not None
+    assert (again.count, again.name == first.name) == (1, False)
+
+
+def test_what_is_said_now_and_then_is_remembered_however_long_it_goes_on() -> None:
+    correlator = EventCorrelator("c")
+    writes = [correlator.correlate(POD, "Warning", "R", "m", NOW + timedelta(minutes=19 * turn)) for turn in range(9)]
+    assert [write.count for write in writes if write is not None] == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert len({write.name for write in writes if write is not None}) == 1
+
+
 def test_the_recorder_writes_counts_and_recreates() -> None:
     async def main() -> None:
         clock = VirtualClock(asyncio.get_running_loop())

@@ -44,6 +44,7 @@ class InCluster:
         self.nodes = nodes
         self.image = ""
         """What is installed; empty where nothing is."""
+        self._gates: str | None = None
         self._has_release = False
 
     # Coming and going
@@ -77,13 +78,22 @@ class InCluster:
         self.image = image
         self.wait_ready()
 
+    def choose_gates(self, gates: str) -> None:
+        """This tree's image by the chart, with these gates; what has had them stays as it is."""
+        if gates == self._gates:
+            return
+        # Helm reads a comma as the beginning of another value.
+        chosen = "featureGates=" + gates.replace(",", "\\,")
+        self.install_chart(self.image or self.push("first"), chosen, upgrade=bool(self.image))
+        self._gates = gates
+
     def uninstall(self) -> None:
         """Whatever it was installed by."""
         self.kruise("uninstall", "--with-resources")
         if self._has_release:
             # Helm deletes in an order of its own: objects of ours go before. Its hooks would have no namespace by now.
             self.helm("uninstall", "kruise", "--ignore-not-found", "--no-hooks")
-        self.image, self._has_release = "", False
+        self.image, self._gates, self._has_release = "", None, False
         self.wait(lambda: self.nodes.request("GET", f"/api/v1/namespaces/{NAMESPACE}").status == 404, "it is gone")
 
     def helm(self, *arguments: str) -> str:

@@ -1,5 +1,6 @@
 """OpenKruise 1.9 as it is installed, as recordings of it and its bundle show what is there, or an older release, which
-has one version of each definition but for StatefulSets. Nothing of it works: images are names on simulated nodes.
+has one version of each definition but for StatefulSets. Nothing of it works: images are names on simulated nodes, and
+`STAND_IN` on real ones.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ NAMESPACE = "kruise-system"
 LATEST, OLDEST = "1.9", "1.5"
 """Releases that can be taken over."""
 IMAGES = {LATEST: "openkruise/kruise-manager:v1.9.0", OLDEST: "openkruise/kruise-manager:v1.5.4"}
+STAND_IN = dict.fromkeys(
+    ("/manager", "/kruise-daemon"),
+    "#!/bin/sh\ntrap 'exit 0' TERM INT\nwhile :; do sleep 3600 & wait $!; done\n",
+)
+"""Its programs in an image for real nodes: they run, and do nothing."""
 ONE_VERSION = {
     "clonesets",
     "containerrecreaterequests",
@@ -156,8 +162,9 @@ def certificates(now: datetime) -> dict[str, bytes]:
     return {**pairs, "key.pem": private(key), "cert.pem": cert, "tls.key": private(key), "tls.crt": cert}
 
 
-def installation(secret: Mapping[str, bytes], release: str = LATEST) -> list[Json]:
-    """MGR section 11, the kustomize bundle, with two replicas; without webhook configurations."""
+def installation(secret: Mapping[str, bytes], release: str = LATEST, sockets: str = "/run/k3s") -> list[Json]:
+    """MGR section 11, the kustomize bundle, with two replicas; without webhook configurations. `sockets`: where nodes
+    have their runtimes'."""
     label = {"control-plane": "controller-manager"}
     account = {"kind": "ServiceAccount", "name": "kruise-manager", "namespace": NAMESPACE}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kruise-manager-role"}
@@ -181,7 +188,7 @@ def installation(secret: Mapping[str, bytes], release: str = LATEST) -> list[Jso
         "args": ["--v=4", "--addr=:10221", "--feature-gates=ImagePullJobGate=true,ResourceDistributionGate=true"],
         "volumeMounts": [{"name": "runtime-socket", "mountPath": "/hostvarrun", "readOnly": True}],
     }
-    socket = {"name": "runtime-socket", "hostPath": {"path": "/run/k3s"}}
+    socket = {"name": "runtime-socket", "hostPath": {"path": sockets}}
     daemon_pod = {
         "hostNetwork": True,
         "containers": [daemon],

@@ -2,11 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from kruise.api.meta import PartialObject
+from kruise.api.native.nodes import NAMESPACES, NODES
+from kruise.api.resource import Resource
+from kruise.machinery.client.client import Client
+from kruise.machinery.client.errors import NotFoundError
+from kruise.machinery.client.http import HttpTransport
+from kruise.machinery.client.kubeconfig import load
 from tests.support.openkruise import Json
-from tests.support.openkruise_objects import OpenKruise, template
+from tests.support.openkruise_objects import DEMO, OpenKruise, template
+
+ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", True, PartialObject)
+
+
+@contextlib.asynccontextmanager
+async def filled(kubeconfig: Path, *, nodes: int, **options: Any) -> AsyncIterator[Client]:
+    """A cluster that OpenKruise has been at work in; `options` are those of `OpenKruise`."""
+    async with Client(HttpTransport(load(kubeconfig))) as client:
+        original = OpenKruise(client, datetime.now(UTC), **options)
+        await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEMO}})
+        await original.install()
+        await _has(client, nodes)
+        await fill(original)
+        await original.intercept()
+        yield client
+
+
+async def _has(client: Client, count: int) -> None:
+    """The nodes, and the account that pods need."""
+    for _ in range(300):
+        nodes = (await client.list(NODES)).items
+        with contextlib.suppress(NotFoundError):
+            await client.get(ACCOUNTS, "default", DEMO)
+            if len(nodes) == count:
+                return
+        await asyncio.sleep(0.2)
+    raise AssertionError("the cluster is not ready for pods")
 
 
 async def fill(original: OpenKruise) -> None:

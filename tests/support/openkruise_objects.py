@@ -83,6 +83,7 @@ class OpenKruise:
     client: Client
     now: datetime
     release: str = LATEST
+    sockets: str = "/run/k3s"
 
     def kind(self, plural: str, version: str) -> Resource[PartialObject]:
         """In the version that release 1.9 has, or the one that an older one has."""
@@ -90,7 +91,7 @@ class OpenKruise:
 
     async def install(self) -> None:
         secret = certificates(self.now)
-        for body in (*definitions(self.release), *installation(secret, self.release)):
+        for body in (*definitions(self.release), *installation(secret, self.release, self.sockets)):
             resource, namespace, _ = identity(body)
             await self.client.create(resource, body, namespace)
         await self._established()

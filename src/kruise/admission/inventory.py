@@ -231,7 +231,12 @@ class RegistrationOptions:
     pod_namespaces: Mapping[str, Any] = dataclasses.field(default_factory=lambda: PLAIN_POD_NAMESPACES)
     protection_namespaces: Mapping[str, Any] | None = None
     protection_failure_policy: str = "Fail"
+    pod_failure_policy: str = "Fail"
+    """Of new pods alone (MGR-87): budgets of those that are there are never left out."""
     aks: bool = False
+
+
+FAILURE_POLICIES = ("Fail", "Ignore")
 
 
 def chart_options(
@@ -261,7 +266,7 @@ def render(entry: Entry, options: RegistrationOptions) -> dict[str, Any]:
         "name": entry.name,
         "admissionReviewVersions": list(REVIEW_VERSIONS),
         "clientConfig": {"service": service},
-        "failurePolicy": options.protection_failure_policy if entry.is_protection else "Fail",
+        "failurePolicy": _failure_policy(entry, options),
         "rules": [rule],
         "sideEffects": "None",
     }
@@ -274,6 +279,12 @@ def render(entry: Entry, options: RegistrationOptions) -> dict[str, Any]:
     if entry.match_conditions:
         result["matchConditions"] = [dict(condition) for condition in entry.match_conditions]
     return result
+
+
+def _failure_policy(entry: Entry, options: RegistrationOptions) -> str:
+    if entry.is_protection:
+        return options.protection_failure_policy
+    return options.pod_failure_policy if entry.path == MUTATE_POD else "Fail"
 
 
 def _namespace_selector(entry: Entry, options: RegistrationOptions) -> dict[str, Any]:

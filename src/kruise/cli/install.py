@@ -27,7 +27,7 @@ from kruise.manager.installation.chart import chart_files, kustomize_files
 from kruise.manager.installation.installer import InstallationError, Installer
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.installation.removal import Remover
-from kruise.manager.installation.values import by_path
+from kruise.manager.installation.values import POD_FAILURE_POLICY, by_path
 from kruise.verbs.errors import UsageError
 
 T = TypeVar("T")
@@ -215,8 +215,14 @@ def uninstall(
     _with_client(kubeconfig, context, run)
 
 
-_WITHOUT_IMAGE = {"featureGates", "installation.roleListGroups", "serviceAccount.annotations", "crds.managed"}
-"""Values that matter even where neither manager nor daemon is installed: rights follow them."""
+_WITHOUT_IMAGE = {
+    "featureGates",
+    "installation.roleListGroups",
+    "serviceAccount.annotations",
+    "crds.managed",
+    POD_FAILURE_POLICY,
+}
+"""Values that matter even where neither manager nor daemon is installed: rights and webhooks follow them."""
 
 
 def _image(text: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kruise.api.native.events import EVENTS, ObjectReference
 from kruise.machinery.client.client import Client
@@ -28,6 +28,9 @@ log = logging.getLogger(__name__)
 _NAMESPACE_GOES = "NamespaceTerminating"
 
 MAX_REMEMBERED = 4096
+REMEMBERED_FOR = timedelta(minutes=20)
+"""Longer than anybody waits between two tries: what an object has not said for so long, it says for the first time
+again. Objects come and go under new names, and what was said of those that went would fill the memory."""
 SIMILAR_LIMIT = 10
 SIMILAR_WINDOW = timedelta(minutes=10)
 BURST = 25
@@ -36,14 +39,22 @@ COMBINED_PREFIX = "(combined from similar events): "
 MAX_MESSAGE = 1024
 """The API server refuses longer ones."""
 
+
+class _Dated(Protocol):
+    last: datetime
+    """When it was used."""
+
+
 K = TypeVar("K")
-V = TypeVar("V")
+V = TypeVar("V", bound=_Dated)
 
 
 class _Recent(OrderedDict[K, V]):
-    """Remembers the most recently used entries."""
+    """Remembers the most recently used entries, for a while. Whoever uses one says when, in its `last`."""
 
-    def use(self, key: K, make: Callable[[], V]) -> V:
+    def use(self, key: K, now: datetime, make: Callable[[], V]) -> V:
+        while self and now - next(iter(self.values())).last > REMEMBERED_FOR:
+            self.popitem(last=False)
         try:
             self.move_to_end(key)
             return self[key]
@@ -63,7 +74,7 @@ class _Similar:
 @dataclasses.dataclass(slots=True)
 class _Bucket:
     tokens: float
-    at: datetime
+    last: datetime
 
 
 @dataclasses.dataclass(slots=True)
@@ -71,6 +82,7 @@ class _Written:
     name: str
     count: int
     first: datetime
+    last: datetime
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,9 +113,10 @@ class EventCorrelator:
         subject = evolve(regarding, resource_version="")
         identity, message = self._combine(subject, kind, reason, message, now)
         written = self._written.use(
-            (subject, kind, reason, identity), lambda: _Written(self._new_name(regarding.name, now), 0, now)
+            (subject, kind, reason, identity), now, lambda: _Written(self._new_name(regarding.name, now), 0, now, now)
         )
         written.count += 1
+        written.last = now
         if not self._spend((subject, reason), now):
             return None
         namespace = regarding.namespace or "default"
@@ -133,7 +146,7 @@ class EventCorrelator:
         self, subject: ObjectReference, kind: str, reason: str, message: str, now: datetime
     ) -> tuple[str, str]:
         """Past ten different messages of one reason in ten minutes, further ones share an event."""
-        similar = self._similar.use((subject, kind, reason), lambda: _Similar(set(), now))
+        similar = self._similar.use((subject, kind, reason), now, lambda: _Similar(set(), now))
         if now - similar.last > SIMILAR_WINDOW:
             similar.messages.clear()
         similar.last = now
@@ -146,10 +159,10 @@ class EventCorrelator:
 
     def _spend(self, about: tuple[ObjectReference, str], now: datetime) -> bool:
         """By object and reason: what one reason says again and again must not drown the others."""
-        bucket = self._buckets.use(about, lambda: _Bucket(BURST, now))
-        refill = max(0.0, (now - bucket.at).total_seconds()) / REFILL_SECONDS
+        bucket = self._buckets.use(about, now, lambda: _Bucket(BURST, now))
+        refill = max(0.0, (now - bucket.last).total_seconds()) / REFILL_SECONDS
         bucket.tokens = min(BURST, bucket.tokens + refill)
-        bucket.at = now
+        bucket.last = now
         if bucket.tokens < 1:
             return False
         bucket.tokens -= 1

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kruise import kinds
+from kruise.admission.inventory import FAILURE_POLICIES
 from kruise.faces.face import Face
 from kruise.flags import (
     FeatureFlag,
@@ -97,6 +98,11 @@ FLAGS: Mapping[str, Flag] = {
         DEFAULT_SHUTDOWN_DELAY,
         "how long webhooks are answered while this process ends; with WEBHOOK_HOST 0 unless it is given",
     ),
+    "pod-failure-policy": Flag(
+        one_of(*FAILURE_POLICIES),
+        "Fail",
+        "failurePolicy for new pods, where this process has to make the webhook configuration again",
+    ),
     "protection-log-path": Flag(text, "/log", "directory of protection.log"),
     "disable-no-deepcopy": Flag(boolean, False, "cache tuning", "cached objects are immutable"),
     "logging-format": Flag(one_of("text", "json", ""), "text", "text or json"),
@@ -162,6 +168,7 @@ class Options:
     retry_qps: float = 0.0
     retry_burst: int = 100
     shutdown_delay: float = 0.0
+    pod_failure_policy: str = "Fail"
     protection_log_path: str = "/log"
     log_json: bool = False
     verbosity: int = 0
@@ -248,6 +255,7 @@ def parse(
         retry_burst=value["rate-limiter-bucket-size"],
         # Whoever calls an address of this process alone finds nobody else.
         shutdown_delay=0.0 if environment.get("WEBHOOK_HOST") and not is_given else value["shutdown-delay"],
+        pod_failure_policy=value["pod-failure-policy"],
         protection_log_path=value["protection-log-path"],
         log_json=value["logging-format"] == "json",
         verbosity=value["v"],

@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import logging
 import ssl
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,11 +175,8 @@ class Webhooks:
             return None
         if about.deletion_timestamp is not None or inventory.REMOVAL in about.annotations:
             return None
-        made = inventory.RegistrationOptions()
-        if about.labels.get("control-plane") == inventory.CHART_LABEL:
-            made = inventory.chart_options()
         found = inventory.configurations(
-            dataclasses.replace(made, namespace=options.own_namespace, service=options.webhook.service_name),
+            installed_by(about.labels, options),
             mutating=tuple(entry for feature in self._features for entry in feature.mutating_entries),
             validating=tuple(entry for feature in self._features for entry in feature.validating_entries),
         )
@@ -204,6 +201,17 @@ class Webhooks:
         if webhook.host or webhook.writer == "fs":
             return FileCertificates(self._directory, policy, self._clock)
         return SecretCertificates(*where, policy, self._clock)
+
+
+def installed_by(labels: Mapping[str, str], options: Options) -> inventory.RegistrationOptions:
+    """What the installation chose, as far as a manager knows: by its namespace's labels and its own flags."""
+    is_chart = labels.get("control-plane") == inventory.CHART_LABEL
+    return dataclasses.replace(
+        inventory.chart_options() if is_chart else inventory.RegistrationOptions(),
+        namespace=options.own_namespace,
+        service=options.webhook.service_name,
+        pod_failure_policy=options.pod_failure_policy,
+    )
 
 
 def registry_of(features: Sequence[Feature], options: Options, cache: Cache) -> Registry:

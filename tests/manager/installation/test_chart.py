@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from kruise.admission.inventory import configurations
 from kruise.kinds import features
 from kruise.manager.installation.chart import chart_files, kustomize_files
-from kruise.manager.installation.manifests import manifests
+from kruise.manager.installation.manifests import Style, manifests
 from kruise.manager.installation.templating import (
     IsSet,
     MissingValueError,
@@ -24,8 +25,11 @@ from kruise.manager.installation.templating import (
     text,
 )
 from kruise.manager.installation.values import SETTINGS, by_path, defaults, with_values
+from kruise.manager.options import parse
+from kruise.manager.webhooks import installed_by
 
 GATES = {"On": True, "Off": False}
+KINDS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "Deployment")
 VALUES: dict[str, Any] = {"a": {"b": 3}, "empty": [], "several": [1, 2], "flag": True}
 
 
@@ -100,6 +104,43 @@ def test_the_kustomize_base_is_what_is_installed_with_one_manager() -> None:
     [deployment] = [m for m in found if m["kind"] == "Deployment"]
     assert deployment["spec"]["replicas"] == 1
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "manager:latest"
+
+
+def test_a_component_of_kustomize_lets_new_pods_in() -> None:
+    """Only what differs. That kustomize makes of it what is installed is shown where kubectl is (tests/real)."""
+    files = kustomize_files(features())
+    about = yaml.safe_load(files["pods-admitted/kustomization.yaml"])
+    assert (about["kind"], about["patches"]) == ("Component", [{"path": "pods.yaml"}])
+    configuration, deployment = yaml.safe_load_all(files["pods-admitted/pods.yaml"])
+    assert configuration["metadata"]["name"] == "kruise-mutating-webhook-configuration"
+    policies = {
+        each["name"]: each["failurePolicy"] for each in json.loads(configuration["metadata"]["annotations"]["template"])
+    }
+    assert {name for name, policy in policies.items() if policy == "Ignore"} == {"mpod.kb.io"}
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert "--pod-failure-policy=Ignore" in container["args"]
+
+
+@pytest.mark.parametrize("style", Style)
+def test_what_is_chosen_for_new_pods_is_in_the_configuration_and_known_to_the_manager(style: Style) -> None:
+    chosen = {"webhookConfiguration.failurePolicy.pods": "Ignore"}
+    found = {
+        m["kind"]: m for m in manifests(features(), style=style, values=chosen, runs=["manager"]) if m["kind"] in KINDS
+    }
+    [container] = found["Deployment"]["spec"]["template"]["spec"]["containers"]
+    options = parse(container["args"], {})
+    # What a manager with these arguments makes again is what was installed.
+    labels = {"control-plane": "openkruise"} if style is Style.CHART else {}
+    again = {m["kind"]: m for m in configurations(installed_by(labels, options))}
+    for kind, made in again.items():
+        assert json.loads(made["metadata"]["annotations"]["template"]) == json.loads(
+            found[kind]["metadata"]["annotations"]["template"]
+        )
+
+
+def test_a_policy_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"failurePolicy\.pods is 'ignore': choose Fail or Ignore"):
+        with_values({"webhookConfiguration.failurePolicy.pods": "ignore"})
 
 
 def test_every_value_has_an_effect_or_says_that_it_has_none() -> None:

@@ -13,10 +13,11 @@ import pytest
 import yaml
 
 from kruise.kinds import features
-from kruise.manager.installation.chart import chart_files
+from kruise.manager.installation.chart import ONE_MANAGER, chart_files, kustomize_files
 from kruise.manager.installation.manifests import Style, manifests
 from kruise.manager.installation.values import SETTINGS
 from tests.support import helmbuild
+from tests.support.realcluster import require_prerequisites
 
 # A quoted key and a number, a list in a list, words with quotation marks: where templates of YAML go wrong.
 _EVERYWHERE = {
@@ -55,11 +56,26 @@ _EVERYWHERE = {
         {"featureGates": "AllBeta=true,ResourceDistributionGate=false,KruiseDaemon=false"},
         {"featureGates": "PreDownloadImageForInPlaceUpdate=T,PodWebhook=0"},
         {"featureGates": "EnableExternalCerts=true", "externalCerts.annotations": {"cert-manager.io/inject": "a/b"}},
+        {"webhookConfiguration.failurePolicy.pods": "Ignore"},
+        {"webhookConfiguration.failurePolicy.pods": "Ignore", "featureGates": "EnableExternalCerts=true"},
         {"networkPolicy.enabled": True, "manager.podDisruptionBudget.enabled": False, "featureGates": ""},
         {"metrics.serviceMonitor.enabled": True, "metrics.rules.enabled": True, "metrics.dashboards.enabled": True},
         _EVERYWHERE,
     ],
-    ids=["defaults", "elsewhere", "azure", "alpha", "no-daemon", "forced", "external", "policy", "monitoring", "all"],
+    ids=[
+        "defaults",
+        "elsewhere",
+        "azure",
+        "alpha",
+        "no-daemon",
+        "forced",
+        "external",
+        "pods",
+        "live",
+        "policy",
+        "monitoring",
+        "all",
+    ],
 )
 def test_helm_makes_what_is_installed(chosen: dict[str, Any], tmp_path: Path) -> None:
     wanted = manifests(features(), style=Style.CHART, values=chosen, runs=["manager", "daemon"])
@@ -70,6 +86,30 @@ def test_helm_refuses_a_value_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(subprocess.CalledProcessError) as refused:
         _rendered({"manager.replica": 3}, tmp_path)
     assert "additional properties 'replica' not allowed" in refused.value.stderr
+
+
+def test_helm_refuses_a_choice_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        _rendered({"webhookConfiguration.failurePolicy.pods": "Maybe"}, tmp_path)
+    assert "/webhookConfiguration/failurePolicy/pods" in refused.value.stderr
+    assert "value must be one of 'Fail', 'Ignore'" in refused.value.stderr
+
+
+def test_kustomize_lets_new_pods_in_as_the_command_does(tmp_path: Path) -> None:
+    base = kustomize_files(features())
+    for name, text in base.items():
+        path = tmp_path / "base" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    overlay = {"resources": ["../base"], "components": ["../base/pods-admitted"]}
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    kubectl = require_prerequisites()["kubectl"]
+    done = subprocess.run([kubectl, "kustomize", tmp_path / "mine"], capture_output=True, text=True, check=True)
+    chosen = {**ONE_MANAGER, "webhookConfiguration.failurePolicy.pods": "Ignore"}
+    assert _by_name(list(yaml.safe_load_all(done.stdout))) == _by_name(
+        manifests(features(), values=chosen, runs=["manager", "daemon"])
+    )
 
 
 def test_only_helm_asks_before_it_removes_definitions(tmp_path: Path) -> None:  # MGR-62

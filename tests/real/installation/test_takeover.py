@@ -5,23 +5,16 @@ show it. Nodes are simulated; our manager runs outside of the cluster.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator
 
 import pytest
 
-from kruise.api.meta import PartialObject
 from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS
-from kruise.api.native.nodes import NAMESPACES, NODES
-from kruise.api.resource import Resource
 from kruise.doctor.surveying import survey, way_back
 from kruise.kinds import features
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.errors import NotFoundError
-from kruise.machinery.client.http import HttpTransport
-from kruise.machinery.client.kubeconfig import load
 from kruise.machinery.clock import RealClock
 from kruise.manager.installation.installer import Installer
 from kruise.manager.installation.manifests import manifests
@@ -29,12 +22,10 @@ from kruise.manager.installation.takeover.carrying import Carrier
 from tests.support.kruisecluster import ALONE, KruiseCluster
 from tests.support.openkruise import NAMESPACE
 from tests.support.openkruise_census import census, changes, installed
-from tests.support.openkruise_filled import fill
-from tests.support.openkruise_objects import DEMO, OpenKruise
+from tests.support.openkruise_filled import filled
 
 pytestmark = [pytest.mark.long, pytest.mark.together("takeover")]
 
-ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount", True, PartialObject)
 GATES = "--feature-gates=ImagePullJobGate=true,ResourceDistributionGate=true"
 
 
@@ -42,30 +33,6 @@ GATES = "--feature-gates=ImagePullJobGate=true,ResourceDistributionGate=true"
 def cluster() -> Iterator[KruiseCluster]:
     with KruiseCluster(flags=ALONE, installed=False) as cluster:
         yield cluster
-
-
-@contextlib.asynccontextmanager
-async def filled(cluster: KruiseCluster) -> AsyncIterator[Client]:
-    async with Client(HttpTransport(load(cluster.kubeconfig))) as client:
-        original = OpenKruise(client, datetime.now(UTC))
-        await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEMO}})
-        await original.install()
-        await _has(client, 6)
-        await fill(original)
-        await original.intercept()
-        yield client
-
-
-async def _has(client: Client, count: int) -> None:
-    """The nodes, and the account that pods need."""
-    for _ in range(300):
-        nodes = (await client.list(NODES)).items
-        with contextlib.suppress(NotFoundError):
-            await client.get(ACCOUNTS, "default", DEMO)
-            if len(nodes) == count:
-                return
-        await asyncio.sleep(0.2)
-    raise AssertionError("the cluster is not ready for pods")
 
 
 async def _take_over(client: Client, cluster: KruiseCluster) -> list[str]:
@@ -86,7 +53,7 @@ async def _go_back(client: Client) -> None:
 
 def test_nothing_changes_there_and_back(cluster: KruiseCluster) -> None:
     async def story() -> None:
-        async with filled(cluster) as client:
+        async with filled(cluster.kubeconfig, nodes=6) as client:
             objects, before = await census(client), await installed(client)
             await _take_over(client, cluster)
             assert changes(objects, await census(client)) == {}
@@ -102,7 +69,7 @@ def test_nothing_changes_there_and_back(cluster: KruiseCluster) -> None:
 
 def test_back_from_a_newer_stored_version(cluster: KruiseCluster) -> None:
     async def story() -> None:
-        async with filled(cluster) as client:
+        async with filled(cluster.kubeconfig, nodes=6) as client:
             objects = await census(client)
             await _take_over(client, cluster)
             await Installer(client, clock=RealClock(), report=lambda line: None).install(manifests(features()))

@@ -14,9 +14,17 @@ from kruise.manager import gates
 from kruise.manager.installation import hooks, monitoring
 from kruise.manager.installation.manifests import Part, Style, definitions, manifests, parts
 from kruise.manager.installation.templating import IsSet, as_template
-from kruise.manager.installation.values import SETTINGS, values_file
+from kruise.manager.installation.values import POD_FAILURE_POLICY, SETTINGS, values_file
 
 NAME = "kruise"
+ONE_MANAGER: Mapping[str, Any] = {
+    "manager.replicas": 1,
+    "manager.image.repository": "manager",
+    "manager.image.tag": "latest",
+    "manager.podDisruptionBudget.enabled": False,
+    "featureGates": "",
+}
+"""Values of the kustomize base."""
 _MADE = "Made by `kruise install`, from the same description that it applies."
 
 
@@ -41,16 +49,11 @@ def chart_files(features: Sequence[Feature], version: str) -> dict[str, str]:
 
 def kustomize_files(features: Sequence[Feature]) -> dict[str, str]:
     """A base with one manager, as `kustomize edit set image manager=...` expects it. What the Prometheus operator and
-    Grafana are told is a component of its own."""
-    values = {
-        "manager.replicas": 1,
-        "manager.image.repository": "manager",
-        "manager.image.tag": "latest",
-        "manager.podDisruptionBudget.enabled": False,
-        "featureGates": "",
-    }
-    objects = manifests(features, values=values, runs=("manager", "daemon"))
-    watched = manifests(features, values={**values, **monitoring.EVERYTHING}, runs=("manager", "daemon"))
+    Grafana are told is a component of its own, and so is that new pods are let in while no manager answers."""
+    runs = ("manager", "daemon")
+    objects = manifests(features, values=ONE_MANAGER, runs=runs)
+    watched = manifests(features, values={**ONE_MANAGER, **monitoring.EVERYTHING}, runs=runs)
+    admitting = manifests(features, values={**ONE_MANAGER, POD_FAILURE_POLICY: "Ignore"}, runs=runs)
     files: dict[str, list[dict[str, Any]]] = {}
     for manifest in objects:
         files.setdefault(_FILES.get(manifest["kind"], "webhook"), []).append(manifest)
@@ -63,15 +66,34 @@ def kustomize_files(features: Sequence[Feature]) -> dict[str, str]:
             }
         ),
         **{f"{name}.yaml": _several(found) for name, found in files.items()},
-        "monitoring/kustomization.yaml": _plain(
-            {
-                "apiVersion": "kustomize.config.k8s.io/v1alpha1",
-                "kind": "Component",
-                "resources": ["monitoring.yaml"],
-            }
-        ),
+        "monitoring/kustomization.yaml": _component(resources=["monitoring.yaml"]),
         "monitoring/monitoring.yaml": _several([manifest for manifest in watched if manifest not in objects]),
+        "pods-admitted/kustomization.yaml": _component(patches=[{"path": "pods.yaml"}]),
+        "pods-admitted/pods.yaml": _several(
+            [_patch(new) for old, new in zip(objects, admitting, strict=True) if new != old]
+        ),
     }
+
+
+def _component(**content: Any) -> str:
+    return _plain({"apiVersion": "kustomize.config.k8s.io/v1alpha1", "kind": "Component", **content})
+
+
+def _patch(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What differs where pods are admitted while no manager answers: entries of a configuration, arguments."""
+    metadata = manifest["metadata"]
+    patch = {
+        "apiVersion": manifest["apiVersion"],
+        "kind": manifest["kind"],
+        "metadata": {name: metadata[name] for name in ("name", "namespace") if name in metadata},
+    }
+    if "annotations" in metadata:
+        patch["metadata"]["annotations"] = metadata["annotations"]
+    if manifest["kind"] == "Deployment":
+        [container] = manifest["spec"]["template"]["spec"]["containers"]
+        changed = {"name": container["name"], "args": container["args"]}
+        patch["spec"] = {"template": {"spec": {"containers": [changed]}}}
+    return patch
 
 
 def _several(manifests: Sequence[Mapping[str, Any]]) -> str:
@@ -179,7 +201,8 @@ def _schema() -> dict[str, Any]:
         place = root
         for step in steps:
             place = place["properties"].setdefault(step, _object())
-        place["properties"][last] = {**_type_of(setting.default), "description": setting.meaning}
+        wanted = {"enum": list(setting.choices)} if setting.choices else _type_of(setting.default)
+        place["properties"][last] = {**wanted, "description": setting.meaning}
     return root
 
 

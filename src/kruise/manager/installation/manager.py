@@ -92,6 +92,7 @@ def _container(version: str) -> dict[str, Any]:
             text("--v=", Value("manager.log.level")),
             text("--sync-period=", Value("manager.resyncPeriod")),
             text("--rest-config-qps=", Value("manager.qps")),
+            text("--pod-failure-policy=", Value("webhookConfiguration.failurePolicy.pods")),
             f"--protection-log-path={LOGS}",
             When(IsSet("manager.loggingFormat"), text("--logging-format=", Value("manager.loggingFormat"))),
             When(IsSet("featureGates"), text("--feature-gates=", Value("featureGates"))),

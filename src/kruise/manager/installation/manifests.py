@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -159,14 +160,20 @@ def _namespace(name: Any, label: str) -> Manifest:
 
 
 # Stand-ins for values inside a text of JSON; nothing else there looks like them.
-_OPEN_NAMESPACE, _OPEN_SECONDS = "open-namespace", 987654321
+_OPEN_NAMESPACE, _OPEN_SECONDS, _OPEN_POLICY = "open-namespace", 987654321, "open-policy"
+_OPEN: Mapping[str | int, Value] = {
+    _OPEN_NAMESPACE: NAMESPACE,
+    _OPEN_SECONDS: Value("webhookConfiguration.timeoutSeconds"),
+    _OPEN_POLICY: Value("webhookConfiguration.failurePolicy.pods"),
+}
 
 
 def _configurations(features: Sequence[Feature], style: Style, service: str) -> list[Manifest]:
     def rendered(*, aks: bool = False) -> list[Manifest]:
-        options = inventory.RegistrationOptions(namespace=_OPEN_NAMESPACE, service=service)
+        options = inventory.RegistrationOptions(service=service)
         if style is Style.CHART:
-            options = inventory.chart_options(namespace=_OPEN_NAMESPACE, timeout_seconds=_OPEN_SECONDS, aks=aks)
+            options = inventory.chart_options(timeout_seconds=_OPEN_SECONDS, aks=aks)
+        options = dataclasses.replace(options, namespace=_OPEN_NAMESPACE, pod_failure_policy=_OPEN_POLICY)
         return inventory.configurations(
             options,
             mutating=tuple(entry for feature in features for entry in feature.mutating_entries),
@@ -202,15 +209,8 @@ def _configuration(plain: Manifest, azure: Manifest) -> Manifest:
 
 def _opened(text: str) -> Any:
     """A text of JSON whose stand-ins are values."""
-    pieces: list[str | Value] = []
-    for index, around in enumerate(text.split(str(_OPEN_SECONDS))):
-        if index:
-            pieces.append(Value("webhookConfiguration.timeoutSeconds"))
-        for number, piece in enumerate(around.split(_OPEN_NAMESPACE)):
-            if number:
-                pieces.append(NAMESPACE)
-            pieces.append(piece)
-    return Text(tuple(pieces))
+    values = {str(stand_in): value for stand_in, value in _OPEN.items()}
+    return Text(tuple(values.get(piece, piece) for piece in re.split(f"({'|'.join(values)})", text)))
 
 
 def _opened_object(part: Any) -> Any:
@@ -219,6 +219,4 @@ def _opened_object(part: Any) -> Any:
         return {key: _opened_object(item) for key, item in part.items()}
     if isinstance(part, list):
         return [_opened_object(item) for item in part]
-    if part == _OPEN_NAMESPACE:
-        return NAMESPACE
-    return Value("webhookConfiguration.timeoutSeconds") if part == _OPEN_SECONDS else part
+    return _OPEN.get(part, part) if isinstance(part, str | int) else part

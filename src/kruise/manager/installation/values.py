@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from kruise.admission.inventory import FAILURE_POLICIES
 from kruise.manager import gates
 
 
@@ -20,7 +21,11 @@ class Setting:
     meaning: str
     is_new: bool = False
     """Not in the original's chart."""
+    choices: tuple[str, ...] = ()
+    """What it may be; empty: anything of its type."""
 
+
+POD_FAILURE_POLICY = "webhookConfiguration.failurePolicy.pods"
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("crds.managed", True, "install the definitions, and keep them up to date"),
@@ -59,6 +64,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("manager.podDisruptionBudget.minAvailable", 1, "", is_new=True),
     Setting("manager.qps", "0", "cap on API writes a second; 0: adaptive", is_new=True),
     Setting("webhookConfiguration.timeoutSeconds", 30, "of every webhook"),
+    Setting(
+        POD_FAILURE_POLICY,
+        "Fail",
+        "new pods while no manager answers: Fail refuses them, Ignore lets them in as they are",
+        is_new=True,
+        choices=FAILURE_POLICIES,
+    ),
     Setting("webhookConfiguration.aksIntegration", False, "leave the namespaces of Azure's control plane alone"),
     Setting("daemon.log.level", "4", ""),
     Setting("daemon.port", 10221, "metrics and health"),
@@ -124,10 +136,13 @@ def defaults() -> dict[str, Any]:
 def with_values(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """The defaults with these in their place, by path: `manager.replicas`."""
     tree = defaults()
-    known = {setting.path for setting in SETTINGS}
+    known = {setting.path: setting for setting in SETTINGS}
     for path, value in chosen.items():
         if path not in known:
             raise ValueError(f"{path!r} is no value of an installation; see docs/install.md")
+        choices = known[path].choices
+        if choices and value not in choices:
+            raise ValueError(f"{path} is {value!r}: choose {' or '.join(choices)}")
         _put(tree, path, value)
     return tree
 
