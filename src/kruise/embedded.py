@@ -89,7 +89,7 @@ class _InProcessAdmission:
             hands=LiveHands(parts.applier, parts.client, parts.cache),
             gates=parts.options.gates,
             server_version=parts.server_version,
-            record=recorder(parts.metrics),
+            record=recorder(parts.metrics, parts.clock),
             publish=self._notes.publish,
         )
         self._site = AdmissionSite(self._registry, answerer, converters_of(parts.features))

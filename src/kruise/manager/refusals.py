@@ -1,15 +1,20 @@
-"""Refusals that are counted and kept: the metrics of protection, and the lines of the protection log."""
+"""Refusals that are counted and kept: the metrics of protection, and the lines of the protection log.
+
+Whoever asks, and for what, is in the labels, and both come and go: a series ends when nothing was refused for an hour,
+and there are never more of them than some thousand. The log has them all.
+"""
 
 from __future__ import annotations
 
-import collections
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.registry import Collector
 
 from kruise.admission.decisions import Protected
+from kruise.machinery.clock import Clock
 from kruise.machinery.codec import canonical
 
 COUNTERS: Mapping[str, Sequence[str]] = {
@@ -18,6 +23,9 @@ COUNTERS: Mapping[str, Sequence[str]] = {
     "workload_deletion_protection": ("kind_namespace_name", "username"),
     "pod_unavailable_budget": ("kind_namespace_name", "username"),
 }
+MOST_SERIES = 1000
+"""Of each counter."""
+KEPT_SECONDS = 3600.0
 _ABOUT = "Requests that were refused, by what was to be protected."
 _log = logging.getLogger("kruise.protection")
 
@@ -25,20 +33,33 @@ _log = logging.getLogger("kruise.protection")
 class _Counters(Collector):
     """Under the very names of the contract (PUB-92): the library's own counters would end in `_total`."""
 
-    def __init__(self) -> None:
-        self._counts: dict[str, collections.Counter[tuple[str, ...]]] = {
-            name: collections.Counter() for name in COUNTERS
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._counts: dict[str, OrderedDict[tuple[str, ...], tuple[int, float]]] = {
+            name: OrderedDict() for name in COUNTERS
         }
+        """By name and labels: how many, and when the latest was; the latest comes last."""
 
     def count(self, name: str, labels: Mapping[str, str]) -> None:
-        self._counts[name][tuple(labels[key] for key in COUNTERS[name])] += 1
+        counts = self._current(name)
+        values = tuple(labels[key] for key in COUNTERS[name])
+        count, _ = counts.pop(values, (0, 0.0))
+        counts[values] = count + 1, self._clock.monotonic()
+        if len(counts) > MOST_SERIES:
+            counts.popitem(last=False)
 
     def collect(self) -> Iterator[Metric]:
-        for name, counts in self._counts.items():
+        for name in COUNTERS:
             metric = Metric(name, _ABOUT, "untyped")
-            for values, count in sorted(counts.items()):
+            for values, (count, _) in sorted(self._current(name).items()):
                 metric.add_sample(name, dict(zip(COUNTERS[name], values, strict=True)), count)
             yield metric
+
+    def _current(self, name: str) -> OrderedDict[tuple[str, ...], tuple[int, float]]:
+        counts, oldest = self._counts[name], self._clock.monotonic() - KEPT_SECONDS
+        while counts and next(iter(counts.values()))[1] < oldest:
+            counts.popitem(last=False)
+        return counts
 
 
 def typed(exposition: bytes) -> bytes:
@@ -48,8 +69,8 @@ def typed(exposition: bytes) -> bytes:
     return exposition
 
 
-def recorder(metrics: CollectorRegistry) -> Callable[[Protected, str], None]:
-    counters = _Counters()
+def recorder(metrics: CollectorRegistry, clock: Clock) -> Callable[[Protected, str], None]:
+    counters = _Counters(clock)
     metrics.register(counters)
 
     def record(refusal: Protected, username: str) -> None:

@@ -84,7 +84,7 @@ class Webhooks:
             hands=LiveHands(applier, client, cache),
             gates=options.gates,
             server_version=server_version,
-            record=recorder(metrics),
+            record=recorder(metrics, clock),
             publish=self._notes.publish,
         )
         self._registry = registry

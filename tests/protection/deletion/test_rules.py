@@ -14,6 +14,7 @@ from kruise.admission.review import AdmissionRequest, GroupVersionKind, Undecoda
 from kruise.api.native.pod import PODS, Pod
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim
 from kruise.machinery import codec
+from kruise.machinery.clock import ManualClock
 from kruise.manager.refusals import recorder, typed
 from kruise.protection.deletion.cascading import judge_definition, judge_namespace
 from kruise.protection.deletion.controller import FEATURE
@@ -81,7 +82,7 @@ def test_what_is_kept_is_counted_and_written(caplog: pytest.LogCaptureFixture) -
     said = judge_namespace(deletion("Always", kind="Namespace"), view())
     assert isinstance(said, Deny)
     assert said.record is not None
-    record = recorder(registry)
+    record = recorder(registry, ManualClock())
     record(said.record, "alice")
     text = typed(generate_latest(registry)).decode()
     assert "# TYPE namespace_deletion_protection counter\n" in text
