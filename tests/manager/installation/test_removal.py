@@ -18,6 +18,7 @@ from kruise.api.native.extensions import (
     MUTATING_WEBHOOK_CONFIGURATIONS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
 )
+from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.pod import PODS
 from kruise.api.resource import Resource
 from kruise.embedded import install, managing
@@ -28,7 +29,7 @@ from kruise.machinery.client.errors import ApiError, NotFoundError
 from kruise.machinery.client.requests import PatchType, Request, Verb
 from kruise.machinery.client.transport import Response
 from kruise.machinery.clock import VirtualClock, run_virtual
-from kruise.manager.installation.installer import InstallationError
+from kruise.manager.installation.installer import InstallationError, Installer
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.installation.removal import Remover
 
@@ -200,6 +201,27 @@ def test_what_others_hold_is_named_and_a_second_run_goes_on() -> None:
         await scene.client.patch(CLONE_SETS, "web", {"metadata": {"finalizers": None}}, "default")
         await scene.uninstall()
         await scene.nothing_is_left()
+
+    on_a_cluster(story)
+
+
+def test_an_installation_waits_for_a_namespace_that_is_being_deleted() -> None:
+    """Whoever installs right after a removal meets it: nothing can be made in it, and it does not come back."""
+
+    async def story(scene: Scene) -> None:
+        body = {"metadata": {"finalizers": ["example.com/books"]}}
+        await scene.client.patch(NAMESPACES, "kruise-system", body)
+        await scene.uninstall()
+        installer = Installer(scene.client, clock=scene.cluster.clock, report=scene.said.append, timeout=60)
+        with pytest.raises(InstallationError, match="namespaces/kruise-system is still being deleted after 60 s"):
+            await installer.install(manifests(features()))
+        installing = asyncio.create_task(installer.install(manifests(features())))
+        await asyncio.sleep(30)
+        assert not installing.done()
+        await scene.client.patch(NAMESPACES, "kruise-system", {"metadata": {"finalizers": None}})
+        await installing
+        assert scene.said.count("namespaces/kruise-system is being deleted: waiting until it is gone") == 2
+        assert await scene.client.get(SECRETS, "kruise-webhook-certs", "kruise-system")
 
     on_a_cluster(story)
 

@@ -111,10 +111,7 @@ class Installer:
 
     async def _apply(self, manifest: Manifest) -> str:
         resource, namespace, name = identity(manifest)
-        try:
-            before = (await self._client.get(resource, name, namespace)).metadata.resource_version
-        except NotFoundError:
-            before = ""
+        before = await self._standing(resource, name, namespace)
         try:
             after = await apply(self._client, manifest)
         except NotFoundError as error:
@@ -133,6 +130,27 @@ class Installer:
             outcome = "unchanged" if after.metadata.resource_version == before else "configured"
         self._report(f"{resource}/{name} {outcome}")
         return outcome
+
+    async def _standing(self, resource: Resource[PartialObject], name: str, namespace: str) -> str:
+        """The version of what is there; empty: nothing is. What is being deleted is waited for, since it does not come
+        back: after a removal namespaces take some seconds to go, and nothing can be made in them meanwhile."""
+        deadline, is_told = self._clock.monotonic() + self._timeout, False
+        while True:
+            try:
+                metadata = (await self._client.get(resource, name, namespace)).metadata
+            except NotFoundError:
+                return ""
+            if metadata.deletion_timestamp is None:
+                return metadata.resource_version
+            if not is_told:
+                self._report(f"{resource}/{name} is being deleted: waiting until it is gone")
+                is_told = True
+            if self._clock.monotonic() >= deadline:
+                raise InstallationError(
+                    f"{resource}/{name} is still being deleted after {self._timeout:g} s: its status or its finalizers "
+                    "tell what holds it. What was asked for before is there; run this again when it is gone"
+                )
+            await asyncio.sleep(_POLL_SECONDS)
 
     async def _established(self, name: str) -> CustomResourceDefinition:
         deadline = self._clock.monotonic() + self._timeout
