@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from kruise import kinds
 from kruise.faces.face import Restart
 from kruise.faces.native import DAEMON_SET, DEPLOYMENT, SERVICE, STATEFUL_SET
 from kruise.machinery.documents import value_at
+from kruise.spread.uniteddeployment.face import FACE as UNITED_DEPLOYMENT
 from kruise.verbs import pausing, restarting, scaling
 from kruise.verbs.errors import UsageError, VerbError
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
@@ -25,6 +27,38 @@ def test_replicas_are_set() -> None:
     assert scaling.scaled(CLONE_SET, cloneset(replicas=3), 5)["spec"]["replicas"] == 5
     with pytest.raises(VerbError, match="a DaemonSet cannot be scaled"):
         scaling.scaled(DAEMON_SET, native("DaemonSet"), 5)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "replicas", "why"),
+    [
+        (
+            (2, 2),
+            3,
+            "the subsets' replicas come to 4, more than the 3 of the UnitedDeployment: change the subsets first",
+        ),
+        (
+            (2, 2),
+            5,
+            "the subsets' replicas come to 4, and all are given: they must come to 5: change the subsets first",
+        ),
+        ((2, None), 1, "the subsets' replicas come to 2, more than the 1 of the UnitedDeployment: change the subsets"),
+        ((2, None), 3, ""),
+        (("50%", None), 1, ""),
+        ((None, None), 0, ""),
+    ],
+)
+def test_replicas_that_the_subsets_do_not_allow_are_refused(
+    sizes: tuple[int | str | None, ...], replicas: int, why: str
+) -> None:
+    subsets = [{"name": f"zone-{i}"} | ({} if size is None else {"replicas": size}) for i, size in enumerate(sizes)]
+    united = {"metadata": {"name": "web"}, "spec": {"replicas": 4, "topology": {"subsets": subsets}}}
+    wanted = scaling.scaled(UNITED_DEPLOYMENT, united, replicas)
+    if not why:
+        scaling.must_follow(UNITED_DEPLOYMENT, wanted)
+        return
+    with pytest.raises(VerbError, match=re.escape(f"/web cannot have {replicas} replicas: {why}")):
+        scaling.must_follow(UNITED_DEPLOYMENT, wanted)
 
 
 def test_preconditions_of_scaling() -> None:

@@ -160,6 +160,9 @@ class Face:
 
     # What else can be done with it
     is_exposable: bool = False
+    unscalable: Reference = ""
+    """A `Callable[[Json], str]`: why no pods follow the number of replicas that an object has; empty where they do. A
+    write through `scale` passes no webhook that would refuse it."""
     can_scale_down_by_name: bool = False
     counterpart: GroupKind | None = None
     """Kubernetes' own kind that does the same. `kruise migrate` hands pods over, to and fro."""
@@ -215,6 +218,11 @@ class Face:
         """Strategy and limits of an object, each with a title."""
         read: Callable[[Json], list[Setting]] | None = load(self.settings) if self.settings else None
         return read(document) if read is not None else []
+
+    def unscalable_why(self, document: Json) -> str:
+        """Why no pods follow the number of replicas that the object has; empty: they do."""
+        why: str = load(self.unscalable)(document) if self.unscalable else ""
+        return why
 
     def placement_of(self, annotations: Mapping[str, str], flags: str) -> str:
         """Which object of this kind says where a pod may run, in words; empty: none."""

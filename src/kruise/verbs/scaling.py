@@ -40,6 +40,12 @@ def scaled(kind: Face, document: Json, replicas: int) -> Json:
     return with_value(document, replicas_path(kind), replicas)
 
 
+def must_follow(kind: Face, document: Json) -> None:
+    """Refuse a number of replicas that no pods follow."""
+    if why := kind.unscalable_why(document):
+        raise VerbError(f"{kind.named(name_of(document))} cannot have {replicas_of(kind, document)} replicas: {why}")
+
+
 def scaling_progress(progress: Progress) -> Progress:
     """How far it is, for whoever follows it: pods were added or taken away, and no template was rolled out."""
     if progress.phase is not Phase.DONE:

@@ -32,7 +32,9 @@ def scale(
 
         def edit(kind: Face, document: Json) -> Json:
             scaling.check_precondition(kind, document, current=current_replicas, resource_version=resource_version)
-            return scaling.scaled(kind, document, replicas)
+            wanted = scaling.scaled(kind, document, replicas)
+            scaling.must_follow(kind, wanted)
+            return wanted
 
         write = functools.partial(session.scale, guarded=current_replicas >= 0 or bool(resource_version))
         await changing.change(session, found, writing, edit, "scaled", write=write, progress=scaling.scaling_progress)

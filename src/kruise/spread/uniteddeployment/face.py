@@ -89,6 +89,7 @@ FACE = Face(
     progress=progress,
     forecast="kruise.spread.uniteddeployment.forecast:FORECAST",
     settings="kruise.spread.uniteddeployment.settings:settings",
+    unscalable="kruise.spread.uniteddeployment.settings:unscalable",
     history=History.CONTROLLER_REVISIONS,
     restart=Restart.ENVIRONMENT,
     causes=causes.CAUSES,

@@ -1,4 +1,4 @@
-"""Strategy and sizes of a UnitedDeployment, each with a title, as `kruise describe rollout` shows them."""
+"""Strategy and sizes of a UnitedDeployment as commands show them, and sizes that cannot be."""
 
 from __future__ import annotations
 
@@ -6,10 +6,20 @@ from kruise.api.apps.uniteddeployment import FIXED, MANUAL, UnitedDeploymentSpec
 from kruise.faces.face import Setting
 from kruise.machinery import codec
 from kruise.machinery.documents import Json, value_at
-from kruise.spread.uniteddeployment.numbers import total_of
+from kruise.spread.uniteddeployment.numbers import SizeError, allocated, total_of
+
+
+def unscalable(document: Json) -> str:
+    """Why the replicas cannot be shared among the subsets; empty: they can."""
+    try:
+        allocated(codec.convert(document["spec"], UnitedDeploymentSpec), {})
+    except SizeError as error:
+        return f"{error}: change the subsets first (spec.topology.subsets)"
+    return ""
 
 
 def settings(document: Json) -> list[Setting]:
+    """Each with a title, for `kruise describe rollout`."""
     spec = codec.convert(document["spec"], UnitedDeploymentSpec)
     schedule = spec.topology.schedule_strategy
     found = [
