@@ -48,9 +48,9 @@ LONG_HOURS = 2.0
 _TEAMS_AT_A_TIME = 3
 _ENOUGH = 20
 """Rounds after which what happens for the first time can be told from what grows."""
-_HOME = "churn"
+HOME = "churn"
 """The team whose nodes all of them use."""
-_NODES, _NODES_USED = 12, 4
+_NODES, NODES_USED = 12, 4
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", False, PartialObject)
 
 
@@ -73,7 +73,7 @@ def visitors(team: str) -> Iterator[Member]:
     yield Member(WORKLOAD_SPREADS, team, manifests.spread("web-1"))
     yield Member(POD_UNAVAILABLE_BUDGETS, team, manifests.budget("shop"))
     yield Member(ADVANCED_CRON_JOBS, team, manifests.cron("yearly"))
-    yield Member(IMAGE_PULL_JOBS, team, manifests.pull_job("ahead", _HOME))
+    yield Member(IMAGE_PULL_JOBS, team, manifests.pull_job("ahead", HOME))
     yield Member(POD_PROBE_MARKERS, team, manifests.probe_marker("probe", "web-0"))
     yield Member(PERSISTENT_POD_STATES, team, manifests.persistent_state("db"))
     yield Member(EPHEMERAL_JOBS, team, manifests.look("look", "web-0"))
@@ -81,9 +81,9 @@ def visitors(team: str) -> Iterator[Member]:
     yield Member(CLONE_SETS, team, manifests.clone_set("web-1", 5), 5)
     yield Member(STATEFUL_SETS, team, manifests.stateful_set("db", 3), 3)
     yield Member(DEPLOYMENTS, team, manifests.deployment("shop", 3), 3)
-    yield Member(DAEMON_SETS, team, manifests.daemon_set("agent", _HOME), _NODES_USED)
+    yield Member(DAEMON_SETS, team, manifests.daemon_set("agent", HOME), NODES_USED)
     yield Member(UNITED_DEPLOYMENTS, team, manifests.united_deployment("wide", 3), 3)
-    yield Member(BROADCAST_JOBS, team, manifests.broadcast_job("check", _HOME), _NODES_USED)
+    yield Member(BROADCAST_JOBS, team, manifests.broadcast_job("check", HOME), NODES_USED)
 
 
 def measure(scale: float, hours: float = 0.0) -> Report:
@@ -100,7 +100,7 @@ async def _all(cluster: KruiseCluster, seconds: float) -> Found:
     found = Found()
     async with Client(HttpTransport(load(cluster.kubeconfig))) as client:
         fleet = Fleet(cluster, client)
-        await fleet.label_nodes([_HOME], _NODES_USED)
+        await fleet.label_nodes([HOME], NODES_USED)
         found.begun = fleet.memory()[0]
         began = time.monotonic()
         for number in itertools.count():

@@ -162,6 +162,7 @@ class LocalWorld(World):
         manager = embedded_manager(
             self.cluster, self.features, embedded_options(self.options), random=self._random, transport=self.guard
         )
+        self.manager = manager
         self.journal = manager.journal
         self._cache = manager._cache
         self._stop = asyncio.Event()

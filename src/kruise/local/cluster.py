@@ -26,6 +26,7 @@ from kruise.local.apicore.kinds import ViewSubresource
 from kruise.local.attendance import Attendance
 from kruise.local.collector import GarbageCollector, of_registry
 from kruise.local.crds import Definitions
+from kruise.local.forgetting import forget
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.kinds import admitting, native_registry
 from kruise.local.kinds.bootstrap import create_system_objects
@@ -124,6 +125,7 @@ class LocalCluster:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(namespaces.run(), name="namespaces")
             tasks.create_task(collector.run(), name="garbage-collector")
+            tasks.create_task(forget(self.core.storage), name="forgetting")
             for specs in CONTROLLERS:
                 self._control(tasks, specs if specs is not workloads.specs else self._of_workloads)
             tasks.create_task(self._node_cache.run(), name="node-watches")

@@ -124,6 +124,21 @@ def test_compaction_holds_for_all_resources_also_new_ones() -> None:
     assert storage.since("pods", 4) == [], "only what has happened can be compacted"
 
 
+def test_what_is_trimmed_is_missed_only_by_those_who_have_not_seen_it() -> None:
+    storage = MemoryStorage()
+    storage.put("nodes", ("", "n"), obj())
+    for value in range(4):
+        storage.put("pods", ("a", "x"), obj(value))
+    storage.trim(3)
+    assert [event.version for event in storage.since("pods", 3)] == [4, 5]
+    assert storage.since("nodes", 1) == [], "nothing has happened since"
+    for resource, version in (("pods", 2), ("nodes", 0)):
+        with pytest.raises(CompactedError):
+            storage.since(resource, version)
+    with pytest.raises(CompactedError):
+        list(storage.scan("pods", "", "", 2))
+
+
 def test_subscribers_are_woken_until_they_leave() -> None:
     storage = MemoryStorage()
     woken: list[str] = []

@@ -79,6 +79,9 @@ class Storage(Protocol):
     def compact(self, version: int) -> None:
         """Forget the changes up to `version`."""
 
+    def trim(self, version: int) -> None:
+        """Let go of the changes up to `version`. Unlike after `compact`, whoever has seen them all can go on."""
+
 
 def path_of(key: Key) -> str:
     """A key as it is ordered and as continue tokens name it."""
@@ -261,3 +264,8 @@ class MemoryStorage:
             while table.log and table.log[0].version <= self._compacted:
                 table.log.popleft()
             table.floor = max(table.floor, self._compacted)
+
+    def trim(self, version: int) -> None:
+        for table in self._tables.values():
+            while table.log and table.log[0].version <= version:
+                table.floor = table.log.popleft().version

@@ -386,11 +386,8 @@ class NodeModel:
 
     async def _write_all(self) -> None:
         while True:
-            job = await self._jobs.get()
-            try:
-                await job()
-            except ClientError as error:
-                log.warning("a node's write failed", extra={"error": str(error)})
+            # Without a name for the job: a writer that waits must not keep alive what the last one was about.
+            await _done(await self._jobs.get())
 
     async def _write(self, entry: _Entry, step: Step) -> None:
         again = 0.0
@@ -439,3 +436,10 @@ class NodeModel:
 
 def _node_of(pod: Pod) -> tuple[str, ...]:
     return (pod.spec.node_name,) if pod.spec.node_name else ()
+
+
+async def _done(job: Job) -> None:
+    try:
+        await job()
+    except ClientError as error:
+        log.warning("a node's write failed", extra={"error": str(error)})
