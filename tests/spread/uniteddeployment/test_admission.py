@@ -135,6 +135,19 @@ def clone_sets(labels: Any) -> dict[str, Any]:
     return {"statefulSetTemplate": None, "cloneSetTemplate": {"metadata": {"labels": labels}, "spec": inner}}
 
 
+def test_another_selector_is_warned_of() -> None:
+    """Workloads that it does not match are left over."""
+    labels = {"app": "web", "tier": "front"}
+    pod = {"metadata": {"labels": labels}, "spec": POD["spec"]}
+    inner = {"selector": {"matchLabels": labels}, "template": pod}
+    template = {"statefulSetTemplate": None, "cloneSetTemplate": {"metadata": {"labels": labels}, "spec": inner}}
+    old = admission.stored(SERVER.defaults(body(template=template)))
+    changed = merge.apply(old, {"spec": {"selector": {"matchLabels": {"tier": "front"}}}})
+    [warning] = SERVER.changed(changed, old).warnings
+    assert warning.startswith("spec.selector: it changes: workloads of subsets that it does not match")
+    assert SERVER.changed(merge.apply(old, {"spec": {"replicas": 5}}), old).warnings == ()
+
+
 def test_what_gives_no_pods_is_warned_of() -> None:
     """UD-28: a cloneSetTemplate is judged only when its children are made."""
     assert warnings_of() == ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kruise.api.apps.conversion.uniteddeployment import convert
 from kruise.api.apps.uniteddeployment import UnitedDeploymentSpec
 from kruise.api.core.field_errors import FieldError
-from kruise.spread.uniteddeployment.advice import warnings_of
+from kruise.spread.uniteddeployment.advice import change_warnings, warnings_of
 from kruise.spread.uniteddeployment.defaults import defaulted
 from kruise.spread.uniteddeployment.validation import problems
 from kruise.workloads.shared.admission import Admission, Judgement
@@ -22,6 +22,7 @@ ADMISSION: Admission[UnitedDeploymentSpec] = Admission(
     read=lambda document, version: read_spec(document, UnitedDeploymentSpec),
     defaulted=defaulted,
     warnings=warnings_of,
+    change_warnings=change_warnings,
     problems=_judged,
     is_judged_as_stored=True,
 )

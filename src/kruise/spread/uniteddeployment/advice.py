@@ -16,7 +16,7 @@ from kruise.spread.uniteddeployment.children import Json, kind_of
 from kruise.spread.uniteddeployment.paths import SUBSETS
 from kruise.spread.uniteddeployment.shape import ShapeError, patch_text, patched
 from kruise.workloads.shared.validation import Candidate
-from kruise.workloads.shared.wire import TEMPLATE
+from kruise.workloads.shared.wire import SELECTOR, TEMPLATE
 
 _OF_OURS = {"template": schema.POD_TEMPLATE_SPEC, "volumeClaimTemplates": f"{schema.LIST}{schema.CLAIM}"}
 _OPEN = {
@@ -54,6 +54,14 @@ def warnings_of(
             yield from _of_patch(path, text, pods if isinstance(pods, dict) else {})
             found += _unknown_in(path, text)
     yield from (f"unknown field {go_quote(place)}" for place in found[:_MOST])
+
+
+def change_warnings(new: Candidate[UnitedDeploymentSpec], old: Mapping[str, Any]) -> Iterator[str]:
+    if value_at(old, ("spec", "selector"), None) != new.spec.get("selector"):
+        yield (
+            f"{SELECTOR}: it changes: workloads of subsets that it does not match get a new one beside them, and run "
+            "on, uncounted, until somebody deletes them; kruise why names them"
+        )
 
 
 def _unlabelled(spec: UnitedDeploymentSpec, member: str, inner: Json) -> Iterator[str]:

@@ -66,6 +66,8 @@ class Admission(Generic[R]):
     warnings: Callable[[Candidate[R], Mapping[str, str], Mapping[str, bool]], Iterable[str]]
     """About an object as it was sent; the annotations that it had before; gates."""
     problems: Callable[[Judgement[R]], NeedsReads | tuple[FieldError, ...]]
+    change_warnings: Callable[[Candidate[R], Json], Iterable[str]] = lambda new, old: ()
+    """About what an update changes: the object as it was sent, and as it was."""
     is_judged_as_stored: bool = False
     """Both versions have the same paths, so the older one is judged as the newer one that it becomes."""
     is_protected: bool = True
@@ -103,7 +105,9 @@ class Admission(Generic[R]):
             changed = self.defaulted(body, version=version, old=old, gates=view.gates)
         except (MisfitError, TemplateTypeError) as error:
             return unreadable(error.error)
-        warnings = self.warnings(candidate, _unchanged_annotations(body, old), view.gates)
+        warnings = list(self.warnings(candidate, _unchanged_annotations(body, old), view.gates))
+        if old is not None:
+            warnings += self.change_warnings(candidate, old)
         protection = advice(body, view.gates) if self.is_protected else idle(body, request.kind.kind)
         told = tuple(text for text in (*warnings, protection, lost) if text)
         return Change(object=self._unless_it_reads_the_same(changed, old, version), warnings=told)
