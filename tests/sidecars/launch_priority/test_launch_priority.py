@@ -11,15 +11,17 @@ from hypothesis import strategies as st
 
 from kruise.admission.chain import PodChain
 from kruise.admission.decisions import Allow, Change, Deny, HandlerView
+from kruise.api.meta import Key
 from kruise.api.native.config import CONFIG_MAPS
-from kruise.api.native.pod import Pod
+from kruise.api.native.pod import PODS, Pod
 from kruise.inplace.hashes import metadata_env
 from kruise.machinery import codec
-from kruise.machinery.plan import Plan
+from kruise.machinery.offline import view_of
+from kruise.machinery.plan import Outcome, Outcomes, PhaseOutcomes, Plan, Result
 from kruise.manager import gates
 from kruise.manager.options import Options
 from kruise.sidecars.launch_priority.controller import FEATURE
-from kruise.sidecars.launch_priority.decide import Memo, Opened, Snapshot, decide, is_concerned
+from kruise.sidecars.launch_priority.decide import OPEN, Memo, Opened, Snapshot, decide, is_concerned
 from tests.admission.helpers import request_of
 from tests.sidecars.launch_priority.stories import DONE, STORIES, container, pod
 from tests.support.examples import story_settings
@@ -149,7 +151,13 @@ def seen(*levels: int | None, ready: tuple[int, ...] = (), started: tuple[int, .
         statuses.append({"name": name, "ready": is_ready, "state": state})
     annotations = {DONE: "true"} if more.get("done") else {}
     document = {
-        "metadata": {"name": "p", "namespace": "default", "uid": "u", "annotations": annotations},
+        "metadata": {
+            "name": "p",
+            "namespace": "default",
+            "uid": "u",
+            "resourceVersion": "1",
+            "annotations": annotations,
+        },
         "spec": {"containers": containers, "restartPolicy": more.get("policy", "Always")},
         "status": {"phase": "Pending", "containerStatuses": statuses if more.get("statuses", True) else []},
     }
@@ -314,3 +322,26 @@ def test_odd_barriers_are_none() -> None:  # CLP-10
 def test_what_was_written_is_remembered_only_where_it_was() -> None:
     plan = decided(seen(1, 0))
     assert plan.memo == Memo(lowest=1)
+
+
+def test_what_is_opened_of_a_pod_that_goes_meanwhile_is_forgotten() -> None:
+    [spec] = FEATURE.controllers(Options())
+    [source] = spec.all_sources
+    going, key = seen(1, 0), Key("default", "p")
+
+    def opened_before(*pods: Pod) -> Opened | None:
+        found = spec.snapshot(view_of(spec, {PODS: pods}, now=NOW, gates={}), key)
+        return found.opened if found is not None else None
+
+    first = spec.snapshot(view_of(spec, {PODS: (going,)}, now=NOW, gates={}), key)
+    assert first is not None
+    plan = spec.decide(first)
+    stores: Any = None
+    assert source.keys(going, None, stores) == (key,), "the pass is not over yet"
+    [action] = [action for action in plan.actions() if action.target.resource == CONFIG_MAPS]
+    done = (Outcome(action=action, result=Result.DONE),)
+    spec.concluded(first, plan, Outcomes((PhaseOutcomes(OPEN, (done,)),)))
+    assert opened_before(going) == Opened(lowest=1, at=NOW)
+    assert opened_before() is None
+    assert opened_before(going) is None
+    assert source.keys(seen(1, 0, done=True), None, stores) == ()

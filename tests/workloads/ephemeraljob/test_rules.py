@@ -413,6 +413,28 @@ def test_which_changes_of_pods_matter() -> None:
     assert keys(pod(1, metadata={"labels": {}}), pod(1, RUNNING, metadata={"labels": {}})) == []
 
 
+def test_what_pods_refused_is_forgotten_with_the_job() -> None:
+    [spec] = controllers(Options())
+    key, there = Key("demo", "dbg"), view_of_objects(spec, job())
+    first = spec.snapshot(there, key)
+    assert first is not None
+    plan = spec.decide(first)
+    [action] = [action for action in plan.actions() if action.uid == "uid-1"]
+    failed = (Outcome(action=action, result=Result.FAILED, error="forbidden"),)
+    spec.concluded(first, plan, Outcomes((PhaseOutcomes(INJECT, (failed,)),)))
+    again = spec.snapshot(there, key)
+    assert again is not None
+    assert again.refusals.keys() == {"uid-1"}
+    assert spec.snapshot(view_of_objects(spec), key) is None
+    another = spec.snapshot(there, key)
+    assert another is not None
+    assert not another.refusals
+
+
+def view_of_objects(spec: Any, *jobs: Any) -> Any:
+    return view_of(spec, {spec.subject: jobs, PODS: (pod(1), pod(2))}, now=NOW, gates={})
+
+
 # Over random states
 
 STATES = st.sampled_from([(), (None,), (CREATING,), (PULLING,), (RUNNING,), (WELL,), (BADLY,)])

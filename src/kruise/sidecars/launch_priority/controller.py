@@ -29,28 +29,31 @@ class _Pods:
     """Pods with barriers, and what was opened for them. A manager that starts anew knows of nothing."""
 
     def __init__(self) -> None:
-        self._opened: dict[str, Opened] = {}
-        """By uid."""
+        self._opened: dict[Key, tuple[str, Opened]] = {}
+        """The uid of the pod, and what."""
 
     def keys(self, old: Pod | None, new: Pod | None, stores: Stores) -> tuple[Key, ...]:
-        if new is None:
-            if old is not None:
-                self._opened.pop(old.metadata.uid, None)
+        pod = new if new is not None else old
+        if pod is None or not levels_of(pod):
             return ()
-        return (key_of(new),) if levels_of(new) and is_concerned(new) else ()
+        # A pass over a pod that goes may still be about to note what it has opened: another one forgets it.
+        return (key_of(pod),) if is_concerned(pod) or (new is None and key_of(pod) in self._opened) else ()
 
     def snapshot(self, view: View, key: Key) -> Snapshot | None:
         pods = view.store(PODS)
         pod = pods.get(*key)
         if pod is None or pods.is_terminating(pod) or not is_concerned(pod):
+            self._opened.pop(key, None)
             return None
-        return Snapshot(pod=pod, now=view.now, opened=self._opened.get(pod.metadata.uid))
+        uid, opened = self._opened.get(key, ("", None))
+        return Snapshot(pod=pod, now=view.now, opened=opened if uid == pod.metadata.uid else None)
 
     def concluded(self, snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Conclusion:
         if plan.memo is not None and (lowest := plan.memo_as(Memo).lowest) is not None:
             for outcome in outcomes.within(OPEN):
                 if outcome.action.target.resource == CONFIG_MAPS and outcome.result is Result.DONE:
-                    self._opened[snapshot.pod.metadata.uid] = Opened(lowest=lowest, at=snapshot.now)
+                    known = snapshot.pod.metadata.uid, Opened(lowest=lowest, at=snapshot.now)
+                    self._opened[key_of(snapshot.pod)] = known
         return conclude(snapshot, plan, outcomes)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kruise.api.apps.definitions.ephemeraljob import DEFINITION
 from kruise.api.apps.ephemeraljob import EPHEMERAL_JOBS, EphemeralJob
-from kruise.api.meta import Key
+from kruise.api.meta import Key, key_of
 from kruise.api.native.pod import PODS, Pod, is_active
 from kruise.feature import Feature, Settings
 from kruise.machinery.delays import next_delay
@@ -63,14 +63,17 @@ class _Refusals:
     """Which pods the server refused containers for, and when to try again."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[str, Refusal]] = {}
+        self._known: dict[Key, tuple[str, dict[str, Refusal]]] = {}
+        """The uid of the job, and the pods by theirs."""
 
     def of(self, job: EphemeralJob) -> dict[str, Refusal]:
-        return self._known.get(job.metadata.uid, {})
+        uid, known = self._known.get(key_of(job), ("", {}))
+        return known if uid == job.metadata.uid else {}
 
     def note(self, snapshot: Snapshot, outcomes: Outcomes) -> None:
-        uid = snapshot.job.metadata.uid
-        known = {**self._known.pop(uid, {})}
+        job = snapshot.job
+        known = {**self.of(job)}
+        self.forget(key_of(job))
         present = {pod.metadata.uid for pod in snapshot.pods}
         for outcome in outcomes.within(INJECT):
             pod = outcome.action.uid
@@ -80,9 +83,12 @@ class _Refusals:
                 known[pod] = Refusal(message=outcome.message, delay=delay)
             elif outcome.result is Result.DONE:
                 known.pop(pod, None)
-        is_over = snapshot.job.status.completion_time or snapshot.job.metadata.deletion_timestamp
+        is_over = job.status.completion_time or job.metadata.deletion_timestamp
         if not is_over and (left := {pod: refusal for pod, refusal in known.items() if pod in present}):
-            self._known[uid] = left
+            self._known[key_of(job)] = (job.metadata.uid, left)
+
+    def forget(self, key: Key) -> None:
+        self._known.pop(key, None)
 
 
 class _Silences:
@@ -111,6 +117,7 @@ def controllers(settings: Settings) -> tuple[ControllerSpec[Snapshot], ...]:
     def snapshot(view: View, key: Key) -> Snapshot | None:
         job = view.store(EPHEMERAL_JOBS).get(*key)
         if job is None:
+            refusals.forget(key)
             silences.forget(key)
             return None
         pods = _pods(view, job)
