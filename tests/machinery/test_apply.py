@@ -16,6 +16,7 @@ from kruise.api.native.pod import PODS
 from kruise.machinery.apply import Patience
 from kruise.machinery.client.requests import PatchType, Verb
 from kruise.machinery.clock import run_virtual
+from kruise.machinery.lacking import AGAIN_SECONDS
 from kruise.machinery.limiter import WriteLimiter
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.plan import (
@@ -249,6 +250,32 @@ def test_a_quota_that_refuses_the_second_try_leaves_the_outcome_unknown() -> Non
         Rule(DropAfter(), verbs={Verb.CREATE}, calls={1}),
         Rule(Answer(403, "Forbidden", "exceeded quota"), verbs={Verb.CREATE}, calls={2}),
     )
+
+
+def test_a_right_that_is_missing_is_told_of_in_the_log_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    """Not each time: a controller tries again and again. What a quota or a webhook refuses is about the object."""
+
+    def told() -> list[tuple[str, str]]:
+        return [(one.verb, one.resource) for one in caplog.records if "lacks a right" in one.getMessage()]  # type: ignore[attr-defined]
+
+    async def scene(env: InProcess) -> None:
+        one = applier(env)
+        for name in ("a", "b", "c"):
+            assert (await one.carry_out(new_pod(name))).result is Result.FAILED
+        assert told() == [("create", "pods")]
+        await asyncio.sleep(AGAIN_SECONDS)
+        await one.carry_out(new_pod("a"))
+        assert told() == [("create", "pods")] * 2
+
+    words = 'pods is forbidden: User "x" cannot create resource "pods" in API group "" in the namespace "default"'
+    run(scene, Rule(Answer(403, "Forbidden", words), verbs={Verb.CREATE}))
+    caplog.clear()
+
+    async def refused(env: InProcess) -> None:
+        assert (await applier(env).carry_out(new_pod("a"))).result is Result.FAILED
+        assert told() == []
+
+    run(refused, Rule(Answer(403, "Forbidden", "exceeded quota"), verbs={Verb.CREATE}))
 
 
 def test_a_server_that_asks_for_a_very_long_pause_is_not_waited_for() -> None:

@@ -38,6 +38,7 @@ from kruise.machinery.course import (
     together,
 )
 from kruise.machinery.guards import EVICTION, Load, Verdict, guarded_body, is_delete, judge
+from kruise.machinery.lacking import LackingRights
 from kruise.machinery.limiter import WriteLimiter
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.plan import (
@@ -135,6 +136,7 @@ class Applier:
         self._metrics.observe_writes(lambda: self._limiter.limit, lambda: self._limiter.in_flight)
         self._patience = patience or Patience()
         self._rng = rng or random.Random(0)
+        self._lacking = LackingRights(clock)
         self._detached: set[asyncio.Task[Any]] = set()
         """Writes that may outlast their pass."""
 
@@ -291,6 +293,7 @@ class Applier:
                 failure = error
                 verdict = judge(action, error)
                 load = verdict.load
+                self._lacking.tell(action, error)
             except ValueError as error:
                 return Outcome(action=action, result=Result.FAILED, error=f"cannot be sent: {error}")
             except asyncio.CancelledError:
