@@ -23,11 +23,16 @@ from kruise.local.apicore.core import ApiCore
 from kruise.local.inprocess import InProcessTransport
 from kruise.local.kinds import native_registry
 from kruise.machinery.client.client import Client
+from kruise.machinery.client.requests import Verb
 from kruise.machinery.clock import VIRTUAL_EPOCH, RealClock, VirtualClock, run_virtual
 from kruise.machinery.election import LeadershipLostError
 from kruise.machinery.plan import Conclusion, Plan
+from kruise.manager import old_lease
 from kruise.manager.options import Options, Role
 from kruise.manager.process import AdmissionParts, HistoryLostError, Manager, https_webhooks
+from tests.machinery.applying import run
+from tests.support.faults import Answer, Rule
+from tests.support.inprocess import InProcess
 from tests.support.ports import free_port
 from tests.toy.api import TROUPES
 from tests.toy.controller import FEATURE, SPEC
@@ -181,6 +186,21 @@ def test_one_that_is_not_elected_takes_an_old_lease_away(
     virtually(scenario)
     warnings = [one for one in caplog.messages if one.startswith("another manager holds the lease")]
     assert len(warnings) == is_kept
+
+
+def test_an_old_lease_that_may_not_be_deleted_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    """As by a manager with the roles of an installation that somebody has started without election."""
+
+    async def scene(env: InProcess) -> None:
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "kruise-manager"}}
+        await env.direct.create(LEASES, {**body, "spec": {"holderIdentity": ""}}, "default")
+        await old_lease.forget(env.client, "default", "kruise-manager", clock=env.clock)
+        [line] = [one for one in caplog.records if one.name == old_lease.__name__]
+        assert (line.levelname, line.lease) == ("WARNING", "default/kruise-manager")  # type: ignore[attr-defined]
+        assert "cannot delete resource" in line.error  # type: ignore[attr-defined]
+
+    words = 'leases "kruise-manager" is forbidden: User "x" cannot delete resource "leases" in API group ""'
+    run(scene, Rule(Answer(403, "Forbidden", words), verbs={Verb.DELETE}))
 
 
 class Answering:

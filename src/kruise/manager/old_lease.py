@@ -29,4 +29,8 @@ async def forget(client: Client, namespace: str, name: str, *, clock: Clock) -> 
     except NotFoundError:
         return
     except ClientError as error:
-        log.info("an old lease may be there, and stays", extra={"lease": f"{namespace}/{name}", "error": str(error)})
+        # The role of an installation does not have the right: its managers always elect one that leads.
+        log.warning(
+            "an old lease may be there, and commands say then that no manager is at work: delete it",
+            extra={"lease": f"{namespace}/{name}", "error": str(error)},
+        )
