@@ -26,6 +26,11 @@ def test_in_the_order_in_which_people_try_it(tmp_path_factory: pytest.TempPathFa
         assert "does not go with --daemon-image" in kruise.refused("install", image, "--image=a:1", code=2)
         assert "'manager.replica' is no value" in kruise.refused("install", image, "--set=manager.replica=1", code=2)
         assert "PATH=VALUE" in kruise.refused("install", image, "--set", "featureGates", code=2)
+        policy = "--set=webhookConfiguration.failurePolicy.pods"
+        assert "choose Fail or Ignore" in kruise.refused("install", f"{policy}=ignore", code=2)
+        # Without an image, too: it is about what the API server does.
+        admitting = "\n".join(kruise.ok("install", "--print", f"{policy}=Ignore"))
+        assert '"failurePolicy":"Ignore"' in admitting
         watched = kruise.refused("install", image, "--set=metrics.serviceMonitor.enabled=true")
         assert "this cluster does not serve ServiceMonitor (monitoring.coreos.com/v1)" in watched
         kruise.create(CLONE_SETS, cloneset_manifest("web"))
