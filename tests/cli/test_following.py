@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from kruise.api.apps.cloneset import CLONE_SETS
+from kruise.api.native.apps import REPLICA_SETS
 from kruise.api.native.events import LEASES
 from kruise.api.native.pod import PODS
 from kruise.cli.flags import Writing
@@ -33,7 +34,7 @@ from kruise.verbs.errors import VerbError
 from kruise.verbs.targets import Target
 from kruise.workloads.broadcastjob.face import FACE as BROADCAST_JOB
 from kruise.workloads.cloneset.face import FACE as CLONE_SET
-from tests.spread.workloadspread.stories import spread, subset, workload, zones
+from tests.spread.workloadspread.stories import DEPLOYMENT, create, spread, subset, workload, zones
 from tests.support.world import LocalWorld, run_local
 
 WEB = Target(CLONE_SET, "web")
@@ -281,6 +282,35 @@ def test_a_workload_spread_without_its_target_is_not_done() -> None:
         await world.create(target)
         await following
         assert shown.seen[-1].progress.phase is Phase.DONE
+
+    run_local(play)
+
+
+def test_a_workload_spread_whose_pods_another_one_spreads_is_not_done() -> None:
+    """Both may be made: one of a Deployment, the other of its ReplicaSet."""
+
+    async def play(world: LocalWorld) -> None:
+        await zones(world, "a", "b")
+        await create(world, spread(subset("a", "a", 2), subset("b", "b"), target=DEPLOYMENT))
+        await create(world, workload(3, DEPLOYMENT))
+        await world.sleep(30)
+        [replica_set] = (await world.client.list(REPLICA_SETS, "default")).items
+        other = spread(subset("a", "a", 1), subset("b", "b"), name="other")
+        reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": replica_set.metadata.name}
+        await create(world, {**other, "spec": {**other["spec"], "targetRef": reference}})
+        await world.sleep(5)
+        session, target = session_of(world), Target(WORKLOAD_SPREAD, "other")
+        with pytest.raises(
+            NotFinishedError, match=r"/other is not finished: .*3 pods of .* spread by WorkloadSpread ws"
+        ):
+            await follow(session, target, await session.get(target), Recorded(), watch=False)
+        first = Target(WORKLOAD_SPREAD, "ws")
+        await follow(session, first, await session.get(first), Recorded(), watch=False)
+        following = asyncio.create_task(follow(session, target, await session.get(target), Recorded(), timeout=120))
+        await world.sleep(10)
+        assert not following.done()
+        await world.client.delete(WORKLOAD_SPREAD.resource, "ws", "default")
+        await following
 
     run_local(play)
 
