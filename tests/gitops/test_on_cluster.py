@@ -29,7 +29,7 @@ from kruise.machinery.documents import value_at
 from tests.gitops.test_kstatus import expected
 from tests.support.argocd import argo_cd
 from tests.support.health import Health, health_of
-from tests.support.kstatus import status_of
+from tests.support.kstatus import Status, status_of
 from tests.support.world import Json, LocalWorld, run_local
 
 OLD, NEW, BROKEN = "nginx:1.20", "nginx:1.21", "nginx:1.22"
@@ -119,6 +119,27 @@ ROLLING = [
     pytest.param(STATEFUL_SETS, {"replicas": 4, "serviceName": "web"}, {}, id="StatefulSet"),
     pytest.param(DAEMON_SETS, {}, {"maxUnavailable": 1}, id="DaemonSet"),
 ]
+
+
+@pytest.mark.parametrize(("resource", "spec", "rolling"), ROLLING)
+def test_the_first_status_of_a_new_object_says_that_it_is_not_done(
+    resource: Resource[Any], spec: Json, rolling: Json
+) -> None:
+    """Until then kstatus takes it for done: so it comes with the first pass."""
+
+    async def story(world: LocalWorld) -> None:
+        strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
+        made = manifest(resource, **spec, updateStrategy=strategy, template=template())
+        await world.create(made)
+        found, waited = await world.get(resource, "web"), 0.0
+        while "status" not in found:
+            assert waited < 0.5
+            await world.sleep(0.01)
+            waited += 0.01
+            found = await world.get(resource, "web")
+        assert status_of(found) == Status.IN_PROGRESS, found["status"]
+
+    run_local(story)
 
 
 @pytest.mark.parametrize(("resource", "spec", "rolling"), ROLLING)
