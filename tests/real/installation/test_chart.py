@@ -133,9 +133,8 @@ def _rendered(chosen: dict[str, Any], directory: Path, *more: str) -> list[dict[
     values = directory / "values.json"
     values.write_text(json.dumps(_tree(chosen)))
     command = [helmbuild.find(), "template", "released", directory / "chart", f"--values={values}"]
-    # Without a cluster, Helm takes it for an older one than the chart is for.
     done = subprocess.run(
-        [*map(str, command), "--kube-version=1.34.0", *more],
+        [*map(str, command), *more],
         env={**os.environ, **dict.fromkeys(("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"), str(directory))},
         capture_output=True,
         text=True,
