@@ -27,7 +27,6 @@ from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.kinds import features
 from kruise.local.apicore.storage import MemoryStorage
 from kruise.local.collector import GarbageCollector
-from kruise.local.kinds.typed import PodReader
 from kruise.machinery.journal import Journal
 from kruise.machinery.sharing import Sharing
 from tests.support.applied_twice import GATES, served
@@ -39,7 +38,7 @@ QUIET = 1500.0
 """Seconds after a round: events of silent objects are remembered for less, and nobody waits that long."""
 BOUNDED = (Journal, Sharing)
 """What keeps so much of what was last, and no more. Their own tests show their bounds."""
-BOUNDED_IN_CLUSTER = (*BOUNDED, MemoryStorage, PodReader, GarbageCollector)
+BOUNDED_IN_CLUSTER = (*BOUNDED, MemoryStorage, GarbageCollector)
 NOT_OF_MANAGER = ("kruise.local", "kruise.machinery.clock", "tests.")
 NOT_OF_CLUSTER = ("kruise.manager", "kruise.embedded", "kruise.admission", "kruise.machinery.clock", "tests.")
 BY_ITSELF = {"NodeImage", "NodePodProbe"}

@@ -13,14 +13,12 @@ from kruise.local.apicore.kinds import ActionSubresource, ObjectSubresource, Str
 from kruise.local.apicore.storage import Key
 from kruise.local.apicore.subresources import bind, evict
 from kruise.local.kinds import checks
-from kruise.local.kinds.typed import PodReader
+from kruise.local.kinds.typed import read_pod
 
 if TYPE_CHECKING:
     from kruise.local.apicore.core import ApiCore, Call
 
 __all__ = ["SUBRESOURCES", "new_pod", "pod", "pod_grace_period", "read_pod"]
-
-read_pod = PodReader().read
 
 _BUDGETS: Final = "poddisruptionbudgets.policy"
 _VIOLATED: Final = "Cannot evict pod as it would violate the pod's disruption budget."

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +19,6 @@ from kruise.local.kinds.default_values import COMPUTED, VALUES
 
 TEMPLATE = "core.PodTemplateSpec"
 _NO_SPEC: Mapping[str, Any] = {}
-_REMEMBERED = 10_000
 
 
 def _fill_in(struct: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -92,39 +90,18 @@ class Reader:
         )
 
 
-class PodReader:
-    """Pods are read by the pod model, which knows all of their defaults.
-
-    Most writes to pods are to their status and leave the spec as it was stored, to the very object. A spec that came
-    out of here is remembered and not read again: it is the larger part of a pod.
-    """
-
-    def __init__(self) -> None:
-        self._specs: OrderedDict[int, Any] = OrderedDict()
-
-    def read(self, obj: Json) -> Json:
-        about = dict(obj["metadata"])
-        owners = about.pop("managedFields", None)
-        spec = obj.get("spec")
-        is_known = spec is not None and self._specs.get(id(spec)) is spec
-        try:
-            result = defaults.default_pod({**obj, "metadata": about, **({"spec": {}} if is_known else {})})
-        except TemplateTypeError as error:
-            words = _decoder_words(schema.POD, error.error)
-            raise errors.bad_request(f'Pod in version "v1" cannot be handled as a Pod: {words}') from error
-        if is_known:
-            result["spec"] = spec
-        else:
-            self._remember(result["spec"])
-        if owners is not None:
-            result["metadata"]["managedFields"] = owners
-        return result
-
-    def _remember(self, spec: Json) -> None:
-        # The reference keeps the spec alive, so that its id cannot become another's.
-        self._specs[id(spec)] = spec
-        if len(self._specs) > _REMEMBERED:
-            self._specs.popitem(last=False)
+def read_pod(obj: Json) -> Json:
+    """Pods are read by the pod model, which knows all of their defaults."""
+    about = dict(obj["metadata"])
+    owners = about.pop("managedFields", None)
+    try:
+        result = defaults.default_pod({**obj, "metadata": about})
+    except TemplateTypeError as error:
+        words = _decoder_words(schema.POD, error.error)
+        raise errors.bad_request(f'Pod in version "v1" cannot be handled as a Pod: {words}') from error
+    if owners is not None:
+        result["metadata"]["managedFields"] = owners
+    return result
 
 
 def _without(obj: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Mapping[str, Any], Any]:
