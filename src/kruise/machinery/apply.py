@@ -290,7 +290,7 @@ class Applier:
                 answer = await self._send(action, body)
                 load = Load.FINE
             except ClientError as error:
-                failure = error
+                failure = error.with_traceback(None)  # that knows this frame, which would know it: a cycle
                 verdict = judge(action, error)
                 load = verdict.load
                 self._lacking.tell(action, error)

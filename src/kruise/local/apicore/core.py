@@ -280,15 +280,7 @@ class ApiCore:
         if namespace is None:
             raise errors.not_found("", "namespaces", call.namespace)
         if "deletionTimestamp" in namespace["metadata"]:
-            text = f"unable to create new content in namespace {call.namespace} because it is being terminated"
-            refusal = errors.forbidden(call.kind.group, call.kind.plural, call.name, text)
-            cause = {
-                "reason": "NamespaceTerminating",
-                "message": f"namespace {call.namespace} is being terminated",
-                "field": "metadata.namespace",
-            }
-            refusal.status["details"]["causes"] = [cause]
-            raise refusal
+            raise _namespace_goes(call)
 
     # Changing
 
@@ -622,3 +614,15 @@ def _review(
         user=call.user,
         options=options,
     )
+
+
+def _namespace_goes(call: Call) -> errors.StatusError:
+    text = f"unable to create new content in namespace {call.namespace} because it is being terminated"
+    refusal = errors.forbidden(call.kind.group, call.kind.plural, call.name, text)
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {call.namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    refusal.status["details"]["causes"] = [cause]
+    return refusal
