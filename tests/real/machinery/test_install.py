@@ -108,6 +108,13 @@ async def test_the_command_installs_repeats_and_removes(fresh_control_plane: Cal
     assert gone.stdout.splitlines()[-1] == f"uninstalled: {count} objects deleted"
     assert cluster.request("GET", f"{RBAC}/clusterroles/kruise-manager-role").status == 404
 
+    # The namespaces are still going: whoever installs at once waits for them.
+    back = _kruise("install", f"--kubeconfig={cluster.kubeconfig}")
+    assert back.returncode == 0, back.stderr
+    assert back.stdout.splitlines()[-1].startswith(f"installed: {count} created, 0 configured, 0 unchanged")
+    gone = _kruise("uninstall", f"--kubeconfig={cluster.kubeconfig}")
+    assert gone.returncode == 0, gone.stderr
+
     async def namespaces_gone() -> None:
         assert [cluster.request("GET", f"/api/v1/namespaces/{name}").status for name in OWN_NAMESPACES] == [404, 404]
 
