@@ -59,6 +59,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _HUB = "hub"
 # In the instance's directory, for processes that join the cluster.
 _LAYOUT = "network.json"
+_DAEMONS = ("containerd", "kubelet", "kube-proxy")
 
 
 class RealNodes(ControlPlane):
@@ -137,7 +138,31 @@ class RealNodes(ControlPlane):
         """Starts it again with the same directories; does not wait."""
         self._spawn(f"{node}-containerd")
 
+    def power_off(self, node: str) -> None:
+        """Its daemons and containers end at once, and nobody hears of it: the node is silent from now on."""
+        realnodes_network.plug(self.pids()[f"{_HUB}-anchor"], self.nodes.index(node) + 1, is_in=False)
+        for daemon in _DAEMONS:
+            self._own_instance.stop(f"{node}-{daemon}")
+        realnodes_leftovers.kill_node(self._running_footprint, node, spare=self._anchors[node])
+
+    def power_on(self, node: str, *, timeout: float = 30.0) -> None:
+        """Starts it again with what is on its disk; does not wait until it is ready."""
+        realnodes_network.plug(self.pids()[f"{_HUB}-anchor"], self.nodes.index(node) + 1, is_in=True)
+        containerd = f"{node}-containerd"
+        self._spawn(containerd)
+        # A kubelet that finds no runtime gives up after a while; the old socket is still there, so somebody has to ask.
+        deadline = time.monotonic() + timeout
+        self._wait_for(partial(self._runtime_answers, node), deadline, f"containerd on {node}", (containerd,))
+        self._spawn(f"{node}-kubelet")
+        self._spawn(f"{node}-kube-proxy")
+
     # Inside
+
+    def _runtime_answers(self, node: str) -> bool:
+        try:
+            return bool(self.run_on_node(node, "ctr", "version"))
+        except ClusterError:
+            return False
 
     @property
     def _running_layout(self) -> Layout:

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,6 +87,18 @@ def processes(footprint: Footprint) -> set[int]:
     return {pid for path in _cgroups(footprint) for pid in _members(path)}
 
 
+def kill_node(footprint: Footprint, node: str, *, spare: int) -> None:
+    """All that runs on one node but the process that holds its namespaces."""
+    deadline = time.monotonic() + _END_SECONDS
+    while left := {pid for path in _cgroups(footprint, node) for pid in _members(path)} - {spare}:
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise LeftoverError(f"processes of {node} do not end after SIGKILL: {sorted(left)}")
+        time.sleep(0.02)
+
+
 def remains(footprint: Footprint) -> list[str]:
     """What is still there, in words; empty after a good clean-up."""
     found = [f"process {pid}" for pid in sorted(processes(footprint))]
@@ -127,11 +140,11 @@ def _hierarchies() -> Iterator[Path]:
             yield Path(fields.split()[4])
 
 
-def _cgroups(footprint: Footprint) -> list[Path]:
-    """Children before their parents."""
+def _cgroups(footprint: Footprint, node: str = "") -> list[Path]:
+    """Children before their parents; those of one node, if it is named."""
     found: list[Path] = []
     for mount in _hierarchies():
-        for directory, _, _ in os.walk(mount / footprint.cgroup, topdown=False):
+        for directory, _, _ in os.walk(mount / footprint.cgroup / node, topdown=False):
             found.append(Path(directory))
     return found
 

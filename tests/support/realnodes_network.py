@@ -123,6 +123,11 @@ def connect_nodes(layout: Layout, link: str, hub: int, nodes: Sequence[int]) -> 
     _ip([*routes, f"route add {layout.services} via {layout.node(1)} dev {link}"])
 
 
+def plug(hub: int, number: int, *, is_in: bool) -> None:
+    """Takes a node's cable out, so that nothing answers there any more, not even that nobody is in; or puts it back."""
+    _ip_in(hub, [f"link set node-{number} {'up' if is_in else 'down'}"])
+
+
 def _known_networks() -> list[ipaddress.IPv4Network]:
     shown = _run(["ip", "-json", "-4", "route", "show", "table", "all"])
     destinations = [route["dst"] for route in json.loads(shown or "[]")]

@@ -46,6 +46,7 @@ class WebhookLoad:
         self.failures: list[Failure] = []
         self.slowest = 0.0
         self.requests = 0
+        self.successes_in_a_row = 0
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -91,6 +92,7 @@ class WebhookLoad:
         with self._counting:
             self.requests += 1
             self.slowest = max(self.slowest, ended - began)
+            self.successes_in_a_row = self.successes_in_a_row + 1 if is_good else 0
             if not is_good:
                 self.failures.append(Failure(began, ended, what, code, message[:300]))
         # Those who answer share the machine with whoever asks.

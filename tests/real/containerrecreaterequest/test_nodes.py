@@ -127,6 +127,15 @@ def test_the_daemon_is_killed_in_the_middle(play: Play, daemons: Daemons, force:
     play(story)
 
 
+def replaced(found: Json) -> dict[str, int]:
+    """Restarts, but for a container that was made and never ran: the runtime died before the kubelet could start it,
+    which made, and counted, another one."""
+    return {
+        status["name"]: status["restartCount"] - ("waiting" in status.get("lastState", {}))
+        for status in found["status"]["containerStatuses"]
+    }
+
+
 @pytest.mark.parametrize("ordered", [False, True])
 def test_the_runtime_restarts_in_the_middle(play: Play, own_nodes: RealNodes, ordered: bool) -> None:
     """DMN-99, DMN-59: containerd dies during a hook and between two stops; both containers are recreated, each once."""
@@ -146,7 +155,7 @@ def test_the_runtime_restarts_in_the_middle(play: Play, own_nodes: RealNodes, or
         done = await scene.completed(within=WITHIN)
         assert [state[:2] for state in states(done)] == [("a", "Succeeded"), ("b", "Succeeded")]
         await asyncio.sleep(3)
-        assert restarts(await scene.pod()) == {"a": 1, "b": 1}
+        assert replaced(await scene.pod()) == {"a": 1, "b": 1}
 
     play(story)
 

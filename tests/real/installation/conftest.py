@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.availability import DEMO
 from tests.support.incluster import InCluster
 from tests.support.realnodes import RealNodes
 
@@ -15,3 +16,24 @@ def installable() -> Iterator[InCluster]:
     """Nothing is installed there when a test begins."""
     with RealNodes(nodes=3, audit=True) as nodes:
         yield InCluster(nodes)
+
+
+@pytest.fixture(scope="module")
+def by_the_command(installable: InCluster) -> Iterator[InCluster]:
+    # The host's calls to services pass the first node: managers stay on the other two, one of which may then go.
+    installable.nodes.kubectl("cordon", "node-1")
+    installable.install(installable.push("first"))
+    yield installable
+    installable.uninstall()
+    installable.nodes.kubectl("uncordon", "node-1")
+
+
+@pytest.fixture
+def running(by_the_command: InCluster) -> Iterator[InCluster]:
+    """As it was installed, whatever a test before this one has left, and a namespace to work in."""
+    by_the_command.install(by_the_command.image)
+    nodes = by_the_command.nodes
+    nodes.create_namespace("demo")
+    yield by_the_command
+    nodes.request("DELETE", DEMO)
+    by_the_command.wait(lambda: nodes.request("GET", DEMO).status == 404, "the namespace is gone", within=120)

@@ -1,4 +1,4 @@
-"""Managers that are exchanged, under load: on three real nodes, installed by the command.
+"""Managers that are exchanged, deleted or lose their node, under load: on three real nodes, installed by the command.
 
 What is shown here is in docs/install.md, with the figures.
 """
@@ -7,89 +7,34 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
-from tests.support.incluster import InCluster, clone_set
+from tests.support.availability import (
+    BUSY_SECONDS,
+    CLONE_SETS,
+    DEMO,
+    LEASE_SECONDS,
+    RETRY_SECONDS,
+    image_steps,
+    is_updated,
+    names,
+    set_image,
+    wait_ready_pods,
+)
+from tests.support.incluster import NAMESPACE, InCluster, clone_set
 from tests.support.realnodes import RealNodes
 from tests.support.watchlog import WatchLog
 from tests.support.webhook_load import WebhookLoad
 
 pytestmark = [pytest.mark.nodes, pytest.mark.long, pytest.mark.together("installation")]
 
-Json = dict[str, Any]
-LEASE_SECONDS = 15.0
-DEMO = "/api/v1/namespaces/demo"
-CLONE_SETS = "/apis/apps.kruise.io/v1beta1/namespaces/demo/clonesets"
-
-
-@pytest.fixture(scope="module")
-def installed(installable: InCluster) -> Iterator[InCluster]:
-    # The host's calls to services pass the first node: managers stay on the other two, one of which may then go.
-    installable.nodes.kubectl("cordon", "node-1")
-    installable.install(installable.push("first"))
-    yield installable
-    installable.uninstall()
-    installable.nodes.kubectl("uncordon", "node-1")
-
-
-@pytest.fixture
-def running(installed: InCluster) -> Iterator[InCluster]:
-    """As it was installed, whatever a test before this one has left."""
-    installed.install(installed.image)
-    installed.nodes.create_namespace("demo")
-    yield installed
-    installed.nodes.request("DELETE", DEMO)
-    installed.wait(lambda: installed.nodes.request("GET", DEMO).status == 404, "the namespace is gone", within=120)
-
-
-def ready_pods(nodes: RealNodes, app: str) -> list[Json]:
-    found = nodes.request("GET", f"{DEMO}/pods?labelSelector=app%3D{app}").ok()["items"]
-    return [pod for pod in found if _condition(pod, "Ready") == "True"]
-
-
-def _condition(pod: Json, kind: str) -> str:
-    return next((each["status"] for each in pod["status"].get("conditions", []) if each["type"] == kind), "")
-
-
-def set_image(nodes: RealNodes, name: str, image: str) -> None:
-    patch = {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}}
-    nodes.request("PATCH", f"{CLONE_SETS}/{name}", patch, timeout=40.0).ok()
-
-
-def is_updated(nodes: RealNodes, name: str) -> bool:
-    live = nodes.request("GET", f"{CLONE_SETS}/{name}").ok()
-    status, count = live.get("status", {}), live["spec"]["replicas"]
-    return bool(
-        status.get("observedGeneration") == live["metadata"]["generation"]
-        and status.get("updatedReadyReplicas") == count
-    )
-
-
-def image_steps(log: WatchLog) -> list[float]:
-    """When pods of the CloneSet were given another image, one after the other."""
-    images: dict[str, str] = {}
-    steps = []
-    for change in log.changes():
-        if change.name.startswith("web-"):
-            image = change.object["spec"]["containers"][0]["image"]
-            if images.get(change.uid, image) != image:
-                steps.append(change.seen)
-            images[change.uid] = image
-    return steps
-
-
-def names(pods: list[Json]) -> set[str]:
-    return {pod["metadata"]["name"] for pod in pods}
-
 
 def test_an_upgrade_under_load_fails_no_call_and_stalls_no_rollout(running: InCluster) -> None:
     nodes = running.nodes
     nodes.request("POST", CLONE_SETS, clone_set("web", replicas=6)).ok()
-    running.wait(lambda: len(ready_pods(nodes, "web")) == 6, "six pods are ready", within=120)
+    wait_ready_pods(running, "web", 6)
     before = names(running.managers())
     second = running.push("second")
     images = itertools.cycle(["nginx:1.26", "nginx:1.25"])
@@ -114,3 +59,77 @@ def test_an_upgrade_under_load_fails_no_call_and_stalls_no_rollout(running: InCl
     assert load.requests > 100
     assert load.failures == []
     assert longest < LEASE_SECONDS
+
+
+def test_managers_that_are_deleted_at_once_are_missed_by_nobody(running: InCluster) -> None:
+    nodes = running.nodes
+    before = running.managers()
+    with WebhookLoad(nodes, "demo") as load:
+        began = time.monotonic()
+        for each in names(before):
+            nodes.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/{each}").ok()
+        running.wait(lambda: running.leader() not in {"", *names(before)}, "another one leads")
+        led = time.monotonic() - began
+        running.wait(lambda: not names(before) & names(running.managers()), "they are gone")
+        running.wait_ready()
+    print(f"another one led after {led:.1f} s; {load}")
+    assert load.requests > 100
+    assert load.failures == []
+    assert led < LEASE_SECONDS + BUSY_SECONDS
+
+
+def test_another_one_leads_when_the_leaders_node_is_gone(running: InCluster) -> None:
+    nodes = running.nodes
+    leader = running.leader()
+    places = {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in running.managers()}
+    lost = places.pop(leader)
+    [(other, left)] = places.items()
+    # The rollout is where it can go on: nobody but Kubernetes can bring back pods of a node that is gone.
+    nodes.request("POST", CLONE_SETS, clone_set("web", replicas=6, pod={"nodeName": left})).ok()
+    wait_ready_pods(running, "web", 6)
+    try:
+        with WatchLog(nodes, f"{DEMO}/pods") as log, WebhookLoad(nodes, "demo", clients=2) as load:
+            set_image(nodes, "web", "nginx:1.26")
+            running.wait(lambda: image_steps(log), "the rollout has begun")
+            assert not is_updated(nodes, "web")
+            nodes.power_off(lost)
+            gone = time.monotonic()
+            running.wait(lambda: running.leader() == other, "the other one leads")
+            took = time.monotonic() - gone
+            running.wait(lambda: is_updated(nodes, "web"), "the rollout goes on", within=120)
+            done = time.monotonic() - gone
+            running.wait(lambda: not routed_to(nodes, leader), "nobody is sent to the lost one", within=120)
+            quiet = time.monotonic() - gone
+            # A connection that nobody used meanwhile may still lead there, and costs whoever takes it a time-out.
+            running.wait(lambda: load.successes_in_a_row > 100, "calls succeed", within=120)
+    finally:
+        nodes.power_on(lost)
+    over = max((each.ended - gone for each in load.failures), default=0.0)
+    back = time.monotonic()
+    running.wait(lambda: is_ready(nodes, lost), "the node is back", within=90)
+    running.wait_ready()
+    print(
+        f"the other one led after {took:.1f} s, the rollout ended after {done:.1f} s; {load}; Kubernetes sent calls "
+        f"to the lost one for {quiet:.1f} s, the last one failed after {over:.1f} s; with the node on again both "
+        f"replicas were ready after {time.monotonic() - back:.1f} s"
+    )
+    assert took < LEASE_SECONDS + RETRY_SECONDS + BUSY_SECONDS
+    # Whoever could not be asked refuses nothing: every failure is of a call that found nobody.
+    assert all(each.code == 0 or "webhook" in each.message for each in load.failures), load.failures
+
+
+def is_ready(nodes: RealNodes, node: str) -> bool:
+    found = nodes.request("GET", f"/api/v1/nodes/{node}").ok()
+    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in found["status"]["conditions"])
+    return ready and not found["spec"].get("taints")
+
+
+def routed_to(nodes: RealNodes, manager: str) -> bool:
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
+    selector = "kubernetes.io%2Fservice-name%3Dkruise-webhook-service"
+    slices = nodes.request("GET", f"{path}?labelSelector={selector}").ok()["items"]
+    return any(
+        endpoint["targetRef"]["name"] == manager and endpoint["conditions"].get("ready")
+        for each in slices
+        for endpoint in each.get("endpoints") or ()
+    )
