@@ -35,5 +35,7 @@ def running(by_the_command: InCluster) -> Iterator[InCluster]:
     nodes = by_the_command.nodes
     nodes.create_namespace("demo")
     yield by_the_command
+    # A test that failed may have left nobody who lets objects of ours go.
+    by_the_command.install(by_the_command.image)
     nodes.request("DELETE", DEMO)
     by_the_command.wait(lambda: nodes.request("GET", DEMO).status == 404, "the namespace is gone", within=120)
