@@ -38,4 +38,4 @@ def running(by_the_command: InCluster) -> Iterator[InCluster]:
     # A test that failed may have left nobody who lets objects of ours go.
     by_the_command.install(by_the_command.image)
     nodes.request("DELETE", DEMO)
-    by_the_command.wait(lambda: nodes.request("GET", DEMO).status == 404, "the namespace is gone", within=120)
+    by_the_command.wait(lambda: nodes.request("GET", DEMO).status == 404, "the namespace is gone", within=240)
