@@ -51,6 +51,7 @@ def by_the_chart(installable: InCluster) -> Iterator[InCluster]:
             (DEFAULT, "daemonset-walkthrough", 35),
             (DEFAULT, "jobs-walkthrough", 40),
             (DEFAULT, "sidecarset-walkthrough", 40),
+            (DEFAULT, "spread-walkthrough", 40),
             (PROTECTION, "protection-walkthrough", 55),
         )
     ],
