@@ -328,6 +328,7 @@ def test_what_is_opened_of_a_pod_that_goes_meanwhile_is_forgotten() -> None:
     [spec] = FEATURE.controllers(Options())
     [source] = spec.all_sources
     going, key = seen(1, 0), Key("default", "p")
+    gone = codec.evolve(going, metadata=codec.evolve(going.metadata, deletion_timestamp=NOW))
 
     def opened_before(*pods: Pod) -> Opened | None:
         found = spec.snapshot(view_of(spec, {PODS: pods}, now=NOW, gates={}), key)
@@ -337,11 +338,12 @@ def test_what_is_opened_of_a_pod_that_goes_meanwhile_is_forgotten() -> None:
     assert first is not None
     plan = spec.decide(first)
     stores: Any = None
-    assert source.keys(going, None, stores) == (key,), "the pass is not over yet"
+    assert source.keys(going, gone, stores) == ()
+    assert source.keys(gone, None, stores) == (key,), "the pass is not over yet"
     [action] = [action for action in plan.actions() if action.target.resource == CONFIG_MAPS]
     done = (Outcome(action=action, result=Result.DONE),)
     spec.concluded(first, plan, Outcomes((PhaseOutcomes(OPEN, (done,)),)))
     assert opened_before(going) == Opened(lowest=1, at=NOW)
     assert opened_before() is None
     assert opened_before(going) is None
-    assert source.keys(seen(1, 0, done=True), None, stores) == ()
+    assert source.keys(seen(None, None), None, stores) == (), "nothing is opened for pods without barriers"

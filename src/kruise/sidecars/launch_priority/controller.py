@@ -36,8 +36,9 @@ class _Pods:
         pod = new if new is not None else old
         if pod is None or not levels_of(pod):
             return ()
-        # A pass over a pod that goes may still be about to note what it has opened: another one forgets it.
-        return (key_of(pod),) if is_concerned(pod) or (new is None and key_of(pod) in self._opened) else ()
+        if new is None:  # a pass may be about to note what it has opened for it: another one forgets that
+            return (key_of(pod),)
+        return (key_of(pod),) if is_concerned(pod) else ()
 
     def snapshot(self, view: View, key: Key) -> Snapshot | None:
         pods = view.store(PODS)
