@@ -29,14 +29,16 @@ from kruise.local.apicore.storage import MemoryStorage
 from kruise.local.collector import GarbageCollector
 from kruise.machinery.journal import Journal
 from kruise.machinery.sharing import Sharing
+from kruise.manager.refusals import Counters
 from tests.support.applied_twice import GATES, served
 from tests.support.holdings import held_by
 from tests.support.world import LocalWorld, run_local
 
 WARM_UP, ROUNDS = 1, 5
 QUIET = 1500.0
-"""Seconds after a round: events of silent objects are remembered for less, and nobody waits that long."""
-BOUNDED = (Journal, Sharing)
+"""Seconds after a round: events of silent objects are remembered for less, if none was told more than five times, and
+nobody waits that long."""
+BOUNDED = (Journal, Sharing, Counters)
 """What keeps so much of what was last, and no more. Their own tests show their bounds."""
 BOUNDED_IN_CLUSTER = (*BOUNDED, MemoryStorage, GarbageCollector)
 NOT_OF_MANAGER = ("kruise.local", "kruise.machinery.clock", "tests.")

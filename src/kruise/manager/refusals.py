@@ -1,6 +1,6 @@
 """Refusals that are counted and kept: the metrics of protection, and the lines of the protection log.
 
-Whoever asks, and for what, is in the labels, and both come and go: a series ends when nothing was refused for an hour,
+Whoever asks, and for what, is in the labels, and both come and go: a series ends when nothing was refused for a day,
 and there are never more of them than some thousand. The log has them all.
 """
 
@@ -25,12 +25,13 @@ COUNTERS: Mapping[str, Sequence[str]] = {
 }
 MOST_SERIES = 1000
 """Of each counter."""
-KEPT_SECONDS = 3600.0
+KEPT_SECONDS = 86400.0
+"""Long, for Prometheus counts what a series gains: of one that begins anew it does not see the first."""
 _ABOUT = "Requests that were refused, by what was to be protected."
 _log = logging.getLogger("kruise.protection")
 
 
-class _Counters(Collector):
+class Counters(Collector):
     """Under the very names of the contract (PUB-92): the library's own counters would end in `_total`."""
 
     def __init__(self, clock: Clock) -> None:
@@ -70,7 +71,7 @@ def typed(exposition: bytes) -> bytes:
 
 
 def recorder(metrics: CollectorRegistry, clock: Clock) -> Callable[[Protected, str], None]:
-    counters = _Counters(clock)
+    counters = Counters(clock)
     metrics.register(counters)
 
     def record(refusal: Protected, username: str) -> None:
