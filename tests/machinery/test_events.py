@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,6 +110,20 @@ def test_an_object_may_say_a_thing_25_times_and_then_once_in_five_minutes() -> N
     assert correlator.correlate(other, "Normal", "R", "m", NOW) is not None
 
 
+@pytest.mark.parametrize(("minutes", "left"), [(21, 4), (60, 12), (124, 24), (125, 25), (180, 25)])
+def test_a_pause_gives_back_what_its_time_is_worth(minutes: int, left: int) -> None:
+    """However many others speak meanwhile: an emptied bucket takes two hours to be full."""
+    correlator = EventCorrelator("c")
+    for _ in range(events.BURST):
+        correlator.correlate(POD, "Normal", "R", "m", NOW)
+    for minute in range(minutes):
+        other = ObjectReference(kind="Pod", name=f"p{minute}", uid=str(minute))
+        correlator.correlate(other, "Normal", "R", "m", NOW + timedelta(minutes=minute))
+    later = NOW + timedelta(minutes=minutes)
+    said = [correlator.correlate(POD, "Normal", "R", "m", later) for _ in range(30)]
+    assert [write is not None for write in said] == [True] * left + [False] * (30 - left)
+
+
 def test_a_long_message_is_cut_to_what_the_server_takes() -> None:
     write = EventCorrelator("c").correlate(POD, "Normal", "R", "x" * 5000, NOW)
     assert write is not None
@@ -143,7 +158,8 @@ def test_nothing_is_remembered_of_objects_that_have_been_silent_for_long() -> No
     for minute in range(60):
         reference = ObjectReference(kind="Pod", name=f"p{minute}", uid=str(minute))
         correlator.correlate(reference, "Normal", "R", "m", NOW + timedelta(minutes=minute))
-    assert len(correlator._written) == len(correlator._buckets) == len(correlator._similar) == 21
+    assert len(correlator._written) == len(correlator._similar) == 21
+    assert len(correlator._buckets) == 6, "the others are full again"
     again = correlator.correlate(POD, "Normal", "R", "m", NOW + timedelta(minutes=60))
     assert first is not None
     assert again is not None

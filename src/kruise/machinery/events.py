@@ -29,8 +29,9 @@ _NAMESPACE_GOES = "NamespaceTerminating"
 
 MAX_REMEMBERED = 4096
 REMEMBERED_FOR = timedelta(minutes=20)
-"""Longer than anybody waits between two tries: what an object has not said for so long, it says for the first time
-again. Objects come and go under new names, and what was said of those that went would fill the memory."""
+"""What an object has not said for so long, it says for the first time again: objects come and go under new names, and
+what was said of those that went would fill the memory. Tries are further apart only where `--rate-limiter-max-delay`
+was set so; each of those makes an event of its own."""
 SIMILAR_LIMIT = 10
 SIMILAR_WINDOW = timedelta(minutes=10)
 BURST = 25
@@ -40,20 +41,21 @@ MAX_MESSAGE = 1024
 """The API server refuses longer ones."""
 
 
-class _Dated(Protocol):
-    last: datetime
-    """When it was used."""
+class _Passing(Protocol):
+    @property
+    def until(self) -> datetime:
+        """After that a new one says the same."""
 
 
 K = TypeVar("K")
-V = TypeVar("V", bound=_Dated)
+V = TypeVar("V", bound=_Passing)
 
 
 class _Recent(OrderedDict[K, V]):
-    """Remembers the most recently used entries, for a while. Whoever uses one says when, in its `last`."""
+    """Remembers the most recently used entries, for as long as they say something."""
 
     def use(self, key: K, now: datetime, make: Callable[[], V]) -> V:
-        while self and now - next(iter(self.values())).last > REMEMBERED_FOR:
+        while self and next(iter(self.values())).until < now:
             self.popitem(last=False)
         try:
             self.move_to_end(key)
@@ -70,11 +72,20 @@ class _Similar:
     messages: set[str]
     last: datetime
 
+    @property
+    def until(self) -> datetime:
+        return self.last + REMEMBERED_FOR
+
 
 @dataclasses.dataclass(slots=True)
 class _Bucket:
     tokens: float
     last: datetime
+
+    @property
+    def until(self) -> datetime:
+        """When it is full. Whoever empties one and pauses would get another one, were it forgotten before."""
+        return self.last + timedelta(seconds=(BURST - self.tokens) * REFILL_SECONDS)
 
 
 @dataclasses.dataclass(slots=True)
@@ -83,6 +94,10 @@ class _Written:
     count: int
     first: datetime
     last: datetime
+
+    @property
+    def until(self) -> datetime:
+        return self.last + REMEMBERED_FOR
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
