@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from kruise.api.native.pod import PODS
 from kruise.machinery.apply import Patience
+from kruise.machinery.client.errors import ForbiddenError, Status
 from kruise.machinery.client.requests import PatchType, Verb
-from kruise.machinery.clock import run_virtual
-from kruise.machinery.lacking import AGAIN_SECONDS
+from kruise.machinery.clock import ManualClock, run_virtual
+from kruise.machinery.lacking import AGAIN_SECONDS, LackingRights
 from kruise.machinery.limiter import WriteLimiter
 from kruise.machinery.metrics import Metrics
 from kruise.machinery.plan import (
@@ -41,6 +42,9 @@ from tests.support.faults import Answer, Delay, DropAfter, DropBefore, Duplicate
 from tests.support.inprocess import OWNER_UID, TOYS, InProcess, pod_body
 
 OTHER_UID = "00000000-0000-4000-8000-00000000ffff"
+FINALIZERS = (
+    "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on: , <nil>"
+)
 
 
 # Guards
@@ -275,7 +279,50 @@ def test_a_right_that_is_missing_is_told_of_in_the_log_once_in_a_while(caplog: p
         assert (await applier(env).carry_out(new_pod("a"))).result is Result.FAILED
         assert told() == []
 
-    run(refused, Rule(Answer(403, "Forbidden", "exceeded quota"), verbs={Verb.CREATE}))
+    for other in (
+        'pods "a" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1',
+        f'admission webhook "guard.example" denied the request: {words}',
+        f"ValidatingAdmissionPolicy 'guard' with binding 'all' denied request: {words}",
+    ):
+        run(refused, Rule(Answer(403, "Forbidden", other), verbs={Verb.CREATE}))
+
+
+@pytest.mark.parametrize(
+    ("action", "words", "verb", "resource"),
+    [
+        (
+            apply_object(at("a"), pod_body("a"), field_manager="m", reason="open"),
+            'User "x" cannot create resource "pods" in API group "" in the namespace "default"',
+            "create",
+            "pods",
+        ),
+        (
+            status_patch(at("a"), {}, uid=OTHER_UID, reason="count"),
+            'User "x" cannot patch resource "toys/status" in API group "example.com" in the namespace "default"',
+            "patch",
+            "toys.example.com/status",
+        ),
+        (
+            create(PODS, pod_body("a", ownerReferences=[{"kind": "Toy", "blockOwnerDeletion": True}]), reason="scale"),
+            FINALIZERS,
+            "update",
+            "Toy/finalizers",
+        ),
+        (
+            status_patch(at("a"), {}, uid=OTHER_UID, reason="count"),
+            FINALIZERS,
+            "update",
+            "owners/finalizers",
+        ),
+    ],
+)
+def test_the_right_that_lacks_is_told_and_not_that_of_the_write(
+    caplog: pytest.LogCaptureFixture, action: Action, words: str, verb: str, resource: str
+) -> None:
+    """Who applies what is not there yet has to create it; who names an owner has to be allowed to hold it up."""
+    told = LackingRights(ManualClock())
+    told.tell(action, ForbiddenError(Status(code=403, reason="Forbidden", message=f'pods "a" is forbidden: {words}')))
+    assert [(one.verb, one.resource) for one in caplog.records] == [(verb, resource)]  # type: ignore[attr-defined]
 
 
 def test_a_server_that_asks_for_a_very_long_pause_is_not_waited_for() -> None:
