@@ -144,8 +144,28 @@ def test_another_selector_is_warned_of() -> None:
     old = admission.stored(SERVER.defaults(body(template=template)))
     changed = merge.apply(old, {"spec": {"selector": {"matchLabels": {"tier": "front"}}}})
     [warning] = SERVER.changed(changed, old).warnings
-    assert warning.startswith("spec.selector: it changes: workloads of subsets that it does not match")
+    assert warning.startswith("spec.selector: it changes: for each subset whose workload it does not match")
     assert SERVER.changed(merge.apply(old, {"spec": {"replicas": 5}}), old).warnings == ()
+
+
+def test_a_selector_in_other_words_is_the_same() -> None:
+    labels = {"app": "web", "tier": "front"}
+    some = admission.stored(SERVER.defaults(body(template=clone_sets(labels))))
+
+    def warned(before: dict[str, Any], after: dict[str, Any]) -> bool:
+        old, new = ({**some, "spec": {**some["spec"], "selector": selector}} for selector in (before, after))
+        return bool(SERVER.changed(new, old).warnings)
+
+    plain = {"matchLabels": labels}
+    front, there = {"key": "tier", "operator": "In", "values": ["front"]}, {"key": "app", "operator": "Exists"}
+    either = {"key": "app", "operator": "In", "values": ["web", "shop"]}
+    both = {"matchExpressions": [either, there]}
+    assert not warned(plain, {**plain, "matchExpressions": []})
+    assert not warned(plain, {"matchLabels": {"app": "web"}, "matchExpressions": [front]})
+    assert not warned(both, {"matchExpressions": [there, {**either, "values": ["shop", "web"]}]})
+    assert warned(plain, {"matchLabels": {"app": "web"}})
+    assert warned(plain, {**plain, "matchExpressions": [there]})
+    assert warned(both, {"matchExpressions": [there, front]})
 
 
 def test_what_gives_no_pods_is_warned_of() -> None:

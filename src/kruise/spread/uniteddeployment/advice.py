@@ -9,9 +9,10 @@ from kruise.api.apps.uniteddeployment import UnitedDeploymentSpec
 from kruise.api.core import schema
 from kruise.api.core.field_errors import go_quote
 from kruise.api.core.unknown_fields import unknown_fields
+from kruise.api.meta import LabelSelector
 from kruise.machinery import codec
 from kruise.machinery.documents import value_at
-from kruise.machinery.selectors import SelectorError, from_label_selector
+from kruise.machinery.selectors import Operator, SelectorError, from_label_selector
 from kruise.spread.uniteddeployment.children import Json, kind_of
 from kruise.spread.uniteddeployment.paths import SUBSETS
 from kruise.spread.uniteddeployment.shape import ShapeError, patch_text, patched
@@ -57,11 +58,27 @@ def warnings_of(
 
 
 def change_warnings(new: Candidate[UnitedDeploymentSpec], old: Mapping[str, Any]) -> Iterator[str]:
-    if value_at(old, ("spec", "selector"), None) != new.spec.get("selector"):
+    try:
+        changes = _asked(value_at(old, ("spec", "selector"), None)) != _asked(new.reading.selector)
+    except SelectorError:
+        return  # refused
+    if changes:
         yield (
-            f"{SELECTOR}: it changes: workloads of subsets that it does not match get a new one beside them, and run "
-            "on, uncounted, until somebody deletes them; kruise why names them"
+            f"{SELECTOR}: it changes: for each subset whose workload it does not match a new one is made; the old one "
+            "runs on, uncounted, until somebody deletes it; kruise why names it"
         )
+
+
+def _asked(
+    selector: LabelSelector | Mapping[str, Any] | None,
+) -> frozenset[tuple[str, Operator, frozenset[str]]] | None:
+    """What a selector asks for, in whichever words and order. None: it matches nothing."""
+    found = from_label_selector(selector)
+    if found.selects_nothing:
+        return None
+    return frozenset(
+        (one.key, Operator.IN if one.only_values else one.operator, frozenset(one.values)) for one in found.requirements
+    )
 
 
 def _unlabelled(spec: UnitedDeploymentSpec, member: str, inner: Json) -> Iterator[str]:
