@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
+from kruise.api.native.config import CONFIG_MAPS
 from kruise.api.native.events import EVENTS
+from kruise.api.native.nodes import NAMESPACES
 from kruise.api.native.storage import PERSISTENT_VOLUME_CLAIMS
-from kruise.local.apicore.errors import StatusError
 from kruise.local.cluster import ClusterOptions, LocalCluster
 from kruise.machinery.client.client import Client
-from kruise.machinery.client.errors import ClientError
+from kruise.machinery.client.errors import GoneError
 from kruise.machinery.client.requests import Request, Verb
 from kruise.machinery.clock import VirtualClock, run_virtual
 from kruise.machinery.codec import decode
 
 NODE = {"apiVersion": "v1", "kind": "Node", "name": "gone"}
+CLAIM = {
+    "metadata": {"name": "data"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
 
 
 def in_a_cluster(story: Callable[[LocalCluster, Client], Awaitable[None]]) -> None:
@@ -66,9 +72,7 @@ def test_a_watch_in_which_nothing_happens_goes_on() -> None:
             for number in range(20):
                 await client.create(EVENTS, event(f"e{number}"), "default")
                 await asyncio.sleep(200)
-            claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
-            claim["spec"] |= {"resources": {"requests": {"storage": "1Gi"}}}
-            await client.create(PERSISTENT_VOLUME_CLAIMS, claim, "default")
+            await client.create(PERSISTENT_VOLUME_CLAIMS, CLAIM, "default")
             assert decode(await anext(aiter(lines)), dict)["type"] == "ADDED"
 
     in_a_cluster(story)
@@ -82,7 +86,48 @@ def test_a_version_of_long_ago_is_too_old() -> None:
         request = Request(Verb.LIST, EVENTS, "default", query=query)
         assert (await client.send(request)).status == 200
         await asyncio.sleep(700)
-        with pytest.raises((ClientError, StatusError), match="too old"):
+        with pytest.raises(GoneError, match="too old") as refused:
             await client.send(request)
+        assert refused.value.code == 410
+
+    in_a_cluster(story)
+
+
+def test_the_next_page_is_of_its_moment_or_too_old() -> None:
+    """Where something has changed meanwhile; then there is a token that goes on with what is there."""
+
+    async def story(cluster: LocalCluster, client: Client) -> None:
+        async def page(*query: tuple[str, str]) -> tuple[int, dict[str, Any], list[str]]:
+            answer = await client.transport.send(Request(Verb.LIST, CONFIG_MAPS, "pages", query=query))
+            found = decode(answer.body, dict)
+            return answer.status, found["metadata"], [item["metadata"]["name"] for item in found.get("items", ())]
+
+        await client.create(NAMESPACES, {"metadata": {"name": "pages"}})
+        for name in ("a", "b", "c"):
+            await client.create(CONFIG_MAPS, {"metadata": {"name": name}}, "pages")
+        status, metadata, names = await page(("limit", "1"))
+        assert (status, names) == (200, ["a"])
+        going_on = ("continue", metadata["continue"])
+        await asyncio.sleep(700)
+        assert (await page(going_on))[::2] == (200, ["b", "c"]), "nothing has changed"
+        await client.delete(CONFIG_MAPS, "b", "pages")
+        assert (await page(going_on))[::2] == (200, ["b", "c"])
+        await asyncio.sleep(700)
+        status, metadata, _ = await page(going_on)
+        assert status == 410
+        assert (await page(("continue", metadata["continue"])))[::2] == (200, ["c"])
+
+    in_a_cluster(story)
+
+
+def test_a_watcher_that_is_behind_is_told_to_begin_anew() -> None:
+    async def story(cluster: LocalCluster, client: Client) -> None:
+        query = (("watch", "true"), ("resourceVersion", str(cluster.core.storage.version)))
+        request = Request(Verb.WATCH, PERSISTENT_VOLUME_CLAIMS, "default", query=query)
+        async with client.transport.stream(request) as lines:
+            await client.create(PERSISTENT_VOLUME_CLAIMS, CLAIM, "default")
+            await asyncio.sleep(700)
+            told = [decode(line, dict) async for line in lines]
+            assert [(one["type"], one["object"]["code"]) for one in told] == [("ERROR", 410)]
 
     in_a_cluster(story)
