@@ -290,7 +290,9 @@ class Applier:
                 answer = await self._send(action, body)
                 load = Load.FINE
             except ClientError as error:
-                failure = error.with_traceback(None)  # that knows this frame, which would know it: a cycle
+                failure = error.with_traceback(
+                    None
+                )  # a traceback knows this frame, and the frame would know the error: a cycle
                 verdict = judge(action, error)
                 load = verdict.load
                 self._lacking.tell(action, error)

@@ -617,6 +617,8 @@ def _review(
 
 
 def _namespace_goes(call: Call) -> errors.StatusError:
+    """Made here, so that it has no name where it is raised: its traceback knows that frame, and a frame that knew it by
+    a name would be a cycle."""
     text = f"unable to create new content in namespace {call.namespace} because it is being terminated"
     refusal = errors.forbidden(call.kind.group, call.kind.plural, call.name, text)
     cause = {
