@@ -3,6 +3,7 @@ afterwards."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,12 @@ from pathlib import Path
 from kruise.admission.certificates import issue
 from kruise.api.apps.cloneset import CLONE_SETS
 from kruise.api.native.config import CONFIG_MAPS, SECRETS, SERVICES
-from kruise.api.native.extensions import CUSTOM_RESOURCE_DEFINITIONS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from kruise.api.native.events import LEASES
+from kruise.api.native.extensions import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    MUTATING_WEBHOOK_CONFIGURATIONS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+)
 from kruise.api.native.nodes import NAMESPACES, NODES
 from kruise.api.native.policy import POD_DISRUPTION_BUDGETS
 from kruise.api.policy.podunavailablebudget import POD_UNAVAILABLE_BUDGETS
@@ -137,6 +143,33 @@ def test_no_manager_is_left() -> None:  # MGR-87
         await documented(patient, "The Deployment of the manager is scaled to 0")
 
     with_patient(scenario)
+
+
+def test_no_manager_is_left_and_new_pods_are_let_in() -> None:  # MGR-87
+    async def scenario(patient: Patient) -> None:
+        client = patient.world.client
+        assert await patient.findings() == {}
+        await patient.kill_manager()
+        await patient.world.sleep(90)
+        found = await patient.findings()
+        # That a pod is let in does not mean that somebody has answered.
+        assert {"no-manager", "webhooks-without-manager", "webhook-unanswered"} <= set(found)
+        assert "it asks 29 webhooks" in found["webhooks-without-manager"].message
+        assert "new pods come as they are" in found["webhooks-without-manager"].message
+        assert found["webhook-unanswered"].about != "webhook mpod.kb.io"
+        assert [asked for asked in (await patient.examined()).seen.asked if not asked.error] == []
+        # Nor that somebody leads, where no lease tells of anybody.
+        await client.delete(LEASES, "kruise-manager", NAMESPACE)
+        assert not (await patient.examined()).seen.has_manager
+        assert "no-manager" in await patient.findings()
+        # What comes back is what was chosen.
+        await client.delete(MUTATING_WEBHOOK_CONFIGURATIONS, NAMES[0])
+        assert [one.error for one in await patient.mend()] == [""]
+        live = await client.get(MUTATING_WEBHOOK_CONFIGURATIONS, NAMES[0])
+        policies = {each["name"]: each["failurePolicy"] for each in json.loads(live.metadata.annotations["template"])}
+        assert {name for name, policy in policies.items() if policy == "Ignore"} == {"mpod.kb.io"}
+
+    with_patient(scenario, webhookConfiguration__failurePolicy__pods="Ignore")
 
 
 def test_a_manager_and_daemons_that_are_not_of_one_mind() -> None:

@@ -30,6 +30,8 @@ CHART_LABEL = "openkruise"
 REMOVAL = "kruise.io/removal"
 """On the manager's namespace: somebody is removing the system, so nothing of it is to be made again."""
 PROTECTION_LABEL = "policy.kruise.io/delete-protection"
+NEW_PODS = "mpod.kb.io"
+"""The entry that new pods pass."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,7 @@ def _protected(
 
 MUTATING: tuple[Entry, ...] = (
     Entry(
-        name="mpod.kb.io",
+        name=NEW_PODS,
         path=MUTATE_POD,
         group="",
         resource="pods",

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Container, Iterator, Mapping, S
 from typing import Any, Final, TypeVar
 
 from kruise import release
-from kruise.admission.inventory import CHART_LABEL
+from kruise.admission.inventory import CHART_LABEL, FAILURE_POLICIES
 from kruise.api.meta import PartialObject
 from kruise.api.native.config import CONFIGURATION, SECRETS, SERVICES
 from kruise.api.native.events import LEASES
@@ -37,11 +37,13 @@ from kruise.manager.installation.documents import (
     manager_in,
     named,
     placed,
+    pod_failure_policy,
 )
 from kruise.manager.installation.installer import apply, document_of
 from kruise.manager.installation.manager import SECRET
 from kruise.manager.installation.manifests import DAEMON_NAMESPACE, Style, manifests
 from kruise.manager.installation.takeover.standing import is_original
+from kruise.manager.installation.values import POD_FAILURE_POLICY
 from kruise.reasons.manager import UNANSWERED, WITHOUT_RIGHTS, Manager, manager_by
 
 T = TypeVar("T")
@@ -161,7 +163,8 @@ class _Gathering:
     # What is installed
 
     def _wanted(self, deployment: Json | None, daemon_set: Json | None, namespace: Json | None) -> list[Json]:
-        """With the gates of what runs in the cluster; where nothing does, with the rights for all of them."""
+        """With the gates of what runs in the cluster, and with what was chosen for new pods; where nothing runs, with
+        the rights for all gates."""
         label = value_at(namespace or {}, ("metadata", "labels", "control-plane"), "")
         values: dict[str, Any] = {}
         if running := deployment or daemon_set:
@@ -171,6 +174,8 @@ class _Gathering:
             except gates.FeatureGateError:
                 text = ""  # told as such
             values["featureGates"] = text
+            if (policy := pod_failure_policy(running)) in FAILURE_POLICIES:
+                values[POD_FAILURE_POLICY] = policy
         return [
             manifest
             for manifest in manifests(

@@ -2,7 +2,8 @@
 
 Whether a webhook answers is a matter between the API server and the manager: networks, certificates and addresses that
 nobody else uses. So nothing but a request through the API server tells. Entries that look at deletions alone cannot be
-asked without an object that may go; they are at the same address as the others.
+asked without an object that may go, nor can those that let through what nobody answers; they are at the same address as
+the others.
 """
 
 from __future__ import annotations
@@ -127,10 +128,12 @@ def _kinds(definitions: Sequence[Json]) -> Iterator[tuple[Resource[PartialObject
 
 
 def _is_asked(entry: Json, resource: Resource[Any]) -> bool:
+    """Not where it does not matter whether anybody answers: that a request is let through tells nothing then."""
+
     def matches(values: Iterable[str], wanted: str) -> bool:
         return wanted in values or "*" in values
 
-    return any(
+    return entry.get("failurePolicy") != "Ignore" and any(
         "CREATE" in rule.get("operations", ())
         and matches(rule.get("apiGroups", ()), resource.group)
         and matches(rule.get("apiVersions", ()), resource.version)

@@ -23,6 +23,7 @@ from kruise.admission.configurations import (
     entry_path,
     is_converted,
 )
+from kruise.admission.inventory import NEW_PODS
 from kruise.api.native.extensions import CustomResourceDefinition, WebhookConfiguration
 from kruise.api.native.pod import is_ready
 from kruise.doctor.findings import (
@@ -66,9 +67,10 @@ def _registered(seen: Snapshot) -> Iterator[Finding]:
     live = [entry for _, entry in seen.entries]
     strict = [entry["name"] for entry in live if entry.get("failurePolicy") != "Ignore"]
     if strict and seen.manager.is_down and not seen.is_answered:
+        pods = "new pods are refused" if NEW_PODS in strict else "new pods come as they are, without what webhooks add"
         yield WITHOUT_MANAGER.found(
             "the API server",
-            f"it asks {plural(len(strict), 'webhook')} of which nobody answers: new pods are refused, "
+            f"it asks {plural(len(strict), 'webhook')} of which nobody answers: {pods}, "
             "and objects of our kinds can neither be made nor changed",
             f"start a manager; {_OPEN}",
         )

@@ -78,8 +78,16 @@ def image_of(workload: Json) -> str:
 
 
 def gates_text(workload: Json) -> str:
-    """What `--feature-gates` says there; the last one counts."""
-    given = [text.partition("=")[2] for text in arguments(workload) if text.startswith("--feature-gates=")]
+    return _argument(workload, "--feature-gates")
+
+
+def pod_failure_policy(workload: Json) -> str:
+    return _argument(workload, "--pod-failure-policy")
+
+
+def _argument(workload: Json, flag: str) -> str:
+    """What a flag says there; the last one counts."""
+    given = [text.partition("=")[2] for text in arguments(workload) if text.startswith(f"{flag}=")]
     return given[-1] if given else ""
 
 

@@ -26,6 +26,8 @@ class Setting:
 
 
 POD_FAILURE_POLICY = "webhookConfiguration.failurePolicy.pods"
+WEBHOOK_TIMEOUT = "webhookConfiguration.timeoutSeconds"
+AZURE = "webhookConfiguration.aksIntegration"
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("crds.managed", True, "install the definitions, and keep them up to date"),
@@ -63,7 +65,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("manager.podDisruptionBudget.enabled", True, "a drain leaves one replica", is_new=True),
     Setting("manager.podDisruptionBudget.minAvailable", 1, "", is_new=True),
     Setting("manager.qps", "0", "cap on API writes a second; 0: adaptive", is_new=True),
-    Setting("webhookConfiguration.timeoutSeconds", 30, "of every webhook"),
+    Setting(WEBHOOK_TIMEOUT, 30, "of every webhook; where kruise install or kustomize is not told, 10"),
     Setting(
         POD_FAILURE_POLICY,
         "Fail",
@@ -71,7 +73,7 @@ SETTINGS: tuple[Setting, ...] = (
         is_new=True,
         choices=FAILURE_POLICIES,
     ),
-    Setting("webhookConfiguration.aksIntegration", False, "leave the namespaces of Azure's control plane alone"),
+    Setting(AZURE, False, "leave the namespaces of Azure's control plane alone"),
     Setting("daemon.log.level", "4", ""),
     Setting("daemon.port", 10221, "metrics and health"),
     Setting("daemon.enablePprof", True, "no effect"),
