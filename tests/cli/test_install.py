@@ -31,6 +31,8 @@ def test_in_the_order_in_which_people_try_it(tmp_path_factory: pytest.TempPathFa
         # Without an image, too: it is about what the API server does.
         admitting = "\n".join(kruise.ok("install", "--print", f"{policy}=Ignore"))
         assert '"failurePolicy":"Ignore"' in admitting
+        in_time = "\n".join(kruise.ok("install", "--print", "--set=webhookConfiguration.timeoutSeconds=7"))
+        assert '"timeoutSeconds":7' in in_time
         watched = kruise.refused("install", image, "--set=metrics.serviceMonitor.enabled=true")
         assert "this cluster does not serve ServiceMonitor (monitoring.coreos.com/v1)" in watched
         kruise.create(CLONE_SETS, cloneset_manifest("web"))

@@ -27,7 +27,7 @@ from kruise.manager.installation.chart import chart_files, kustomize_files
 from kruise.manager.installation.installer import InstallationError, Installer
 from kruise.manager.installation.manifests import manifests
 from kruise.manager.installation.removal import Remover
-from kruise.manager.installation.values import POD_FAILURE_POLICY, by_path
+from kruise.manager.installation.values import AZURE, POD_FAILURE_POLICY, WEBHOOK_TIMEOUT, by_path
 from kruise.verbs.errors import UsageError
 
 T = TypeVar("T")
@@ -220,7 +220,9 @@ _WITHOUT_IMAGE = {
     "installation.roleListGroups",
     "serviceAccount.annotations",
     "crds.managed",
+    AZURE,
     POD_FAILURE_POLICY,
+    WEBHOOK_TIMEOUT,
 }
 """Values that matter even where neither manager nor daemon is installed: rights and webhooks follow them."""
 

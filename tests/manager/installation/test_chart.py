@@ -138,6 +138,24 @@ def test_what_is_chosen_for_new_pods_is_in_the_configuration_and_known_to_the_ma
         )
 
 
+def test_time_out_and_azure_are_chosen_without_the_chart_too() -> None:
+    def entries(**values: Any) -> list[dict[str, Any]]:
+        made = [m for m in manifests(features(), values=values) if m["kind"].endswith("WebhookConfiguration")]
+        texts = [m["metadata"].get("annotations", {}).get("template", "[]") for m in made]
+        live = [entry for m in made for entry in m.get("webhooks", [])]
+        return [*live, *(entry for text in texts for entry in json.loads(text))]
+
+    values = {"webhookConfiguration.timeoutSeconds": 7, "webhookConfiguration.aksIntegration": True}
+    plain, chosen = entries(), entries(**values)
+    assert all("timeoutSeconds" not in entry and "azure" not in str(entry) for entry in plain)
+    assert all("azure" in str(entry["namespaceSelector"]) for entry in chosen)
+    assert {entry["timeoutSeconds"] for entry in chosen} == {7}
+    assert [entry["name"] for entry in chosen] == [entry["name"] for entry in plain]
+    # Those that are live from the beginning are no others.
+    external = "AllAlpha=true,AllBeta=true,EnableExternalCerts=true"
+    assert entries(**values, featureGates=external) == chosen
+
+
 def test_a_policy_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match=r"failurePolicy\.pods is 'ignore': choose Fail or Ignore"):
         with_values({"webhookConfiguration.failurePolicy.pods": "ignore"})

@@ -27,7 +27,7 @@ from kruise.manager.installation.templating import (
     gate,
     resolved,
 )
-from kruise.manager.installation.values import gates_of, with_values
+from kruise.manager.installation.values import AZURE, POD_FAILURE_POLICY, WEBHOOK_TIMEOUT, gates_of, with_values
 
 Manifest = dict[str, Any]
 
@@ -57,6 +57,7 @@ def parts(
     features: Sequence[Feature],
     *,
     style: Style,
+    has_timeout: bool = True,
     daemon_namespace: str = DAEMON_NAMESPACE,
     service: str = manager.SERVICE,
     secret: str = manager.SECRET,
@@ -64,7 +65,8 @@ def parts(
     """Namespaces, definitions, rights, Service, certificate Secret, webhook configurations, manager and daemon.
 
     The webhook configurations carry their entries in the `template` annotation only: nothing is intercepted until a
-    manager serves, which then fills in the live list. An installation without a running manager blocks no pod.
+    manager serves, which then fills in the live list. An installation without a running manager blocks no pod. Without
+    `has_timeout` their time-out is left to the API server.
     """
     label = inventory.CHART_LABEL if style is Style.CHART else manager.LABELS["control-plane"]
     found = definitions(features)
@@ -88,7 +90,7 @@ def parts(
                 "type": "Opaque",
             }
         ),
-        *(Part(manifest) for manifest in _configurations(features, style, service)),
+        *(Part(manifest) for manifest in _configurations(features, style, service, has_timeout)),
         Part(manager.deployment(release()), runs="manager"),
         Part(manager.disruption_budget(), IsSet("manager.podDisruptionBudget.enabled"), runs="manager"),
         Part(manager.network_policy(), IsSet("networkPolicy.enabled"), runs="manager"),
@@ -113,7 +115,15 @@ def manifests(
     open_gates = {} if runs else {"featureGates": "AllAlpha=true,AllBeta=true,EnableExternalCerts=false"}
     tree = with_values({"installation.namespace": namespace, **open_gates, **(values or {})})
     gates = gates_of(tree)
-    found = parts(features, style=style, daemon_namespace=daemon_namespace, service=service, secret=secret)
+    found = parts(
+        features,
+        style=style,
+        # Plain manifests have none unless somebody wants it.
+        has_timeout=style is Style.CHART or WEBHOOK_TIMEOUT in (values or {}),
+        daemon_namespace=daemon_namespace,
+        service=service,
+        secret=secret,
+    )
     return [
         resolved(part.manifest, tree, gates)
         for part in found
@@ -163,17 +173,21 @@ def _namespace(name: Any, label: str) -> Manifest:
 _OPEN_NAMESPACE, _OPEN_SECONDS, _OPEN_POLICY = "open-namespace", 987654321, "open-policy"
 _OPEN: Mapping[str | int, Value] = {
     _OPEN_NAMESPACE: NAMESPACE,
-    _OPEN_SECONDS: Value("webhookConfiguration.timeoutSeconds"),
-    _OPEN_POLICY: Value("webhookConfiguration.failurePolicy.pods"),
+    _OPEN_SECONDS: Value(WEBHOOK_TIMEOUT),
+    _OPEN_POLICY: Value(POD_FAILURE_POLICY),
 }
 
 
-def _configurations(features: Sequence[Feature], style: Style, service: str) -> list[Manifest]:
+def _configurations(features: Sequence[Feature], style: Style, service: str, has_timeout: bool) -> list[Manifest]:
     def rendered(*, aks: bool = False) -> list[Manifest]:
-        options = inventory.RegistrationOptions(service=service)
-        if style is Style.CHART:
-            options = inventory.chart_options(timeout_seconds=_OPEN_SECONDS, aks=aks)
-        options = dataclasses.replace(options, namespace=_OPEN_NAMESPACE, pod_failure_policy=_OPEN_POLICY)
+        is_chart = style is Style.CHART
+        options = dataclasses.replace(
+            inventory.chart_options() if is_chart else inventory.RegistrationOptions(service=service),
+            namespace=_OPEN_NAMESPACE,
+            timeout_seconds=_OPEN_SECONDS if has_timeout else None,
+            pod_failure_policy=_OPEN_POLICY,
+            aks=aks,
+        )
         return inventory.configurations(
             options,
             mutating=tuple(entry for feature in features for entry in feature.mutating_entries),
@@ -186,25 +200,27 @@ def _configurations(features: Sequence[Feature], style: Style, service: str) -> 
 def _configuration(plain: Manifest, azure: Manifest) -> Manifest:
     written: dict[str, str] = plain["metadata"]["annotations"]
     template = {
-        key: When(IsSet("webhookConfiguration.aksIntegration"), _opened(other), _opened(text))
-        if other != text
-        else _opened(text)
+        key: When(IsSet(AZURE), _opened(other), _opened(text))
         for (key, text), other in zip(written.items(), azure["metadata"]["annotations"].values(), strict=True)
     }
     # Certificates from outside: the manager changes nothing, so the entries are live from the beginning (MGR-36).
     is_external = gate("EnableExternalCerts")
-    [entries] = (decode(text.encode(), list[dict[str, Any]]) for text in written.values())
     gates = {entry.name: entry.gate for entry in (*inventory.MUTATING, *inventory.VALIDATING)}
-    live = [
-        When(gate(needed), _opened_object(entry)) if (needed := gates.get(entry["name"])) else _opened_object(entry)
-        for entry in entries
-    ]
+    live = []
+    for entry, other in zip(_entries(plain), _entries(azure), strict=True):
+        chosen = When(IsSet(AZURE), _opened_object(other), _opened_object(entry))
+        live.append(When(gate(needed), chosen) if (needed := gates.get(entry["name"])) else chosen)
     annotations = When(is_external, Value("externalCerts.annotations"), template)
     return {
         **plain,
         "metadata": {**plain["metadata"], "annotations": annotations},
         "webhooks": When(is_external, live),
     }
+
+
+def _entries(configuration: Manifest) -> list[dict[str, Any]]:
+    [text] = configuration["metadata"]["annotations"].values()
+    return decode(text.encode(), list[dict[str, Any]])
 
 
 def _opened(text: str) -> Any:
