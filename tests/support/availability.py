@@ -28,8 +28,11 @@ def pod(name: str) -> Json:
 
 
 def ready_pods(nodes: RealNodes, app: str) -> list[Json]:
-    found = nodes.request("GET", f"{DEMO}/pods?labelSelector=app%3D{app}").ok()["items"]
-    return [each for each in found if _condition(each, "Ready") == "True"]
+    return ready(nodes.request("GET", f"{DEMO}/pods?labelSelector=app%3D{app}").ok()["items"])
+
+
+def ready(pods: list[Json]) -> list[Json]:
+    return [each for each in pods if _condition(each, "Ready") == "True"]
 
 
 def _condition(pod: Json, kind: str) -> str:
