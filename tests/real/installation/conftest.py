@@ -22,10 +22,13 @@ def installable() -> Iterator[InCluster]:
 def by_the_command(installable: InCluster) -> Iterator[InCluster]:
     # The host's calls to services pass the first node: managers stay on the other two, one of which may then go.
     installable.nodes.kubectl("cordon", "node-1")
-    installable.install(installable.push("first"))
-    yield installable
-    installable.uninstall()
-    installable.nodes.kubectl("uncordon", "node-1")
+    try:
+        installable.install(installable.push("first"))
+        yield installable
+    finally:
+        # Also what did not get to its end.
+        installable.nodes.kubectl("uncordon", "node-1")
+        installable.uninstall()
 
 
 @pytest.fixture
