@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support import kubebuild
+from tests.support.realnodes import RealNodes
 from tests.support.transcripts import Shell
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +37,15 @@ def lay_out_documents(directory: Path) -> None:
     """As in the checkout: documents name their manifests by `docs/manifests`, and the toy kind by `tests/toy`."""
     (directory / "docs").symlink_to(DOCUMENTS)
     (directory / "tests").symlink_to(ROOT / "tests")
+
+
+def write_ssh(directory: Path, cluster: RealNodes) -> None:
+    """Nodes are namespaces of this machine: `ssh NODE COMMAND` enters them instead."""
+    cases = (f'{node}) shift; exec {shlex.join(cluster.node_command(node))} sh -c "$*" ;;' for node in cluster.nodes)
+    directory.mkdir()
+    program = directory / "ssh"
+    program.write_text('#!/bin/sh\ncase "$1" in\n' + "\n".join(cases) + "\nesac\n")
+    program.chmod(0o755)
 
 
 @contextlib.contextmanager

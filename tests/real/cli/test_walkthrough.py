@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.realnodes import RealNodes
 from tests.support.transcripts import Shell, walk
-from tests.support.walkthroughs import DOCUMENTS, LOCAL_ONLY, environment, lay_out_documents
+from tests.support.walkthroughs import DOCUMENTS, LOCAL_ONLY, environment, lay_out_documents, write_ssh
 
 pytestmark = pytest.mark.spread
 
@@ -42,12 +41,3 @@ def test_documents_on_real_nodes(
         assert walk(DOCUMENTS / document, shell, leave_out=[LOCAL_ONLY]) > commands
     finally:
         shell.close()
-
-
-def write_ssh(directory: Path, cluster: RealNodes) -> None:
-    """Nodes are namespaces of this machine: `ssh NODE COMMAND` enters them instead."""
-    cases = (f'{node}) shift; exec {shlex.join(cluster.node_command(node))} sh -c "$*" ;;' for node in cluster.nodes)
-    directory.mkdir()
-    program = directory / "ssh"
-    program.write_text('#!/bin/sh\ncase "$1" in\n' + "\n".join(cases) + "\nesac\n")
-    program.chmod(0o755)

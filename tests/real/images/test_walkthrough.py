@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.cli.test_walkthrough import write_ssh
 from tests.support.nodedaemons import daemons_on
 from tests.support.realnodes import RealNodes
 from tests.support.transcripts import Shell, walk
-from tests.support.walkthroughs import DOCUMENTS, LOCAL_ONLY, environment, lay_out_documents
+from tests.support.walkthroughs import DOCUMENTS, LOCAL_ONLY, environment, lay_out_documents, write_ssh
 
 pytestmark = [pytest.mark.nodes, pytest.mark.together("own-nodes")]
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.cli.test_walkthrough import write_ssh
 from tests.support.incluster import InCluster
 from tests.support.transcripts import Shell, walk
-from tests.support.walkthroughs import DOCUMENTS, LOCAL_ONLY, environment, lay_out_documents
+from tests.support.walkthroughs import DOCUMENTS, LOCAL_ONLY, environment, lay_out_documents, write_ssh
 
 pytestmark = [pytest.mark.nodes, pytest.mark.long, pytest.mark.together("installation")]
 
@@ -28,6 +27,8 @@ PROTECTION = ",".join(
         "PodUnavailableBudgetUpdateGate",
     )
 )
+OF_OTHERS = "deployments,statefulsets,daemonsets,jobs,pods,persistentvolumeclaims,poddisruptionbudgets"
+"""What documents make that is not of our kinds."""
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +66,21 @@ def test_the_walk(by_the_chart: InCluster, tmp_path: Path, gates: str, document:
     programs = tmp_path / "programs"
     write_ssh(programs, by_the_chart.nodes)
     variables = environment(tmp_path, programs) | {"KUBECONFIG": str(by_the_chart.nodes.kubeconfig)}
-    with contextlib.closing(Shell(tmp_path, variables)) as shell:
+    with leaving_nothing(by_the_chart), contextlib.closing(Shell(tmp_path, variables)) as shell:
         assert walk(DOCUMENTS / document, shell, leave_out=[LOCAL_ONLY]) > commands
+
+
+@contextlib.contextmanager
+def leaving_nothing(kruise: InCluster) -> Iterator[None]:
+    """What a walk leaves that breaks off would stop all others: it goes, and with the installation what
+    guards it."""
+    try:
+        yield
+    except BaseException:
+        kruise.uninstall()
+        kruise.nodes.kubectl("delete", OF_OTHERS, "--all", "--namespace=default", "--wait=false")
+        kruise.nodes.kubectl("uncordon", *kruise.nodes.nodes)
+        raise
 
 
 def pods_in_default(kruise: InCluster) -> list[str]:
