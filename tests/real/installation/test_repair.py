@@ -68,6 +68,7 @@ class Sound:
         self._running = running
         self._nodes = running.nodes
         self._entries, self._conversion = entries(running.nodes), conversion(running.nodes)
+        assert all(self._entries)
 
     def is_there(self) -> bool:
         nodes = self._nodes
