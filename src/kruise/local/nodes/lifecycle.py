@@ -429,6 +429,7 @@ class PodMachine:
                 record.trouble = None
         self.sandbox = False
         self.finished = True
+        self._shown_generation = self.pod.metadata.generation
 
     def _end_of(
         self, container: Container, grace: float, turn: float, silent: bool, ends: list[tuple[float, Instance, int]]
@@ -773,7 +774,7 @@ class PodMachine:
             self.finished = self._terminating = True
             self.sandbox = False
         self._show()
-        self._shown_generation = pod.metadata.generation if self.finished else pod.status.observed_generation
+        self._shown_generation = pod.status.observed_generation
         # The status is there already: only what changes from now on has to be written.
         self._reported = self._status()
 
