@@ -6,18 +6,16 @@ import asyncio
 import base64
 import dataclasses
 import re
-import ssl
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import urlopen
 
 from bench import processes
-from bench.admission import Connection
 from bench.fleet import NODES_PER_TEAM, TEAM_LABEL, Json, Member, is_settled, pod_template
 from kruise.admission.chain import PATH
 from kruise.api.apps.broadcastjob import BROADCAST_JOBS
@@ -122,8 +120,8 @@ class Fleet:
         """Of the manager, now and at its highest, in MB."""
         return memory_of(self.cluster.manager_pid)
 
-    async def admission(self, connections: int) -> list[Connection]:
-        """Connections to where the API server would ask about pods."""
+    async def admission(self) -> tuple[SplitResult, str]:
+        """Where the API server would ask about pods, and the certificate of its CA."""
         path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
         configurations = (await self._ask("GET", path))["items"]
         hook = next(
@@ -132,11 +130,7 @@ class Fleet:
             for hook in configuration["webhooks"]
             if urlsplit(hook["clientConfig"].get("url", "")).path == PATH
         )
-        context = ssl.create_default_context(cadata=base64.b64decode(hook["caBundle"]).decode())
-        url = urlsplit(hook["url"])
-        return [
-            Connection(*await asyncio.open_connection(url.hostname, url.port, ssl=context)) for _ in range(connections)
-        ]
+        return urlsplit(hook["url"]), base64.b64decode(hook["caBundle"]).decode()
 
 
 def memory_of(pid: int) -> tuple[float, float]:

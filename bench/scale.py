@@ -9,16 +9,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import itertools
+import json
 import os
 import random
 import statistics
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from bench import processes
-from bench.admission import Connection, review
 from bench.fleet import GATES, NODES_PER_TEAM, OBJECTS_PER_TEAM, PODS_PER_TEAM, Member, members, team_name
 from bench.living import WORKLOADS, Fleet, Meter, note, within
 from bench.report import Report, Row
@@ -27,14 +25,12 @@ from kruise.api.native.apps import DEPLOYMENTS
 from kruise.machinery.client.client import Client
 from kruise.machinery.client.http import HttpTransport
 from kruise.machinery.client.kubeconfig import load
-from kruise.machinery.codec import decode
 from tests.support.kruisecluster import KruiseCluster
 from tests.support.realcluster import ControlPlane
 
 TEAMS = 10
 ROLLOUTS = 20
 _REVIEWS_A_SECOND = 100
-_CONNECTIONS = 32
 _IDLE_SECONDS = 30.0
 
 
@@ -130,63 +126,40 @@ async def _rolling(fleet: Fleet, everything: list[Member], found: Found, seconds
     async with asyncio.TaskGroup() as tasks:
         for _ in range(ROLLOUTS):
             tasks.create_task(lane())
-        found.latencies = await _asking(await fleet.admission(_CONNECTIONS), seconds / 2)
+        found.latencies = await _asking(fleet, seconds / 2)
         found.busy = meter.share()
         found.waited = (processes.waiting_seconds(pid) - waited) / (time.perf_counter() - began)
-        with _first(pid):
-            found.latencies_first = await _asking(await fleet.admission(_CONNECTIONS), seconds / 2)
+        found.latencies_first = await _asking(fleet, seconds / 2, first=True)
     after = within(fleet.samples)
     found.reviews = after["+Inf"] - before["+Inf"] - len(found.latencies) - len(found.latencies_first)
     found.in_time = (after["0.01"] - before["0.01"]) / (after["+Inf"] - before["+Inf"])
     note(f"{found.rollouts} rollouts, {found.reviews} reviews asked by the API server")
 
 
+async def _asking(fleet: Fleet, seconds: float, *, first: bool = False) -> list[float]:
+    """Seconds of each review. `first`: manager and asker go before all others, as if they had cores of their own."""
+    address, ca = await fleet.admission()
+    with processes.child("asking", address.hostname, address.port, ca, _REVIEWS_A_SECOND, seconds) as (asker, _):
+        assert asker.stdout is not None
+        with _going_first(asker.pid, fleet.cluster.manager_pid) if first else contextlib.nullcontext():
+            found: list[float] = json.loads(await asyncio.to_thread(asker.stdout.readline))
+    return found
+
+
 @contextlib.contextmanager
-def _first(pid: int) -> Iterator[None]:
-    """The manager and this process go before all others, as if they had cores of their own. Only root may do that."""
-    chosen = (os.getpid(), pid)
+def _going_first(*chosen: int) -> Iterator[None]:
+    """Only root may do that. A nice value would do nothing: it counts among processes of one session."""
     try:
-        for one in chosen:
-            os.setpriority(os.PRIO_PROCESS, one, -15)
+        for pid in chosen:
+            os.sched_setscheduler(pid, os.SCHED_RR, os.sched_param(1))
     except PermissionError:
         note("not root: manager and asker do not go first")
     try:
         yield
     finally:
-        for one in chosen:
-            with contextlib.suppress(PermissionError):
-                os.setpriority(os.PRIO_PROCESS, one, 0)
-
-
-async def _asking(idle: list[Connection], seconds: float) -> list[float]:
-    """Seconds of each review. They are sent at random moments that wait for no answer, so a stall is felt by each."""
-    reviews = [review(number) for number in range(1000)]
-    draw = random.Random(0)
-    began = time.perf_counter()
-    latencies: list[float] = []
-    freed = asyncio.Condition()
-
-    async def ask(question: bytes) -> None:
-        sent = time.perf_counter()
-        async with freed:
-            await freed.wait_for(lambda: idle)
-            connection = idle.pop()
-        answer: dict[str, Any] = decode(await connection.ask(question), dict[str, Any])
-        latencies.append(time.perf_counter() - sent)
-        if not answer["response"]["allowed"]:
-            raise RuntimeError(f"a pod was refused: {answer}")
-        async with freed:
-            idle.append(connection)
-            freed.notify()
-
-    offsets = sorted(draw.uniform(0, seconds) for _ in range(int(_REVIEWS_A_SECOND * seconds)))
-    async with asyncio.TaskGroup() as tasks:
-        for question, offset in zip(itertools.cycle(reviews), offsets, strict=False):
-            await asyncio.sleep(began + offset - time.perf_counter())
-            tasks.create_task(ask(question))
-    for connection in idle:
-        connection.close()
-    return latencies
+        for pid in chosen:
+            with contextlib.suppress(PermissionError, ProcessLookupError):
+                os.sched_setscheduler(pid, os.SCHED_OTHER, os.sched_param(0))
 
 
 async def _restart(fleet: Fleet, everything: list[Member], found: Found, how: str) -> None:

@@ -49,8 +49,8 @@ _GATES = "--feature-gates="
 ALONE = ("--enable-leader-election=false",)
 """Flags of a manager beside which there is no other: a busy machine does not cost it the lead."""
 SHORT_LEASE = (
-    "--leader-election-lease-duration=4s",
-    "--leader-election-renew-deadline=3s",
+    "--leader-election-lease-duration=6s",
+    "--leader-election-renew-deadline=5s",
     "--leader-election-retry-period=500ms",
 )
 """Flags of a manager that another one follows soon after its end."""
