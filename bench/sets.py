@@ -125,7 +125,7 @@ async def _all(cluster: KruiseCluster, nodes: int, ordered: int) -> Found:
         async def step(name: str, bench: SetBench, run: Run) -> None:
             print(f"  {name}: {run.seconds:.1f} s", file=sys.stderr, flush=True)
             found.runs[name] = run
-            found.raw[name] = await raw.measure(mix_of(run.entries), max(400, run.pods), await bench.a_pod())
+            found.raw[name] = await raw.measure(mix_of(run.entries), max(2_000, run.pods), await bench.a_pod())
             await asyncio.sleep(2)
 
         for resource, rolling, spec in (
