@@ -48,7 +48,7 @@ OPEN_TIMEOUT = 30.0
 """For the server to accept a watch; it does so before there is anything to send."""
 WATCH_GRACE = 15.0
 """A watch that outlives its time by so much hangs on a dead connection."""
-EVENTS_IN_A_ROW = 16
+EVENTS_IN_A_ROW = 64
 """A burst that is already in the buffer would otherwise keep every other task from running. Each costs the stores and
 controllers some 0.2 ms, and a review that comes meanwhile waits for all of them."""
 
