@@ -264,7 +264,7 @@ async def play_guestbook(stage: UnitedStage, image: str, policy: str = "Always")
     v1alpha1, without selector, replicas and serviceName inside."""
     names = sorted(node.metadata.name for node in (await stage.client.list(NODES)).items)
     for place, name in enumerate(names):
-        await stage.client.patch(NODES, name, {"metadata": {"labels": {"scenario-zone": f"zone-{'abc'[place % 3]}"}}})
+        await stage.client.patch(NODES, name, {"metadata": {"labels": {"test-zone": f"zone-{'abc'[place % 3]}"}}})
     container = {
         "name": "guestbook-kruise",
         "image": image,
@@ -276,7 +276,7 @@ async def play_guestbook(stage: UnitedStage, image: str, policy: str = "Always")
             "name": f"subset-{zone}",
             **({} if size is None else {"replicas": size}),
             "nodeSelectorTerm": {
-                "matchExpressions": [{"key": "scenario-zone", "operator": "In", "values": [f"zone-{zone}"]}]
+                "matchExpressions": [{"key": "test-zone", "operator": "In", "values": [f"zone-{zone}"]}]
             },
         }
         for zone, size in (("a", 2), ("b", "50%"), ("c", None))
