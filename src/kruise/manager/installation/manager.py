@@ -14,6 +14,7 @@ from kruise.manager.installation.pods import (
 )
 from kruise.manager.installation.rbac import MANAGER
 from kruise.manager.installation.templating import IsSet, Value, When, text
+from kruise.manager.installation.values import POD_FAILURE_POLICY
 
 DEPLOYMENT = "kruise-controller-manager"
 SERVICE = "kruise-webhook-service"
@@ -92,7 +93,7 @@ def _container(version: str) -> dict[str, Any]:
             text("--v=", Value("manager.log.level")),
             text("--sync-period=", Value("manager.resyncPeriod")),
             text("--rest-config-qps=", Value("manager.qps")),
-            text("--pod-failure-policy=", Value("webhookConfiguration.failurePolicy.pods")),
+            text("--pod-failure-policy=", Value(POD_FAILURE_POLICY)),
             f"--protection-log-path={LOGS}",
             When(IsSet("manager.loggingFormat"), text("--logging-format=", Value("manager.loggingFormat"))),
             When(IsSet("featureGates"), text("--feature-gates=", Value("featureGates"))),

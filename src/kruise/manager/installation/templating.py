@@ -6,6 +6,7 @@ resolves to the same objects. Every value is written as JSON, which is YAML as w
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import json
 import re
@@ -21,15 +22,15 @@ class MissingValueError(KeyError):
     """A manifest asks for a value that the chart does not have."""
 
 
-class Condition:
+class Condition(abc.ABC):
     """Whether a part of a manifest is there."""
 
-    def holds(self, values: Values, gates: Mapping[str, bool]) -> bool:
-        raise NotImplementedError
+    @abc.abstractmethod
+    def holds(self, values: Values, gates: Mapping[str, bool]) -> bool: ...
 
+    @abc.abstractmethod
     def expression(self) -> str:
         """The same in Helm's words, as an operand."""
-        raise NotImplementedError
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
